@@ -355,7 +355,7 @@ def main() -> None:
     )
     table(
         "Full, 8 sessions: what was tried for skewed sessions (coverage, equivalent where the truth is the margin)",
-        ["interval", "white 1 %, twins 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
+        ["interval", "white 1 %, server pair 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
          "1 % found, first column"],
         skewed(runs),
     )  # fmt: skip

@@ -74,17 +74,17 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
     """A loaded server with TLS, and the connection fields of both arms."""
     engine, tls = engines.get(match.engine), mechanisms.get("tls")
     run_id = run_directory.new_id()
-    with tempfile.TemporaryDirectory() as logs, supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with tempfile.TemporaryDirectory() as logs, supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         factors, secrets = tls.check({}), scratch / "secrets"
         installation = engine.find(match.version)
         directory = scratch / "server"
-        engine.initialise(installation, directory, run_guard)
+        engine.initialise(installation, directory, run_supervisor)
         # sysbench can't speak TLS without a client's certificate; the server's own will do.
         secrets.mkdir(mode=0o700, exist_ok=True)
         Pki(secrets / "tls-rsa2048", "rsa2048", both_ends=True)
         settings = tls.server_settings(engine, factors, secrets)
-        running = engine.start(installation, directory, run_guard, cpus=cpus, settings=settings, logs=Path(logs))
+        running = engine.start(installation, directory, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
         try:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             fields = {

@@ -61,20 +61,20 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
     """Log ratio of two runs of half the time each, the first second of each given away as its warm-up."""
     run_id = run_directory.new_id()
     (place / "logs").mkdir(exist_ok=True)
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         shared = Shared(scratch / "secrets" / "group-0")
         cores = {schedule.cores(0, 1, experiment.available_cpus(), "one-core")[0][0]}
         with (
-            server_pairs.bench(resolve(cell), run_guard, scratch, place / "logs", 0, shared) as bench,
+            server_pairs.bench(resolve(cell), run_supervisor, scratch, place / "logs", 0, shared) as bench,
             shared.session(),
-            experiment.out_of_the_way(cores),
+            experiment.off_measured_cores(cores),
             Agent(cpus=cores) as agent,
         ):
-            twins = server_pairs.twins(bench, 1, cores, cores)
+            pair = server_pairs.start(bench, 1, cores, cores)
             agent.program(bench.program)
             rates = []
-            for arm, fields in twins.connect.items():
+            for arm, fields in pair.connect.items():
                 agent.connect(arm, **fields)
                 agent.slice(arm, 1.0, discard=0.0)
                 answer = agent.slice(arm, SECONDS / 2 - 1.0, discard=0.0)

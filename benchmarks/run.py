@@ -51,8 +51,10 @@ def measured(name: str) -> list[Row]:
         rows: list[Row] = bench.rows()
         return rows
     with ExitStack() as stack:
-        run_guard = stack.enter_context(supervisor.Guard(run_directory.new_id()))
-        mode = stack.enter_context(idle.all_awake(run_guard, supervisor.scratch(run_guard.run_id, run_guard)))
+        run_supervisor = stack.enter_context(supervisor.Supervisor(run_directory.new_id()))
+        mode = stack.enter_context(
+            idle.all_awake(run_supervisor, supervisor.scratch(run_supervisor.run_id, run_supervisor))
+        )
         found: list[Row] = bench.rows()
         for row in found:
             row["idle"] = mode

@@ -82,10 +82,10 @@ def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
     """nginx with both files, and the connection fields of both arms."""
     engine, tls = engines.get("nginx"), mechanisms.get("tls")
     run_id = run_directory.new_id()
-    with tempfile.TemporaryDirectory() as logs, supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with tempfile.TemporaryDirectory() as logs, supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         installation, home = engine.find(), scratch / "server"
-        engine.initialise(installation, home, run_guard)
+        engine.initialise(installation, home, run_supervisor)
         Documents.of(engine).lay_out(
             home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, run_directory.new_id()
         )
@@ -93,7 +93,7 @@ def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
         secrets = scratch / "secrets"
         marks.hand_over(secrets)
         settings = tls.server_settings(engine, factors, secrets)
-        running = engine.start(installation, home, run_guard, cpus=cpus, settings=settings, logs=Path(logs))
+        running = engine.start(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
         try:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             plain = running.connection() | tls.connection(engine, "plain", factors, secrets)

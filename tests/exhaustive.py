@@ -91,7 +91,7 @@ RULES = [
         "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
     ),
     # ── runs ──
-    Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a file)", LONG),
+    Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a plaintext file)", LONG),
     Rule(
         r"test_innodb_tde\.py::test_logs_that_were_left_in_clear",
         LONG,
@@ -142,9 +142,9 @@ RULES = [
     Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mysql", COMBINATION),
     Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
     Rule(
-        r"test_kill\.py::test_a_run_whose_guardian.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
+        r"test_kill\.py::test_a_run_whose_supervisor.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
     ),
-    Rule(r"test_kill\.py::test_a_run_whose_guardian.*\[postgresql.*once it is", COMBINATION),
+    Rule(r"test_kill\.py::test_a_run_whose_supervisor.*\[postgresql.*once it is", COMBINATION),
     # ── a user's server: PostgreSQL has every case, the others what differs between servers ──
     Rule(r"test_user_server\.py::test_a_run_leaves.*\[(mysql|mariadb|firebird)-(csv|tpcb)\]", COMBINATION),
     Rule(r"test_user_server\.py::test_plain_against_plain.*\[(mysql|mariadb|firebird)\]", COMBINATION),

@@ -82,7 +82,7 @@ def test_cells_that_are_asked_for_fail_without_their_server_which_is_looked_for_
     assert [cell.status for cell in (first, *others)] == ["failed"] * 3
     assert "the network is gone" in first.reason
     assert {cell.reason for cell in others} == {
-        "there is no PostgreSQL here: the first cell that needs it gives the reason"
+        "PostgreSQL was not found: the first cell that needs it gives the reason"
     }
 
 

@@ -114,12 +114,12 @@ def test_the_cryptographic_library_is_known_before_it_is_loaded(server: Firebird
 
 
 def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installation) -> None:
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        ENGINE.initialise(installation, scratch / "first", run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        ENGINE.initialise(installation, scratch / "first", run_supervisor)
         shutil.copytree(scratch / "first", scratch / "second", symlinks=True)
         marks.hand_over(scratch / "second")
-        servers = [ENGINE.start(installation, scratch / name, run_guard) for name in ("first", "second")]
+        servers = [ENGINE.start(installation, scratch / name, run_supervisor) for name in ("first", "second")]
         with Agent() as agent:
             for number, each in enumerate(servers):
                 agent.connect(str(number), **each.connection())
@@ -134,22 +134,22 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
 
 
 def test_it_dies_with_its_run(installation: Installation) -> None:
-    run_guard = supervisor.Guard(run_directory.new_id())
-    directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
-    ENGINE.initialise(installation, directory, run_guard)
-    server = ENGINE.start(installation, directory, run_guard)
-    run_guard.close()
+    run_supervisor = supervisor.Supervisor(run_directory.new_id())
+    directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
+    ENGINE.initialise(installation, directory, run_supervisor)
+    server = ENGINE.start(installation, directory, run_supervisor)
+    run_supervisor.close()
     wait_for("the server's end", lambda: marks.start_time(server.pid) == "")
     assert not directory.exists()
 
 
 def test_a_server_that_can_not_start_says_why(installation: Installation, tmp_path: Path) -> None:
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
-        ENGINE.initialise(installation, directory, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
+        ENGINE.initialise(installation, directory, run_supervisor)
         (directory / "firebird.log").write_text("Address already in use, said an earlier start\n")
         with pytest.raises(RunError, match=r"Firebird 4\.\S+ did not start \(log: ") as caught:
-            ENGINE.start(installation, directory, run_guard, settings={"RemoteBindAddress": "192.0.2.1"})
+            ENGINE.start(installation, directory, run_supervisor, settings={"RemoteBindAddress": "192.0.2.1"})
         assert "Cannot assign requested address" in str(caught.value)
         assert "an earlier start" not in str(caught.value)
 
@@ -195,8 +195,8 @@ def test_a_running_server_is_seen_but_left_alone(
     monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
     found = ENGINE.find(url=firebird.url(server, "ciphercost"))
     assert found.source == "running"
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        running = ENGINE.start(found, tmp_path, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        running = ENGINE.start(found, tmp_path, run_supervisor)
         assert isinstance(running, RunningServer)
         assert running.pid == server.pid
         assert running.connection() == fields

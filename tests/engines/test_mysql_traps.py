@@ -53,7 +53,7 @@ def only(home: House, name: str) -> None:
 
 def hear(home: House, server: Server, **factors: str) -> list[Proof]:
     with Agent() as agent:
-        return witnesses.prove(home.engine, TLS, home.twins(server, **factors), agent, 1)[0]
+        return witnesses.prove(home.engine, TLS, home.pair(server, **factors), agent, 1)[0]
 
 
 # ── falling back to clear ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,11 +145,11 @@ def test_the_first_login_in_clear_is_an_rsa_exchange_and_the_next_is_not(home: H
 @pytest.mark.parametrize("session", [1, 2])
 def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, session: int) -> None:
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
-        twins = home.twins(server, certificate="ecdsa-p256")
-        proofs, connected = witnesses.prove(home.engine, TLS, twins, agent, session)
+        pair = home.pair(server, certificate="ecdsa-p256")
+        proofs, connected = witnesses.prove(home.engine, TLS, pair, agent, session)
         witnesses.require(proofs, TLS)
-        for arm in twins.connect:
-            answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
+        for arm in pair.connect:
+            answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
             assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
@@ -157,13 +157,15 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, sess
 def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
-        twins = home.twins(server, certificate="ecdsa-p256")
-        _, connected = witnesses.prove(home.engine, TLS, twins, agent, 1)
-        agent.connect("admin", **twins.connect["plain"])
+        pair = home.pair(server, certificate="ecdsa-p256")
+        _, connected = witnesses.prove(home.engine, TLS, pair, agent, 1)
+        agent.connect("admin", **pair.connect["plain"])
         agent.query("admin", "FLUSH PRIVILEGES")
         arm: Arm = "plain"
-        answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
-        with pytest.raises(Unproven, match=r"plain arm: the load logs in by .*full \(RSA\), proven was .*fast"):
+        answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
+        with pytest.raises(
+            Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"
+        ):
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
@@ -208,7 +210,7 @@ def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
     assert client_witness.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
     assert client_witness.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
     other = client_witness.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
-    assert other == "peer_key is EC P-256, and RSA 2048 was asked for"
+    assert other == "peer_key is EC P-256, but RSA 2048 was requested"
     assert TLS.promises({"version": "1.3"}) == {}
 
 
@@ -220,7 +222,7 @@ def test_a_certificate_of_another_key_than_was_asked_for_fails_the_client_witnes
         assert witnesses.unproven(hear(home, server, certificate="ecdsa-p256", **asked), TLS) == ""
         reason = witnesses.unproven(hear(home, server, certificate="rsa2048", **asked), TLS)
     assert reason.startswith("client witness, encrypted arm: ")
-    assert "peer_key is EC P-256, and RSA 2048 was asked for" in reason
+    assert "peer_key is EC P-256, but RSA 2048 was requested" in reason
 
 
 # ── resumption ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -32,7 +32,7 @@ from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, free_port, listener
 from ciphercost.host.procfs import tree
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.tls_names import GROUPS, SUITES_13, suite
 from ciphercost.host.versions import matches
 from ciphercost.load.agent import Agent
@@ -47,33 +47,33 @@ Start = Callable[..., Server]
 
 
 @pytest.fixture(scope="module")
-def run_guard() -> Iterator[Guard]:
-    with Guard(run_directory.new_id()) as made:
+def run_supervisor() -> Iterator[Supervisor]:
+    with Supervisor(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
 
 @pytest.fixture(scope="module")
-def scratch(run_guard: Guard) -> Path:
-    return supervisor.scratch(run_guard.run_id, run_guard)
+def scratch(run_supervisor: Supervisor) -> Path:
+    return supervisor.scratch(run_supervisor.run_id, run_supervisor)
 
 
 @pytest.fixture(scope="module")
-def cluster(require_postgresql: Installation, run_guard: Guard, scratch: Path) -> Path:
-    ENGINE.initialise(require_postgresql, scratch / "data", run_guard)
+def cluster(require_postgresql: Installation, run_supervisor: Supervisor, scratch: Path) -> Path:
+    ENGINE.initialise(require_postgresql, scratch / "data", run_supervisor)
     return scratch / "data"
 
 
 @pytest.fixture
 def start(
-    require_postgresql: Installation, cluster: Path, run_guard: Guard, scratch: Path, tmp_path: Path
+    require_postgresql: Installation, cluster: Path, run_supervisor: Supervisor, scratch: Path, tmp_path: Path
 ) -> Iterator[Start]:
     started: list[Server] = []
 
     def start(settings: dict[str, str] | None = None, **factors: str) -> Server:
         if factors:
             settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
-        started.append(ENGINE.start(require_postgresql, cluster, run_guard, settings=settings, logs=tmp_path))
+        started.append(ENGINE.start(require_postgresql, cluster, run_supervisor, settings=settings, logs=tmp_path))
         return started[-1]
 
     yield start
@@ -135,12 +135,12 @@ def test_the_password_is_random_and_lies_in_the_cluster_alone(start: Start, clus
 
 
 def test_a_copy_of_a_cluster_can_be_started_beside_it(
-    start: Start, require_postgresql: Installation, cluster: Path, run_guard: Guard, scratch: Path
+    start: Start, require_postgresql: Installation, cluster: Path, run_supervisor: Supervisor, scratch: Path
 ) -> None:
     shutil.copytree(cluster, scratch / "copy", copy_function=shutil.copy2)
     marks.hand_over(scratch / "copy")
     first = start()
-    second = ENGINE.start(require_postgresql, scratch / "copy", run_guard, logs=scratch)
+    second = ENGINE.start(require_postgresql, scratch / "copy", run_supervisor, logs=scratch)
     assert port_of(first) != port_of(second)
     second.stop()
 
@@ -200,7 +200,7 @@ def test_it_also_works_for_somebody_who_is_not_root(
     script = (
         "import sys; from pathlib import Path; from ciphercost import engines; from ciphercost.host import supervisor\n"
         "engine = engines.get('postgresql')\n"
-        "with supervisor.Guard('unprivileged') as made:\n"
+        "with supervisor.Supervisor('unprivileged') as made:\n"
         "    scratch = supervisor.scratch('unprivileged', made)\n"
         "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
         "    found = engine.find(bindir=sys.argv[1])\n"
@@ -304,12 +304,12 @@ def test_another_ca_is_refused(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["15", "17", "18"])
 def test_the_whole_tls_matrix_on_every_version(
-    require_server: RequireServer, run_guard: Guard, scratch: Path, tmp_path: Path, version: str
+    require_server: RequireServer, run_supervisor: Supervisor, scratch: Path, tmp_path: Path, version: str
 ) -> None:
     """One server a certificate; each version, suite and verification by the client alone. Then each group that is on offer."""
     installation = require_server("postgresql", version)
     data = scratch / f"matrix-{version}"
-    ENGINE.initialise(installation, data, run_guard)
+    ENGINE.initialise(installation, data, run_supervisor)
     with Agent() as agent:
 
         def seen(server: Server, factors: dict[str, str]) -> dict[str, object]:
@@ -322,7 +322,7 @@ def test_the_whole_tls_matrix_on_every_version(
 
         def started(**factors: str) -> Server:
             settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
-            return ENGINE.start(installation, data, run_guard, settings=settings, logs=tmp_path)
+            return ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
 
         for certificate, key in (("rsa2048", "RSA 2048"), ("rsa4096", "RSA 4096"), ("ecdsa-p256", "P-256")):
             server = started(certificate=certificate)
@@ -408,14 +408,14 @@ def test_versions_of_vendors_are_read() -> None:
 
 
 def test_a_server_under_a_vendors_own_name_is_found_and_started(
-    require_postgresql: Installation, run_guard: Guard, scratch: Path, cluster: Path, tmp_path: Path
+    require_postgresql: Installation, run_supervisor: Supervisor, scratch: Path, cluster: Path, tmp_path: Path
 ) -> None:
     bindir = scratch / "edb"
     bindir.mkdir(mode=0o755)
     for name, program in (("edb-postgres", "postgres"), ("initdb", "initdb")):
         (bindir / name).symlink_to(Path(require_postgresql.location) / program)
     assert version_of(bindir) == require_postgresql.version
-    ENGINE.start(ENGINE.find(bindir=str(bindir)), cluster, run_guard, logs=tmp_path).stop()
+    ENGINE.start(ENGINE.find(bindir=str(bindir)), cluster, run_supervisor, logs=tmp_path).stop()
 
 
 # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -423,14 +423,14 @@ def test_a_server_under_a_vendors_own_name_is_found_and_started(
 
 @pytest.mark.parametrize("version", ["15", "17", "18"])
 def test_what_is_asked_of_a_server_at_rest_on_every_version(
-    require_server: RequireServer, run_guard: Guard, scratch: Path, tmp_path: Path, version: str
+    require_server: RequireServer, run_supervisor: Supervisor, scratch: Path, tmp_path: Path, version: str
 ) -> None:
     """One cluster: where it lies, its settings, its temporary files, its buffers and whether they are read past the page cache."""
     installation = require_server("postgresql", version)
     data = scratch / f"rest-{version}"
-    ENGINE.initialise(installation, data, run_guard)
+    ENGINE.initialise(installation, data, run_supervisor)
     settings = ENGINE.cache_settings(5 << 20, direct=True)
-    server = ENGINE.start(installation, data, run_guard, settings=settings, logs=tmp_path)
+    server = ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
     with Agent() as agent:
         fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
         agent.connect("a", **fields)
@@ -495,7 +495,7 @@ def test_a_url_that_can_not_be_used_is_refused_before_anything_is_done(url: str,
 
 
 def test_a_running_server_is_seen_but_left_alone(
-    start: Start, run_guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, run_supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = start()
     fields = own.connection()
@@ -503,7 +503,7 @@ def test_a_running_server_is_seen_but_left_alone(
     url = f"postgresql://{fields['user']}@localhost:{fields['port']}/postgres?sslrootcert=/ca.pem"
     installation = ENGINE.find(url=url)
     assert installation.source == "running"
-    server = ENGINE.start(installation, tmp_path, run_guard)
+    server = ENGINE.start(installation, tmp_path, run_supervisor)
     assert isinstance(server, RunningServer)
     assert server.pid == own.pid
     assert server.ca == "/ca.pem"
@@ -535,11 +535,11 @@ def test_a_host_that_is_not_there_is_named() -> None:
         address_of("no-such-host.invalid", 5432)
 
 
-def test_sqlite_is_a_directory_and_no_server(tmp_path: Path, run_guard: Guard) -> None:
+def test_sqlite_is_a_directory_and_no_server(tmp_path: Path, run_supervisor: Supervisor) -> None:
     sqlite = engines.get("sqlite")
     installation = Installation("sqlite", "", "library", "agent")
-    sqlite.initialise(installation, tmp_path / "db", run_guard)
-    server = sqlite.start(installation, tmp_path / "db", run_guard)
+    sqlite.initialise(installation, tmp_path / "db", run_supervisor)
+    server = sqlite.start(installation, tmp_path / "db", run_supervisor)
     assert server.connection() == {"driver": "sqlite", "path": str(tmp_path / "db" / "database.sqlite")}
     assert (server.pid, server.cgroups) == (0, ())
     with pytest.raises(UsageError, match="neither --url nor --bindir"):

@@ -16,7 +16,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import Arm
 from ciphercost.prove import witnesses
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
 
 VALKEY, TLS = engines.get("valkey"), mechanisms.get("tls")
@@ -27,12 +27,12 @@ CANARY = "canary0123456789"
 def home(require_server: RequireServer) -> Iterator[tuple[Server, dict[Arm, dict[str, object]]]]:
     """A server with both ports, and how each arm connects."""
     installation, run_id = require_server("valkey"), run_directory.new_id()
-    with supervisor.Guard(run_id) as guard:
-        scratch = supervisor.scratch(run_id, guard)
-        VALKEY.initialise(installation, scratch / "data", guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        VALKEY.initialise(installation, scratch / "data", run_supervisor)
         factors = TLS.check({})
         settings = TLS.server_settings(VALKEY, factors, scratch / "secrets")
-        server = VALKEY.start(installation, scratch / "data", guard, settings=settings, logs=scratch)
+        server = VALKEY.start(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
         connect: dict[Arm, dict[str, object]] = {
             "plain": server.connection() | TLS.connection(VALKEY, "plain", factors, scratch / "secrets"),
             "encrypted": {
@@ -47,9 +47,9 @@ def home(require_server: RequireServer) -> Iterator[tuple[Server, dict[Arm, dict
 
 def prove(server: Server, connect: dict[Arm, dict[str, object]]) -> str:
     """Why the arms are not proven; empty: they are."""
-    twins = Twins(connect, [server], CANARY, by_arm={"plain": server, "encrypted": server})
+    pair = ServerPair(connect, [server], CANARY, by_arm={"plain": server, "encrypted": server})
     with Agent() as agent:
-        proofs, _ = witnesses.prove(VALKEY, TLS, twins, agent, 1)
+        proofs, _ = witnesses.prove(VALKEY, TLS, pair, agent, 1)
     return witnesses.unproven(proofs, TLS, mute=VALKEY.mute)
 
 

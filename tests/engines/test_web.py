@@ -96,7 +96,7 @@ def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) 
             "from web_servers import site",
             f"with site(Installation(*{tuple(getattr(home.installation, name) for name in home.installation.__struct_fields__)!r}),",
             f"          Path({str(tmp_path)!r}), {{'/1KB': 1000}}) as made, made.started(dict(certificate='rsa2048')) as server:",
-            "    print(made.guard.run_id, server.pid, made.directory.parent, flush=True); time.sleep(600)",
+            "    print(made.supervisor.run_id, server.pid, made.directory.parent, flush=True); time.sleep(600)",
         )
     )
     path = os.pathsep.join(sys.path)

@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
         BUSY,
         BUSY,
         "good",
-        "operations failed before any load, the first by status-503",
+        "operations failed before any load; the first error: status-503",
     ),
 }
 
@@ -352,7 +352,7 @@ def test_a_server_that_can_not_be_had_is_one_reason_and_no_table(tmp_path: Path)
 def test_a_host_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
     done = ciphercost("run", "url:tls", "--url", "http://nobody.invalid/", *PAIR[2:], *LOAD, cwd=tmp_path)
     assert done.returncode == 2
-    assert "the host 'nobody.invalid' of --url can't be found" in done.stderr
+    assert "--url: can't find the host 'nobody.invalid'" in done.stderr
 
 
 @pytest.mark.parametrize(

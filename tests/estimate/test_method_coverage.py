@@ -122,7 +122,7 @@ def test_the_full_interval_covers_the_truth_though_each_twin_has_an_effect_of_it
 ) -> None:
     values = session_values(np.random.default_rng([2, blocks]), LEAST_SESSIONS, blocks)
     covered = coverage([statistics.session_interval(row) for row in values], EFFECT)
-    show(record_property, f"coverage, twins' own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
+    show(record_property, f"coverage, each server's own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
     assert covered >= 0.935
 
 
@@ -131,7 +131,7 @@ def test_one_session_says_little_of_the_next_so_quick_is_labelled_this_server_pa
 ) -> None:
     values = simulate.sessions(np.random.default_rng(3), simulate.white, RUNS, 1, 50, effect=EFFECT)[:, 0]
     covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
-    show(record_property, "coverage of one session's interval, twins' own noise", covered, "it must fail: < 0.8")
+    show(record_property, "coverage of one session's interval, each server's own noise", covered, "it must fail: < 0.8")
     assert covered < 0.8
 
 

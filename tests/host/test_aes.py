@@ -1,4 +1,4 @@
-"""aes: who does AES: the kernel's list, the CPU's flags and what an environment hides of them."""
+"""aes: which implementation does AES: the kernel's list, the CPU's flags, and what an environment hides of them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ internal     : no
 """
 
 
-def test_the_driver_of_the_highest_priority_that_is_given_out_is_named() -> None:
+def test_names_the_available_driver_with_the_highest_priority() -> None:
     found = aes.kernel("xts(aes)", WITH)
     assert (found.driver, found.priority) == ("xts-aes-vaes-avx512", 800)
     assert found.accelerated
@@ -80,7 +80,7 @@ def test_the_driver_of_the_highest_priority_that_is_given_out_is_named() -> None
     assert found.warning() == ""
 
 
-def test_a_kernel_that_does_aes_in_software_is_warned_of() -> None:
+def test_warns_if_the_kernel_does_aes_in_software() -> None:
     found = aes.kernel("xts(aes)", WITHOUT)
     assert found.driver == "xts(ecb(aes-fixed-time))"
     assert found.accelerated is False
@@ -88,7 +88,7 @@ def test_a_kernel_that_does_aes_in_software_is_warned_of() -> None:
     assert "isn't that of a usual machine" in found.warning()
 
 
-def test_a_mode_that_nobody_used_yet_is_known_by_the_block_cipher_below_it() -> None:
+def test_an_unused_mode_is_described_by_its_block_cipher() -> None:
     found = aes.kernel("gcm(aes)", WITHOUT)
     assert not found.in_use
     assert found.driver == "aes-fixed-time"
@@ -96,7 +96,7 @@ def test_a_mode_that_nobody_used_yet_is_known_by_the_block_cipher_below_it() -> 
     assert found.warning()
 
 
-def test_a_list_without_aes_says_nothing() -> None:
+def test_a_list_without_aes_gives_no_driver() -> None:
     found = aes.kernel("xts(aes)", "")
     assert found.accelerated is None
     assert "doesn't list" in found.words()
@@ -116,11 +116,11 @@ def test_a_list_without_aes_says_nothing() -> None:
         ("xts(ecb(aes-lib))", None),
     ],
 )
-def test_what_a_drivers_name_tells(driver: str, expected: bool | None) -> None:
+def test_accelerated_is_derived_from_the_drivers_name(driver: str, expected: bool | None) -> None:
     assert aes.accelerated(driver) is expected
 
 
-def test_this_kernels_list_is_read(require: Require) -> None:
+def test_reads_this_kernels_list(require: Require) -> None:
     path = Path("/proc/crypto")
     require(path.exists(), "no /proc/crypto: a kernel without it")
     text = path.read_text()
@@ -135,17 +135,17 @@ def test_this_kernels_list_is_read(require: Require) -> None:
         ("", set()),
         (conditions.X86_MASK, {"aes", "pclmulqdq", "vaes", "vpclmulqdq"}),
         (":~0x60000000000", {"vaes", "vpclmulqdq"}),
-        ("~0x200000000000000", {"aes", "vaes", "vpclmulqdq"}),  # the second word left out counts as 0
+        ("~0x200000000000000", {"aes", "vaes", "vpclmulqdq"}),  # a missing second word counts as 0
         ("~0x1:~0x1", set()),
         ("0x0:0x0", {"aes", "pclmulqdq", "vaes", "vpclmulqdq"}),
         ("0x200000200000000:0x60000000000", set()),
     ],
 )
-def test_what_a_mask_hides(value: str, hidden: set[str]) -> None:
+def test_features_that_a_mask_hides(value: str, hidden: set[str]) -> None:
     assert aes.hidden_x86(value) == hidden
 
 
-def test_what_is_hidden_is_said_and_warned_of() -> None:
+def test_hidden_features_are_named_with_a_warning() -> None:
     flags = {"aes", "vaes", "pclmulqdq", "sse2"}
     bare = aes.openssl_capabilities({}, flags, "x86_64")
     assert bare.words() == "AES and VAES instructions"
@@ -160,7 +160,7 @@ def test_what_is_hidden_is_said_and_warned_of() -> None:
 
 @pytest.mark.parametrize("env", [{}, {"OPENSSL_ia32cap": conditions.X86_MASK}], ids=["as it is", "masked"])
 def test_openssl_itself_agrees(env: dict[str, str], require: Require) -> None:
-    """`openssl info -cpusettings` prints the words that it works with."""
+    """`openssl info -cpusettings` prints the value that it works with."""
     require(os.uname().machine == "x86_64", "not an x86-64")
     done = subprocess.run(
         ["openssl", "info", "-cpusettings"], env={**os.environ, **env}, capture_output=True, text=True, check=False
@@ -173,7 +173,7 @@ def test_openssl_itself_agrees(env: dict[str, str], require: Require) -> None:
         assert bool(said[word] >> bit & 1) == (name in able.used)
 
 
-def test_only_openssl_is_said_to_heed_the_mask() -> None:
+def test_only_openssl_is_assumed_to_obey_the_mask() -> None:
     assert aes.by_library("LibTomCrypt 1.18.2") == {"implementation": "LibTomCrypt 1.18.2"}
     assert aes.by_library("") == {}
     found = aes.by_library("OpenSSL 3.5.7 9 Jun 2026", {"OPENSSL_ia32cap": "0x0:0x0"})

@@ -1,4 +1,4 @@
-"""scan: a word is found wherever it rests, across the pieces that a file is read in, behind holes, and in files that nobody else can open."""
+"""canary_scan: finds a word anywhere on disk: across read pieces, behind holes, and in files that nobody else can open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORD = "canary0123456789"
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gaps=st.lists(st.integers(0, 90), min_size=0, max_size=6), piece=st.integers(1, 64))
-def test_every_occurrence_is_counted_however_the_pieces_fall(
+def test_counts_every_occurrence_wherever_pieces_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gaps: list[int], piece: int
 ) -> None:
     monkeypatch.setattr(canary_scan, "CHUNK", piece)
@@ -30,7 +30,7 @@ def test_every_occurrence_is_counted_however_the_pieces_fall(
     assert (seen.files, seen.size) == (1, len(content))
 
 
-def test_holes_are_passed_over_and_what_lies_behind_them_is_found(tmp_path: Path) -> None:
+def test_skips_holes_and_finds_what_follows_them(tmp_path: Path) -> None:
     path = tmp_path / "image"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -55,8 +55,8 @@ def test_a_file_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
     assert canary_scan.search([("gone", tmp_path / "gone")], WORD) == canary_scan.Seen()
 
 
-def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory that is closed to us, a process that does not show its files; what is gone is nothing to look at."""
+def test_unreadable_files_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unreadable directory and a process that hides its files are errors; what is gone is nothing to scan."""
     inner = tmp_path / "base"
     inner.mkdir()
     (tmp_path / "clear").write_text(WORD)
@@ -91,7 +91,7 @@ def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_pat
             file.write(WORD)
             file.flush()
         unlinked.unlink()
-        stack.enter_context((tmp_path / "library").open())  # only read: not what a server has written
+        stack.enter_context((tmp_path / "library").open())  # only read: not written by a server
         found = dict(canary_scan.held_open([os.getpid()], [inside]))
         mine = {name for name in found if name.startswith(str(tmp_path))}
         assert mine == {str(elsewhere), f"{unlinked} (deleted)"}

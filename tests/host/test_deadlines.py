@@ -1,4 +1,6 @@
-"""deadlines: no server holds the product, whatever it sends and however slowly: logins, witness queries, slices; both agents, all protocols."""
+"""deadlines: no server can block ciphercost, whatever it sends and however slowly: logins, witness queries, slices;
+both agents, all protocols.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from ciphercost.load.jdbc.drivers import Target, Wish, find
 from ciphercost.measure import round_trips
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.prove import witnesses
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 from conftest import Require
 from rogue_servers import RogueServer, Talk
 from test_real import CLI
@@ -33,7 +35,7 @@ from test_real import CLI
 SHORT = "0.5"
 """CIPHERCOST_TIMEOUT in these tests."""
 BOUND = 60.0
-"""Seconds after which something was held: very many times the deadline, whatever else the machine does."""
+"""Seconds after which something counts as blocked: many times the deadline, however slow the machine is."""
 
 
 @pytest.fixture
@@ -75,13 +77,15 @@ def test_every_deadline_is_a_multiple_of_one_number(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("wrong", ["soon", "0", "-1", "nan", "inf", "1e9", "10s"])
-def test_a_timeout_that_is_no_number_of_seconds_is_bad_usage(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+def test_a_timeout_that_is_not_a_number_of_seconds_is_a_usage_error(
+    monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, wrong)
     with pytest.raises(UsageError, match=r"CIPHERCOST_TIMEOUT=.*: not a number of seconds from 0.1 to 600"):
         deadlines.login()
 
 
-def test_the_command_says_so_and_starts_nothing(tmp_path: Path) -> None:
+def test_the_command_reports_it_and_starts_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [CLI, "prove", "postgresql:tls", "--url", "postgresql://me@127.0.0.1:1/d"],
         cwd=tmp_path,
@@ -198,7 +202,7 @@ QUERIES: dict[str, tuple[str, Talk, dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize("what", QUERIES)
-def test_a_query_whose_answer_never_ends_is_given_up(agent: Agent, what: str) -> None:
+def test_a_query_with_an_endless_answer_is_abandoned(agent: Agent, what: str) -> None:
     driver, talk, fields, code = QUERIES[what]
     with RogueServer(talk) as server:
         agent.connect("asked", **connection(driver, server.port), **fields)
@@ -218,7 +222,7 @@ def test_a_query_whose_answer_never_ends_is_given_up(agent: Agent, what: str) ->
         assert caught.value.code == "no-arm"
 
 
-def test_taking_leave_of_a_server_that_reads_nothing_does_not_wait(agent: Agent) -> None:
+def test_closing_a_connection_does_not_wait_for_a_server_that_reads_nothing(agent: Agent) -> None:
     def deaf(connection: socket.socket) -> None:
         connection.recv(1 << 16)
         connection.sendall(rogue.LET_IN)
@@ -257,7 +261,7 @@ def outcome(agent: Agent) -> tuple[int | None, str]:
 
 @pytest.mark.parametrize("hold", HOLDS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_slice_ends_though_an_answer_never_does(
+def test_a_slice_ends_although_an_answer_never_does(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, hold: str, shape: str
 ) -> None:
     agent.request({"type": "program", "name": "held"})
@@ -268,7 +272,7 @@ def test_a_slice_ends_though_an_answer_never_does(
         monkeypatch.setenv(deadlines.VARIABLE, "0.25")
         began = time.monotonic()
         counted, said = outcome(agent)
-        # Where an operation has its own connection, losing that may be the operation's failure and not the slice's.
+        # If each operation has its own connection, losing it may fail the operation and not the slice.
         assert counted in ((0, None) if "each its own" in shape else (None,)), said
         assert "within 1 s of the slice's end" in said or "nothing has come" in said or "connection lost" in said, said
         assert time.monotonic() - began < BOUND
@@ -353,7 +357,7 @@ def test_a_drivers_query_and_slice_end_at_their_deadline(
 # ── what Python reads itself ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_mysql_greeting_that_drips_or_is_endless_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dripping_or_endless_mysql_greeting_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ciphercost.engines._mysql.greeting.SECONDS", 0.5)
     for talk in (rogue.dripping(b"\xf0\x0f\0\0\x0a"), rogue.flooding(b"x", b"\xff\xff\xff\0\x0a"), rogue.silent):
         with RogueServer(talk) as server:
@@ -366,7 +370,7 @@ def test_a_mysql_greeting_that_drips_or_is_endless_is_none(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("short")
-def test_a_server_that_goes_on_sending_holds_no_count_of_bytes() -> None:
+def test_a_server_that_keeps_sending_does_not_block_the_byte_count() -> None:
     with (
         RogueServer(rogue.dripping()) as server,
         Relay("127.0.0.1", server.port) as relay,
@@ -375,7 +379,7 @@ def test_a_server_that_goes_on_sending_holds_no_count_of_bytes() -> None:
         while not relay.received:
             time.sleep(0.01)
         began = time.monotonic()
-        # Between two looks something always comes: PAUSE is as long as the wait between them.
+        # Between two checks something always arrives: PAUSE is as long as the wait between them.
         with contextlib.suppress(AgentError):
             round_trips._settled(relay)
         assert time.monotonic() - began < BOUND
@@ -394,7 +398,7 @@ DRIPS: dict[str, tuple[str, Talk]] = {
     "web": ("url", rogue.http(rogue.dripping(rogue.HEAD + b"X-Long: "))),
 }
 TARGETS = {"postgresql": "postgresql:tls", "mysql": "mysql:tls", "firebird": "firebird:wire-crypt", "url": "url:tls"}
-# A server that does not even encrypt is told nothing more, so it can drip no further.
+# A server that does not even encrypt is sent nothing more, so it can drip no further.
 WORDS = ("did not finish", "nothing at", "no MySQL", "says no", "nothing was sent to the server unencrypted")
 
 
@@ -409,7 +413,7 @@ def command(asked: str, engine: str, port: int) -> list[str]:
 
 @pytest.mark.parametrize("what", DRIPS)
 @pytest.mark.parametrize("asked", ["prove", "run"])
-def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, what: str) -> None:
+def test_the_command_ends_if_the_server_drips(tmp_path: Path, asked: str, what: str) -> None:
     engine, talk = DRIPS[what]
     passwords = {"PGPASSWORD": "p", "MYSQL_PWD": "p", "ISC_PASSWORD": "p"}
     with RogueServer(talk) as server:
@@ -429,11 +433,11 @@ def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, wha
     assert took < 2 * BOUND, said
 
 
-def test_a_server_that_holds_one_witness_is_asked_nothing_more(short: None) -> None:
-    """Else `prove` would take a deadline for each witness of each arm."""
+def test_a_server_that_blocks_one_witness_gets_no_further_queries(short: None) -> None:
+    """Otherwise `prove` would take a deadline for each witness of each arm."""
     del short
     with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:
-        twins = Twins({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
-        proofs, _ = witnesses.prove(engines.get("postgresql"), mechanisms.get("tls"), twins, agent, 1)
+        pair = ServerPair({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
+        proofs, _ = witnesses.prove(engines.get("postgresql"), mechanisms.get("tls"), pair, agent, 1)
     assert [each.passed for each in proofs] == [True, False], proofs
     assert "[timeout]" in proofs[-1].detail

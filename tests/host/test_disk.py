@@ -1,4 +1,4 @@
-"""disk: which disks a directory ends on: trees as the kernel's /sys has them, and this machine's own."""
+"""disk: finds a directory's disks, in trees like the kernel's /sys and on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USB = "devices/pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0/host6/target6:0:0/6:0:0:
 
 
 class Sys:
-    """A /sys that is made file by file."""
+    """A /sys that is built file by file."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class Sys:
         return place
 
     def disk(self, device: str, name: str, number: str, rotational: str, **files: str) -> Path:
-        """A whole disk of a device, which has these files."""
+        """A whole disk of a device, with these files."""
         for file, text in files.items():
             self.write(f"{device}/{file}", text)
         block = "" if name.startswith("nvme") else "block/"
@@ -54,7 +54,7 @@ class Sys:
         return place
 
     def over(self, path: str, number: str, *below: Path, **files: str) -> Path:
-        """A device that is made of others."""
+        """A device that consists of others."""
         place = self.block(path, number, queue__rotational="0", **files)
         (place / "slaves").mkdir()
         for each in below:
@@ -67,7 +67,7 @@ def tree(tmp_path: Path) -> Sys:
     return Sys(tmp_path / "sys")
 
 
-def test_a_partition_is_its_disks(tree: Sys) -> None:
+def test_a_partition_belongs_to_its_disk(tree: Sys) -> None:
     place = tree.disk(SATA, "sda", "8:0", "1", vendor="ATA     ", model="WDC WD5000AAKX-0")
     tree.block(f"{place.relative_to(tree.root)}/sda2", "8:2", partition="2")
     assert list(disk.below("8:2", tree.root)) == [Disk("sda", "yes", "WDC WD5000AAKX-0", "sata")]
@@ -89,14 +89,14 @@ def test_a_partition_is_its_disks(tree: Sys) -> None:
     ],
     ids=["nvme", "virtio", "usb", "unknown"],
 )
-def test_what_the_kernel_says_of_a_disk(
+def test_what_the_kernel_reports_about_a_disk(
     tree: Sys, device: str, name: str, rotational: str, files: dict[str, str], expected: Disk
 ) -> None:
     tree.disk(device, name, "9:9", rotational, **files)
     assert list(disk.below("9:9", tree.root)) == [expected]
 
 
-def test_stacked_devices_are_followed_to_all_they_rest_on(tree: Sys) -> None:
+def test_stacked_devices_are_followed_to_all_their_disks(tree: Sys) -> None:
     """dm-crypt on RAID on a partition of one disk and on another disk."""
     first = tree.disk(SATA, "sda", "8:0", "1", model="Old")
     part = tree.block(f"{first.relative_to(tree.root)}/sda1", "8:1", partition="1")
@@ -114,7 +114,7 @@ def test_a_ring_of_devices_ends(tree: Sys) -> None:
     assert list(disk.below("253:0", tree.root)) == []
 
 
-def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_systems_on_no_disk_are_named_and_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lies_on(kind: str, source: str, options: str = "") -> list[Disk]:
         mount = Mount("0:99", "/", "/", kind, source, options)
         monkeypatch.setattr(mounts, "mount_of", lambda _: mount)
@@ -128,14 +128,14 @@ def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch:
     assert disk.under(tmp_path, tmp_path / "no-sys") == [Disk()]
 
 
-def test_the_loop_device_of_an_image_is_its_files_disk(require: Require) -> None:
+def test_a_loop_device_belongs_to_the_disk_of_its_file(require: Require) -> None:
     try:
         image.check_rights()
     except UsageError as error:
         require(None, str(error))
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        place = supervisor.scratch(run_guard.run_id, run_guard) / "image"
-        with image.mounted(run_guard, place, 1 << 20):
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        place = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "image"
+        with image.mounted(run_supervisor, place, 1 << 20):
             assert disk.under(place) == disk.under(marks.scratch_base())
 
 
@@ -146,7 +146,7 @@ def test_the_machines_record_and_its_reports_name_the_disk() -> None:
     assert disk.words({}) == "", "records of earlier versions"
     told = {"disk": "sda", "disk_rotational": "yes", "disk_model": "WDC WD5000", "disk_transport": "sata"}
     assert disk.words(told) == "disk sda: rotational, model WDC WD5000, transport sata"
-    assert disk.words(told | {"virtual": True}).endswith("(as the virtual machine is told)")
+    assert disk.words(told | {"virtual": True}).endswith("(as reported to the virtual machine)")
     assert (
         disk.words(dict.fromkeys(told, "unknown")) == "disk unknown: rotation unknown, model unknown, transport unknown"
     )
@@ -156,7 +156,7 @@ def test_the_machines_record_and_its_reports_name_the_disk() -> None:
     assert "disk sda: rotational, model WDC WD5000" in md.footer(made)
 
 
-def test_another_name_of_the_same_disk_is_no_other_machine() -> None:
+def test_another_name_of_the_same_disk_is_the_same_machine() -> None:
     assert procfs.alike("disk", "sda", "sdb")
     assert procfs.alike("disk_model", None, "WDC WD5000"), "a record of an earlier version"
     assert not procfs.alike("disk_model", "Old", "New")

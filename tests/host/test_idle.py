@@ -1,4 +1,4 @@
-"""idle: cores are kept from halting while load is made, and every setting is put back, whoever is killed."""
+"""idle: cores are kept from halting during load, and every setting is restored, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from fake import Fake
 from processes import wait_for
 
 
-class Twins(msgspec.Struct):
-    """As much of a session's twins as the idle mode is decided by."""
+class ServerPair(msgspec.Struct):
+    """The part of a session's server pair that decides the idle mode."""
 
     server_cpus: set[int]
     agent_cpus: set[int]
 
 
 def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") -> Path:
-    """What the kernel would show of so many CPUs, `threads` to a physical core."""
+    """What the kernel would show for this many CPUs, `threads` to a physical core."""
     for cpu in range(cpus):
         core = cpu // threads * threads
         files = {
@@ -59,14 +59,14 @@ def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") ->
 
 @pytest.fixture
 def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Four CPUs in files: the machine's own are shared with whatever else runs."""
+    """Four CPUs in files: other processes use the machine's own."""
     monkeypatch.setattr(idle_setting, "CPUS", machine(tmp_path / "cpus", 4))
     return tmp_path / "cpus"
 
 
 @pytest.fixture
 def awake(cpus: Path, tmp_path: Path) -> Iterator[idle.Awake]:
-    with supervisor.Guard(run_directory.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as made:
         yield made
 
 
@@ -74,7 +74,7 @@ def values(count: int = 4) -> list[str]:
     return [idle_setting.setting(cpu).read_text().strip() for cpu in range(count)]
 
 
-def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.Awake) -> None:
+def test_kept_cores_poll_and_released_cores_are_restored(awake: idle.Awake) -> None:
     idle_setting.setting(2).write_text("15")
     awake.keep({1, 2})
     assert values() == ["0", "n/a", "n/a", "0"]
@@ -84,7 +84,7 @@ def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.A
     assert values() == ["0", "0", "15", "0"]
 
 
-def test_a_core_that_somebody_else_keeps_awake_is_left_to_them_until_they_let_go(awake: idle.Awake) -> None:
+def test_a_core_that_another_run_keeps_awake_is_left_alone_until_released(awake: idle.Awake) -> None:
     idle_setting.setting(1).write_text("n/a")
     awake.keep({1})
     awake.keep(())
@@ -97,9 +97,7 @@ def test_a_core_that_somebody_else_keeps_awake_is_left_to_them_until_they_let_go
     assert values()[1] == "0"
 
 
-def test_halts_of_cores_that_were_kept_are_found(
-    awake: idle.Awake, cpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_detects_halts_of_kept_cores(awake: idle.Awake, cpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = itertools.count(0.0, 2.0)
     monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: next(now)))
     awake.keep({0})
@@ -110,10 +108,10 @@ def test_halts_of_cores_that_were_kept_are_found(
     awake.keep({0})
     (cpus / "cpu0/cpuidle/state1/usage").write_text("80100")
     awake.keep(())
-    assert "20,000 times a second" in awake.failed()
+    assert "20,000 times per second" in awake.failed()
 
 
-def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_obstacles_are_named(cpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert idle.obstacle({0, 1}, {2, 3}) == ""
     (cpus / "cpu3/cpuidle/state0/name").write_text("C1")
     assert "polls" in idle.obstacle({0, 1}, {2, 3})
@@ -127,7 +125,7 @@ def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: py
 
 @given(st.integers(2, 32), st.integers(1, 4), st.integers(0, 3), st.sampled_from(["capacity", "latency"]))
 def test_client_and_server_never_share_a_physical_core(cores: int, threads: int, session: int, regime: Regime) -> None:
-    # As most machines count: first a thread of every core, then the second of each.
+    # Numbered as on most machines: first one thread of every core, then the second of each.
     physical = {thread * cores + core: f"core {core}" for thread in range(threads) for core in range(cores)}
     server, agent = schedule.cores(7, session, sorted(physical), regime, physical)
     assert server
@@ -135,7 +133,7 @@ def test_client_and_server_never_share_a_physical_core(cores: int, threads: int,
     assert not {physical[cpu] for cpu in server} & {physical[cpu] for cpu in agent}
 
 
-def test_halves_are_of_equal_size_where_not_all_threads_of_a_core_are_ours() -> None:
+def test_halves_are_equal_if_not_all_threads_of_a_core_are_available() -> None:
     for session in (1, 2):
         server, agent = schedule.cores(7, session, [0, 1, 2], "capacity", {0: "0-1", 1: "0-1", 2: "2"})
         assert len(server) == len(agent) == 1
@@ -148,7 +146,7 @@ from pathlib import Path
 from ciphercost.host import supervisor
 from ciphercost.host import idle, idle_setting
 idle_setting.CPUS = Path(sys.argv[2])
-made = supervisor.Guard(sys.argv[1])
+made = supervisor.Supervisor(sys.argv[1])
 idle.Awake(made, supervisor.scratch(sys.argv[1], made)).keep({0, 3})
 print(made.pid, flush=True)
 sys.stdin.read()
@@ -156,21 +154,21 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
+def test_settings_are_restored_after_sigkill(cpus: Path, both: bool) -> None:
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", HOLDER, run_id, str(cpus)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+        supervisor_pid = int(controller.stdout.readline())
         assert values() == ["n/a", "0", "0", "n/a"]
         if both:
-            os.kill(guardian, signal.SIGSTOP)
+            os.kill(supervisor_pid, signal.SIGSTOP)
         controller.send_signal(signal.SIGKILL)
         controller.wait()
         if both:
-            os.kill(guardian, signal.SIGKILL)
+            os.kill(supervisor_pid, signal.SIGKILL)
     if both:
-        wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+        wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
         left = [each for each in leftovers.leftovers() if each.run == run_id]
         assert {each.what for each in left if each.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
         assert leftovers.remove(left) == []
@@ -184,9 +182,7 @@ def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path, tmp_pa
     assert cpus.exists()
 
 
-def test_a_setting_that_cannot_be_written_is_an_error_in_words(
-    awake: idle.Awake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_that_cannot_be_written_is_a_clear_error(awake: idle.Awake, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -199,8 +195,8 @@ def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require)
     cpu = min(os.sched_getaffinity(0))
     reason = idle.obstacle({cpu}, {cpu})
     require(not reason, reason)
-    with supervisor.Guard(run_directory.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as awake:
-        # A run beside this test may put it back between the two lines; not every time.
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as awake:
+        # A run beside this test may restore the setting between the two lines, but not every time.
         for _ in range(50):
             awake.keep({cpu})
             if idle_setting.setting(cpu).read_text().strip() == idle_setting.NEVER:
@@ -212,7 +208,7 @@ def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require)
 
 
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
-    """What a run keeps awake, call by call."""
+    """The CPUs that a run keeps awake, call by call."""
     calls: list[set[int]] = []
     keep = idle.Awake.keep
 
@@ -253,7 +249,7 @@ def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
     assert all(idle_setting.setting(cpu).read_text().strip() == "0" for cpu in (*server, *client))
 
 
-def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_of_the_other_mode_silently(
+def test_the_mode_is_a_condition_and_comparing_different_modes_is_reported(
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake("--sd 0.005")
@@ -270,7 +266,7 @@ def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_o
     assert [each.name for each in found.pairs[0].factors] == ["idle"]
 
 
-def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
+def test_if_cores_cannot_be_kept_awake_the_cell_warns_and_idle_poll_is_refused(
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake("--sd 0.005")
@@ -283,29 +279,27 @@ def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
         measured(tmp_path / "second", "capacity", "poll")
 
 
-def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
-    cpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    twins = Twins({0}, {1})
+def test_a_cell_is_never_resumed_in_the_other_mode(cpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = ServerPair({0}, {1})
     begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
-    describe_idle(begun, twins)  # type: ignore[arg-type]
+    describe_idle(begun, pair)  # type: ignore[arg-type]
     assert begun.idle == "halt", "what its sessions had stays"
     older = CellFacts(CellSpec("null", "busy"), whole_sessions=[1])
-    describe_idle(older, twins)  # type: ignore[arg-type]
+    describe_idle(older, pair)  # type: ignore[arg-type]
     assert older.idle == "halt", "before this was recorded, cores halted"
     monkeypatch.setattr(idle_setting, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
-    with pytest.raises(UsageError, match="1 sessions"):
-        describe_idle(polled, twins)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="1 recorded sessions"):
+        describe_idle(polled, pair)  # type: ignore[arg-type]
 
 
-def test_halting_that_somebody_else_prevents_is_a_warning(cpus: Path) -> None:
+def test_warns_if_somebody_else_prevents_halting(cpus: Path) -> None:
     facts = CellFacts(CellSpec("null", "busy", idle="halt"))
-    describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    describe_idle(facts, ServerPair({0}, {1}))  # type: ignore[arg-type]
     assert not facts.warnings
     idle_setting.setting(1).write_text("n/a")
     facts.idle = ""
-    describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    describe_idle(facts, ServerPair({0}, {1}))  # type: ignore[arg-type]
     assert [each.code for each in facts.warnings] == ["cores-kept"]
     assert cpus.exists()
 

@@ -1,4 +1,5 @@
-"""impostors: over an unencrypted connection to another machine no client of ours sends a password that the other side could recover.
+"""impostors: over an unencrypted connection to another machine, no client sends a password that the other side could
+recover.
 
 Real clients against rogue servers, at an address of this machine that is not loopback.
 """
@@ -42,15 +43,15 @@ def rust() -> Iterator[Agent]:
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[supervisor.Guard]:
-    """Java agents keep files of their own in the scratch of a run."""
-    with supervisor.Guard(run_directory.new_id()) as made:
+def supervised() -> Iterator[supervisor.Supervisor]:
+    """Java agents keep their files in the scratch of a run."""
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def jdbc_agents(require: Require, guarded: supervisor.Guard) -> Iterator[dict[str, jdbc_agent.JdbcAgent]]:
-    """By title: one of each driver that is known."""
+def jdbc_agents(require: Require, supervised: supervisor.Supervisor) -> Iterator[dict[str, jdbc_agent.JdbcAgent]]:
+    """By title: one for each known driver."""
     made: dict[str, jdbc_agent.JdbcAgent] = {}
     try:
         java.command()
@@ -58,7 +59,7 @@ def jdbc_agents(require: Require, guarded: supervisor.Guard) -> Iterator[dict[st
             driver.jars()
             like = {"host": "127.0.0.1", "port": 1}
             made[driver.title] = jdbc_agent.JdbcAgent(
-                driver, EncryptsConnections.of(engines.get(ENGINES[driver.family])), {}, like, guard=guarded
+                driver, EncryptsConnections.of(engines.get(ENGINES[driver.family])), {}, like, supervisor=supervised
             )
     except CiphercostError as error:
         require(None, str(error))
@@ -108,7 +109,7 @@ def test_jdbc_keeps_the_password(
 
 
 def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], address: str) -> None:
-    """A relay of ours listens on loopback; the server behind it is on another machine all the same."""
+    """A relay of ciphercost's listens on loopback, but the server behind it is on another machine."""
     with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay, pytest.raises(AgentError):
         agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
     assert rogue.lines
@@ -116,7 +117,7 @@ def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], a
 
 
 @pytest.mark.parametrize(("driver", "way"), [("postgres", "cleartext"), ("mysql", "sha256"), ("firebird", "legacy")])
-def test_a_relay_of_ours_does_not_make_rust_trust_the_server(rust: Agent, address: str, driver: str, way: str) -> None:
+def test_a_relay_does_not_make_rust_trust_the_server(rust: Agent, address: str, driver: str, way: str) -> None:
     through_a_relay(rust, driver, way, RUST[driver], address)
 
 
@@ -129,7 +130,7 @@ def test_a_relay_of_ours_does_not_make_rust_trust_the_server(rust: Agent, addres
         ("Jaybird 6.0.5", "legacy"),
     ],
 )
-def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
+def test_a_relay_does_not_make_jdbc_trust_the_server(
     jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str, title: str, way: str
 ) -> None:
     agent = jdbc_agents[title]
@@ -149,8 +150,8 @@ def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
         ("Jaybird 6.0.5", "legacy at the end", "authPlugins=Srp,Legacy_Auth"),
     ],
 )  # fmt: skip
-def test_no_property_makes_a_driver_give_it_away(
-    java_here: None, guarded: supervisor.Guard, address: str, title: str, way: str, options: str
+def test_no_property_makes_a_driver_reveal_the_password(
+    java_here: None, supervised: supervisor.Supervisor, address: str, title: str, way: str, options: str
 ) -> None:
     del java_here
     driver = next(each for each in drivers.DRIVERS if each.title == title)
@@ -158,7 +159,7 @@ def test_no_property_makes_a_driver_give_it_away(
     engine = engines.get(ENGINES[driver.family])
     with (
         jdbc_agent.JdbcAgent(
-            driver, EncryptsConnections.of(engine), {"properties": options}, like, guard=guarded
+            driver, EncryptsConnections.of(engine), {"properties": options}, like, supervisor=supervised
         ) as agent,
         Rogue(JDBC[driver.family][way], address) as rogue,
         pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"),
@@ -174,14 +175,14 @@ def java_here(jdbc_agents: dict[str, jdbc_agent.JdbcAgent]) -> None:
 
 
 def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
-    """On loopback a whole password is no secret to the server, so that there the rogues are told it."""
+    """On loopback, the server may see the whole password, so the rogues receive it there."""
     for driver, way in (("postgres", "cleartext"), ("mysql", "sha256")):
         with Rogue(RUST[driver][way], "127.0.0.1") as rogue, pytest.raises(AgentError):
             rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
         assert rogue.has_learned_it(), driver
 
 
-def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str) -> None:
+def test_java_reports_why_it_refused(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str) -> None:
     agent = jdbc_agents["PostgreSQL JDBC Driver 42.7.14"]
     with (
         Rogue(POSTGRES["cleartext"], address) as rogue,
@@ -286,10 +287,12 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
                 agent.disconnect("away")
 
 
-def test_old_drivers_and_empty_passwords_pass_the_guard(
-    require_server: RequireServer, java_here: None, guarded: supervisor.Guard, address: str, tmp_path: Path
+def test_old_drivers_and_empty_passwords_are_allowed(
+    require_server: RequireServer, java_here: None, supervised: supervisor.Supervisor, address: str, tmp_path: Path
 ) -> None:
-    """In clear to a server on another machine. A login that it refuses is refused in its own words, not in the guard's."""
+    """Unencrypted to a server on another machine. A login that the server refuses fails with the server's message, not
+    with the agent's own refusal.
+    """
     del java_here
     require_server("mariadb", VERSIONS["mariadb"])
     with (
@@ -299,7 +302,7 @@ def test_old_drivers_and_empty_passwords_pass_the_guard(
         away = {**server.fields, "host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
         for driver in (each for each in SPEAKS_MYSQL if not newer(each)):
             engine, like = engines.get("mariadb"), {"host": "127.0.0.1", "port": 1}
-            with jdbc_agent.JdbcAgent(driver, EncryptsConnections.of(engine), {}, like, guard=guarded) as agent:
+            with jdbc_agent.JdbcAgent(driver, EncryptsConnections.of(engine), {}, like, supervisor=supervised) as agent:
                 agent.connect("away", **away)
                 assert agent.query("away", "SELECT 1") == [["1"]]
                 for password in ("", "nonsense"):
@@ -308,7 +311,7 @@ def test_old_drivers_and_empty_passwords_pass_the_guard(
 
 
 def newer(driver: drivers.Driver) -> bool:
-    """One that knows the logins of today's servers."""
+    """A driver that knows the login methods of today's servers."""
     return driver.version not in ("5.1.6", "5.1.49", "8.0.16")
 
 

@@ -1,4 +1,4 @@
-"""A port that was free when it was chosen and is somebody else's when the server starts: what answers there is not the server."""
+"""launch: if another program takes the chosen port before the server does, that program is not mistaken for the server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def foreign(
 
 @pytest.fixture
 def as_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server runs as our own user: nobody may not be able to reach this Python."""
+    """The server runs as our own user, because nobody may not be able to reach this Python."""
     monkeypatch.setattr(launch, "server_user", lambda: None)
 
 
@@ -58,7 +58,7 @@ def answers(port: int) -> bool:
 
 
 def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
-    """The ports that are chosen: these first, then free ones. What is returned lists those that were."""
+    """Choose these ports first, then free ones. The returned list collects the chosen ports."""
     chosen: list[int] = []
     free = ports.free_port
 
@@ -71,12 +71,12 @@ def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
 
 
 def sharing(
-    run_guard: supervisor.Guard, directory: Path, logs: Path, also: Callable[[], list[int]] = list
+    run_supervisor: supervisor.Supervisor, directory: Path, logs: Path, also: Callable[[], list[int]] = list
 ) -> launch.Launch:
-    """A server that shares its port with whoever wants it, started."""
+    """Start a server that shares its port with others."""
     argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", SHARING]
     return launch.launch(
-        run_guard,
+        run_supervisor,
         "Sharing 1",
         lambda number: [*argv, str(number)],
         answers,
@@ -89,24 +89,24 @@ def sharing(
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
+def test_another_server_of_the_same_kind_on_the_port_is_not_mistaken_for_it(
     require_server: RequireServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     installation, engine = require_server(name), engines.get(name)
 
-    def started(run_guard: supervisor.Guard, where: str) -> Server:
-        directory = marks.scratch_base() / run_guard.run_id / where
-        engine.initialise(installation, directory, run_guard)
+    def started(run_supervisor: supervisor.Supervisor, where: str) -> Server:
+        directory = marks.scratch_base() / run_supervisor.run_id / where
+        engine.initialise(installation, directory, run_supervisor)
         if isinstance(engine, Web):
             engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
-        return engine.start(installation, directory, run_guard, logs=tmp_path)
+        return engine.start(installation, directory, run_supervisor, logs=tmp_path)
 
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        supervisor.scratch(run_guard.run_id, run_guard)
-        first = started(run_guard, "first")
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        first = started(run_supervisor, "first")
         assert isinstance(first, StartedServer)
         chosen = choose_ports(monkeypatch, first.port)
-        second = started(run_guard, "second")
+        second = started(run_supervisor, "second")
         assert isinstance(second, StartedServer)
         assert second.port != first.port
         assert chosen == [first.port, second.port]
@@ -124,10 +124,10 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, family: socket.AddressFamily
 ) -> None:
     """With SO_REUSEPORT both may listen; a connection then goes to either."""
-    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign(host, family) as (port, stranger):
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign(host, family) as (port, stranger):
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         chosen = choose_ports(monkeypatch, port)
-        made = sharing(run_guard, scratch, tmp_path)
+        made = sharing(run_supervisor, scratch, tmp_path)
         assert chosen == [port, made.port]
         with pytest.raises(TimeoutError):
             stranger.accept()
@@ -135,29 +135,27 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
 
 
 @pytest.mark.usefixtures("as_us")
-def test_where_every_port_is_taken_the_error_names_who_took_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+def test_if_every_port_is_taken_the_error_names_the_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign() as (port, _):
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         choose_ports(monkeypatch, *[port] * launch.ATTEMPTS)
         with pytest.raises(
             RunError, match=rf"Sharing 1 did not start.*(?s:.*)port {port} was taken.*process {os.getpid()}"
         ):
-            sharing(run_guard, scratch, tmp_path)
+            sharing(run_supervisor, scratch, tmp_path)
 
 
 @pytest.mark.usefixtures("as_us")
 def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign() as (port, _):
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         others = [port]
-        made = sharing(run_guard, scratch, tmp_path, lambda: [others.pop()] if others else [])
+        made = sharing(run_supervisor, scratch, tmp_path, lambda: [others.pop()] if others else [])
         assert not others
         made.process.stop()
 
 
-def test_a_process_below_the_one_that_was_started_counts_as_it() -> None:
+def test_a_child_of_the_started_process_counts_as_the_server() -> None:
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SHARING!r}, sys.argv[1]])"
     port = ports.free_port()
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""clean: takes what dead runs left, and nothing of the living."""
+"""clean: removes what dead runs left, and nothing of living ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from ciphercost.host import leftovers, marks, supervisor
 from ciphercost.host.leftovers import Leftover
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.runs import doctor
 from conftest import Require
@@ -26,7 +26,7 @@ CONTROLLER = """
 import sys, time
 from ciphercost.host import marks, supervisor
 run_id = sys.argv[1]
-made = supervisor.Guard(run_id)
+made = supervisor.Supervisor(run_id)
 scratch = supervisor.scratch(run_id, made)
 process = made.spawn(["sh", "-c", "trap '' INT; setsid sh -c ': > up; exec sleep 1000' & wait"], cwd=scratch / "secrets",
                      cgroups=marks.cgroup_for(run_id, "server"), user=marks.server_user())
@@ -46,27 +46,27 @@ def of(run_id: str) -> list[Leftover]:
 
 @pytest.fixture
 def wreck() -> Iterator[str]:
-    """A run whose controller and guardian were both killed by force at once."""
+    """A run whose controller and supervisor were both killed at once."""
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", CONTROLLER, run_id]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+        supervisor_pid = int(controller.stdout.readline())
         assert of(run_id) == [], "a living run has no leftovers"
-        os.kill(guardian, signal.SIGSTOP)  # so that it can't begin to undo
+        os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
         controller.wait()
-        assert of(run_id) == [], "while its guardian is there, it is the guardian's"
-        os.kill(guardian, signal.SIGKILL)
-        wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+        assert of(run_id) == [], "while its supervisor is there, it is the supervisor's"
+        os.kill(supervisor_pid, signal.SIGKILL)
+        wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
     yield run_id
     leftovers.remove(of(run_id))
 
 
-def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
-    # The kernel ends the child once its guardian is gone, but not at that very moment; the grandchild, in a session of its
-    # own, is the one that is left.
-    wait_for("the child to die with its guardian", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
+def test_finds_and_removes_what_a_killed_supervisor_left(wreck: str) -> None:
+    # The kernel ends the child once its supervisor is gone, but not at that very moment. The grandchild, in its own
+    # session, is the one that is left.
+    wait_for("the child to die with its supervisor", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
     found = of(wreck)
     kinds = [each.kind for each in found]
     assert kinds == ["process", *(["control group"] if marks.cgroup_parents() else []), "directory"]
@@ -76,20 +76,20 @@ def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
     assert not (marks.scratch_base() / wreck).exists()
 
 
-def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_leftovers_and_clean_lists_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:
     states = {name: (state, text) for name, state, text in doctor.checks()}
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
-    monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # others' are others'
+    monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # ignore other runs'
     said, whole = leftovers.sweep()
     assert whole
     assert f"removed directory {marks.scratch_base() / wreck} of run {wreck}" in said
     assert of(wreck) == []
 
 
-def test_what_a_living_controller_owns_is_never_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_touches_what_a_living_controller_owns(monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
         process = made.spawn(["sleep", "1000"], cwd=scratch / "secrets", cgroups=marks.cgroup_for(run_id, "server"))
         assert of(run_id) == []
@@ -99,9 +99,7 @@ def test_what_a_living_controller_owns_is_never_touched(monkeypatch: pytest.Monk
         assert process.poll() is None
 
 
-def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recent_directory_without_an_owner_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
     young, old = run_directory.new_id(), run_directory.new_id()
     long_ago = time.time() - 2 * leftovers.GRACE_SECONDS
@@ -112,7 +110,7 @@ def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
     assert [each.what for each in leftovers.leftovers() if each.kind == "directory"] == [str(tmp_path / old)]
 
 
-def test_a_process_that_has_the_number_of_a_dead_one_is_not_killed() -> None:
+def test_a_process_that_reuses_a_dead_ones_pid_is_not_killed() -> None:
     with subprocess.Popen(["sleep", "1000"]) as innocent:
         try:
             assert leftovers.remove([Leftover("process", str(innocent.pid), "run", start="1")]) == []

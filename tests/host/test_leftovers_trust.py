@@ -1,4 +1,6 @@
-"""clean and the scratch directory: what somebody else could have put there is refused, and never believed, run or removed."""
+"""clean and the scratch directory: whatever somebody else could have put there is refused, and never believed, run or
+removed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ LONG_AGO = 10 * leftovers.GRACE_SECONDS
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scratch directory of its own for this test."""
+    """A separate scratch directory for this test."""
     place = tmp_path / "scratch"
     place.mkdir(mode=0o711)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
@@ -44,7 +46,7 @@ def root(require: Require) -> None:
 
 
 def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
-    """What a run leaves that was killed together with its guardian."""
+    """What a run leaves when it is killed together with its supervisor."""
     made = base / (run or run_directory.new_id())
     made.mkdir(mode=0o711)
     owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
@@ -54,7 +56,7 @@ def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
 
 
 def victim(tmp_path: Path, run: str) -> Path:
-    """A directory that an attacker wants removed. Its name is what a list of his may hold."""
+    """A directory that an attacker wants removed, with a name that may appear in the attacker's list."""
     place = tmp_path / "home" / f"ciphercost-{run}-precious"
     place.mkdir(parents=True)
     (place / "thesis").write_text("the only copy")
@@ -68,7 +70,7 @@ def give_away(path: Path, uid: int = STRANGER) -> None:
 
 
 def let_through(path: Path) -> None:
-    """Others may pass to it: pytest's own directories are closed."""
+    """Let others pass through to it: pytest's own directories are closed."""
     for each in (path, *path.parents):
         if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o005 != 0o005:
             each.chmod(each.stat().st_mode | 0o055)
@@ -82,7 +84,7 @@ def swept() -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("root")
-def test_a_scratch_directory_of_somebody_else_is_refused_and_nothing_in_it_believed(base: Path, tmp_path: Path) -> None:
+def test_a_scratch_directory_of_another_user_is_refused_and_its_content_ignored(base: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     dead_run(base, run, str(wanted))
@@ -106,7 +108,7 @@ def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
-    os.chown(base, os.geteuid(), STRANGER)  # a group of more than one
+    os.chown(base, os.geteuid(), STRANGER)  # a group with more than one member
     base.chmod(mode)
     done = swept()
     assert done.returncode == 2
@@ -189,7 +191,7 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(above / "new"))
     before = os.umask(0)
     try:
-        with supervisor.Guard(run_directory.new_id()) as made:
+        with supervisor.Supervisor(run_directory.new_id()) as made:
             path = supervisor.scratch(made.run_id, made)
             assert (path / marks.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
     finally:
@@ -203,7 +205,7 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, marks.OUTSIDE_FILE, idle_setting.JOURNAL])
 @pytest.mark.parametrize("how", ["foreign", "open", "link"])
-def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
+def test_run_directories_that_others_could_have_written_are_kept_and_named(
     base: Path, tmp_path: Path, what: str, how: str
 ) -> None:
     run = run_directory.new_id()
@@ -226,7 +228,7 @@ def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
     assert (wanted / "thesis").exists()
 
 
-def test_what_is_ours_alone_is_removed_with_what_it_made_elsewhere(base: Path, tmp_path: Path) -> None:
+def test_our_own_directories_are_removed_with_what_they_list_elsewhere(base: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
@@ -312,7 +314,7 @@ def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[by
 
 
 @pytest.mark.usefixtures("root", "base")
-def test_another_users_process_is_never_ended_whatever_mark_it_carries(sleeper: list[subprocess.Popen[bytes]]) -> None:
+def test_another_users_process_is_never_killed_whatever_its_mark(sleeper: list[subprocess.Popen[bytes]]) -> None:
     run = run_directory.new_id()
     theirs, ours, servers = (marked(run, uid) for uid in (STRANGER, 0, NOBODY))
     sleeper += [theirs, ours, servers]
@@ -335,7 +337,7 @@ def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
 
 @pytest.mark.usefixtures("root")
 def test_a_user_who_cleans_touches_nothing_of_others(base: Path, tmp_path: Path) -> None:
-    """Root's scratch, asked for by nobody."""
+    """Root's scratch, cleaned by nobody."""
     made = dead_run(base)
     let_through(tmp_path)
     tmp_path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""link: a pair of virtual cards between agent and server, shaped as asked; and nothing of it stays, however the run ends."""
+"""link: a veth pair between agent and server, shaped as requested; nothing of it stays, however the run ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import leftovers, link, marks, namespaces
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load import agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
@@ -34,8 +34,8 @@ def rights(require: Require) -> None:
 
 
 @pytest.fixture
-def run_guard() -> Iterator[Guard]:
-    with Guard(run_directory.new_id()) as made:
+def run_supervisor() -> Iterator[Supervisor]:
+    with Supervisor(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
@@ -45,14 +45,16 @@ def device_of(name: str) -> bool:
 
 
 def discipline(device: str, *where: str) -> dict[str, object]:
-    """What the kernel says shapes a card."""
+    """What the kernel reports as shaping an interface."""
     said = subprocess.run(["tc", *where, "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
     found: dict[str, object] = next(each for each in json.loads(said.stdout) if each.get("root"))
     return found
 
 
 def talk(path: Path, size: int) -> bytes:
-    """From within the namespace to a server on this one's 127.0.0.1: what it answers, having sent `size` bytes."""
+    """Connect from within the namespace to a server on this one's 127.0.0.1. Returns its answer after `size` bytes were
+    sent.
+    """
     got: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -65,7 +67,7 @@ def talk(path: Path, size: int) -> bytes:
                 peer.sendall(address[0].encode())
 
         def ask() -> None:
-            agent.enter(path)  # this thread alone
+            agent.enter(path)  # this thread only
             with socket.create_connection(listener.getsockname(), timeout=30) as connection:
                 connection.sendall(b"x" * size)
                 got.append(connection.recv(100))
@@ -79,8 +81,8 @@ def talk(path: Path, size: int) -> bytes:
 
 
 @pytest.mark.usefixtures("rights")
-def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_guard: Guard) -> None:
-    with link.linked(run_guard, 100e6, 1400) as way:
+def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_supervisor: Supervisor) -> None:
+    with link.linked(run_supervisor, 100e6, 1400) as way:
         for device, where in ((way.device, ()), (namespaces.NEAR_END, ("-n", way.namespace))):
             found = discipline(device, *where)
             assert found["kind"] == "tbf"
@@ -96,73 +98,73 @@ def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_guard: Guard
 
 @pytest.mark.usefixtures("rights")
 @pytest.mark.parametrize("mtu", [576, 9000, 65_535])
-def test_without_a_bandwidth_only_the_mtu_is_set(run_guard: Guard, mtu: int) -> None:
-    with link.linked(run_guard, 0, mtu) as way:
+def test_without_a_bandwidth_only_the_mtu_is_set(run_supervisor: Supervisor, mtu: int) -> None:
+    with link.linked(run_supervisor, 0, mtu) as way:
         assert discipline(way.device)["kind"] != "tbf"
         assert talk(way.path, 10)
 
 
 @pytest.mark.usefixtures("rights")
-def test_an_agent_in_the_namespace_reaches_the_server_and_nothing_else(run_guard: Guard) -> None:
-    with link.linked(run_guard, 0, 0) as way, agent.Agent(netns=way.path) as inside:
+def test_an_agent_in_the_namespace_reaches_the_server_and_nothing_else(run_supervisor: Supervisor) -> None:
+    with link.linked(run_supervisor, 0, 0) as way, agent.Agent(netns=way.path) as inside:
         own = os.stat(f"/proc/{inside.pid}/ns/net").st_ino  # noqa: PTH116
         assert own == way.path.stat().st_ino
         assert own != os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
 
 
 @pytest.mark.usefixtures("rights")
-def test_two_links_at_once_do_not_meet(run_guard: Guard) -> None:
-    with link.linked(run_guard, 0, 0) as one, link.linked(run_guard, 0, 0) as other:
+def test_two_simultaneous_links_are_separate(run_supervisor: Supervisor) -> None:
+    with link.linked(run_supervisor, 0, 0) as one, link.linked(run_supervisor, 0, 0) as other:
         assert talk(one.path, 10)
         before = one.crossed()
         assert talk(other.path, 1_000_000)
-        # A late acknowledgement, or a question for an address, may still cross.
+        # A late acknowledgement, or an address query, may still cross.
         assert one.crossed() - before < 10_000
 
 
 @pytest.mark.usefixtures("rights")
-def test_a_link_that_cannot_be_made_leaves_nothing(run_guard: Guard) -> None:
-    with pytest.raises(RunError), link.linked(run_guard, 1.0, 100_000_000):
+def test_a_link_that_cannot_be_made_leaves_nothing(run_supervisor: Supervisor) -> None:
+    with pytest.raises(RunError), link.linked(run_supervisor, 1.0, 100_000_000):
         pass
-    assert not [name for name in namespaces.left_behind() if run_guard.run_id in name]
+    assert not [name for name in namespaces.left_behind() if run_supervisor.run_id in name]
 
 
 SCRIPT = """
 import sys, time
 from ciphercost.host import link
-from ciphercost.host.supervisor import Guard
-with Guard(sys.argv[1]) as guard, link.linked(guard, 1e8, 0) as way:
-    print(way.namespace, way.device, guard.pid, flush=True)
+from ciphercost.host.supervisor import Supervisor
+with Supervisor(sys.argv[1]) as supervisor, link.linked(supervisor, 1e8, 0) as way:
+    print(way.namespace, way.device, supervisor.pid, flush=True)
     time.sleep(600)
 """
 
 
-def killed(run_id: str, *, guardian_too: bool) -> tuple[str, str]:
-    """(namespace, card) of a run that was killed with its link up."""
+def killed(run_id: str, *, supervisor_too: bool) -> tuple[str, str]:
+    """(namespace, interface) of a run that was killed with its link up."""
     with subprocess.Popen([sys.executable, "-c", SCRIPT, run_id], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        namespace, device, guardian = process.stdout.readline().split()
+        namespace, device, supervisor_pid = process.stdout.readline().split()
         assert device_of(device)
-        if guardian_too:
-            os.kill(int(guardian), signal.SIGKILL)
+        if supervisor_too:
+            os.kill(int(supervisor_pid), signal.SIGKILL)
         process.kill()
-    if guardian_too:
-        wait_for("the guardian to be gone", lambda: not marks.start_time(int(guardian)))
+    if supervisor_too:
+        wait_for("the supervisor to be gone", lambda: not marks.start_time(int(supervisor_pid)))
     return namespace, device
 
 
 @pytest.mark.usefixtures("rights")
-def test_a_run_that_is_killed_leaves_no_namespace_and_no_card() -> None:
-    namespace, device = killed(run_directory.new_id(), guardian_too=False)
+def test_a_killed_run_leaves_no_namespace_and_no_interface() -> None:
+    namespace, device = killed(run_directory.new_id(), supervisor_too=False)
     wait_for(
         "the namespace and its card to go", lambda: namespace not in namespaces.left_behind() and not device_of(device)
     )
 
 
 @pytest.mark.usefixtures("rights")
-def test_clean_finds_the_namespace_of_a_run_whose_guardian_was_killed_too() -> None:
+def test_clean_finds_the_namespace_of_a_run_whose_supervisor_was_killed_too() -> None:
     run_id = run_directory.new_id()
-    namespace, device = killed(run_id, guardian_too=True)
+    namespace, device = killed(run_id, supervisor_too=True)
     found = [each for each in leftovers.leftovers() if each.kind == "network namespace" and each.run == run_id]
     assert [each.what for each in found] == [namespace]
     assert leftovers.remove(found) == []
@@ -170,7 +172,7 @@ def test_clean_finds_the_namespace_of_a_run_whose_guardian_was_killed_too() -> N
     assert not device_of(device)
 
 
-def test_without_the_right_the_refusal_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rights_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/sbin/ip")
     monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
     with pytest.raises(UsageError, match=r"as root.*--delay needs no rights"):

@@ -1,4 +1,6 @@
-"""memory: a control group limits what it holds, ends with the run, and is found by clean where the run's guard was killed."""
+"""memory: a control group limits the memory of its processes, ends with the run, and `clean` finds it if the supervisor
+was killed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import leftovers, marks, memory
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
@@ -25,7 +27,7 @@ CONTROLLER = """
 import sys, time
 from ciphercost.host import supervisor
 from ciphercost.host import memory
-made = supervisor.Guard(sys.argv[1])
+made = supervisor.Supervisor(sys.argv[1])
 supervisor.scratch(sys.argv[1], made)
 with memory.limited(made, 200_000_000):
     made.spawn(["sleep", "1000"])
@@ -51,7 +53,7 @@ def members(group: Path) -> list[str]:
 
 def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         with memory.limited(made, LIMIT) as groups:
             (group,) = groups
             found = marks.memory_parent()
@@ -71,7 +73,7 @@ def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
 
 def test_a_group_ends_with_the_last_process_in_it() -> None:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         with memory.limited(made, LIMIT):
             server = made.spawn(["sleep", "1000"])
         assert server.poll() is None, "it is stopped by whoever started it"
@@ -81,8 +83,8 @@ def test_a_group_ends_with_the_last_process_in_it() -> None:
     assert not made.lost
 
 
-def test_what_takes_more_is_ended() -> None:
-    with Guard(run_directory.new_id()) as made, memory.limited(made, LIMIT):
+def test_a_process_that_exceeds_the_limit_is_killed() -> None:
+    with Supervisor(run_directory.new_id()) as made, memory.limited(made, LIMIT):
         assert made.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
         with pytest.raises(RunError):
             made.run([sys.executable, "-c", f"print(len(bytearray(b'x') * {8 * LIMIT}))"])
@@ -90,37 +92,37 @@ def test_what_takes_more_is_ended() -> None:
 
 def test_without_a_limit_there_is_no_group() -> None:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made, memory.limited(made, 0) as groups:
+    with Supervisor(run_id) as made, memory.limited(made, 0) as groups:
         assert groups == ()
         assert groups_of(run_id) == []
 
 
 @contextlib.contextmanager
 def controlled(run_id: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A controller of its own with a limit, and the pid of its guardian."""
+    """A separate controller with a limit, and the pid of its supervisor."""
     argv = [sys.executable, "-c", CONTROLLER, run_id]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as controller:
         assert controller.stdout is not None
         yield controller, int(controller.stdout.readline())
 
 
-def test_a_controller_that_is_killed_leaves_no_group() -> None:
+def test_a_killed_controller_leaves_no_group() -> None:
     run_id = run_directory.new_id()
-    with controlled(run_id) as (controller, guardian):
+    with controlled(run_id) as (controller, supervisor_pid):
         assert groups_of(run_id)
         controller.kill()
-    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
     assert groups_of(run_id) == []
 
 
-def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
+def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
     run_id = run_directory.new_id()
-    with controlled(run_id) as (controller, guardian):
-        os.kill(guardian, signal.SIGSTOP)
+    with controlled(run_id) as (controller, supervisor_pid):
+        os.kill(supervisor_pid, signal.SIGSTOP)
         controller.kill()
         controller.wait()
-        os.kill(guardian, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+        os.kill(supervisor_pid, signal.SIGKILL)
+    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
     left = [each for each in leftovers.leftovers() if run_id in str(each)]
     assert [each.what for each in left if each.kind == "control group"] == [str(group) for group in groups_of(run_id)]
     assert len(groups_of(run_id)) == 1
@@ -128,7 +130,7 @@ def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
     assert groups_of(run_id) == []
 
 
-def test_where_none_can_be_made_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_group_can_be_made_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_parent", lambda: None)
     with pytest.raises(UsageError, match="no control group with a memory limit can be made here"):
         memory.check("--memory 2GB")

@@ -1,4 +1,4 @@
-"""sources: servers come through the machine's own package clients, whole or not at all."""
+"""packages: servers come through the machine's own package clients, complete or not at all."""
 
 from __future__ import annotations
 
@@ -53,15 +53,17 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Work]:
     (tmp_path / "work").mkdir()
-    with supervisor.Guard(run_directory.new_id()) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         yield Work(tmp_path / "work", tmp_path / "final", made)
 
 
 def makes_a_cluster(installation: Installation) -> set[Path]:
-    """initdb and the server run in place, as the user that servers run as. Returns the libraries that the server has loaded."""
+    """Run initdb and the server in place, as the user that servers run as. Returns the libraries that the server has
+    loaded.
+    """
     engine = engines.get("postgresql")
     run_id = run_directory.new_id()
-    with supervisor.Guard(run_id) as made:
+    with supervisor.Supervisor(run_id) as made:
         directory = supervisor.scratch(run_id, made) / "data"
         engine.initialise(installation, directory, made)
         server = engine.start(installation, directory, made, logs=directory.parent)
@@ -75,7 +77,7 @@ def makes_a_cluster(installation: Installation) -> set[Path]:
 # ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
+def test_a_kept_root_is_made_once_and_found_again(cache: Path) -> None:
     made: list[Path] = []
 
     def make(work: Work) -> Receipt:
@@ -92,7 +94,7 @@ def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
     assert (cache / "thing" / "1-maven" / "bin").stat().st_mode & 0o777 == 0o755
 
 
-def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
+def test_two_simultaneous_requests_fetch_once(cache: Path) -> None:
     made: list[Path] = []
 
     def make(work: Work) -> Receipt:
@@ -107,7 +109,7 @@ def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
     assert len(made) == 1
 
 
-def test_what_fails_half_way_leaves_nothing_and_can_be_tried_again(cache: Path) -> None:
+def test_a_failed_fetch_leaves_nothing_and_can_be_retried(cache: Path) -> None:
     def breaks(work: Work) -> Receipt:
         (work.path / "half").touch()
         raise MissingServer("the network is gone")
@@ -166,7 +168,7 @@ def test_without_mvn_the_message_says_how_to_get_it(
         maven.fetch_jar(next(iter(ARTIFACTS.values())), work)
 
 
-def test_another_content_than_the_pinned_one_is_not_unpacked(
+def test_content_with_a_wrong_checksum_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work
 ) -> None:
     client = tmp_path / "mvn"
@@ -175,11 +177,11 @@ def test_another_content_than_the_pinned_one_is_not_unpacked(
     )
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(RunError, match="is not what it should be"):
+    with pytest.raises(RunError, match="has the wrong SHA-256"):
         maven.fetch_jar(Artifact("group:artifact:1", "0" * 64), work)
 
 
-def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+def test_mvns_error_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     client = tmp_path / "mvn"
     client.write_text("#!/bin/sh\necho '[INFO] noise'; echo '[ERROR] no such artifact'; exit 1\n")
     client.chmod(0o755)
@@ -227,7 +229,7 @@ E: mmdebstrap failed to run
     ],
     ids=["mvn", "mmdebstrap", "neither", "long", "nothing"],
 )
-def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | None) -> None:
+def test_shows_the_cause_from_a_package_clients_output(output: str, cause: str | None) -> None:
     found = package_client_errors.decisive(output)
     if cause is None:
         assert len(found) < package_client_errors.LONGEST + 10
@@ -236,7 +238,7 @@ def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | N
         assert found == cause
 
 
-def test_a_real_mvn_that_reaches_no_repository_says_why(
+def test_a_real_mvn_without_a_repository_reports_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work, require: Require
 ) -> None:
     client = maven.maven_client()
@@ -313,7 +315,7 @@ def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
         debian.of_release(work)
 
 
-def test_a_suite_of_debians_comes_without_mmdebstrap_and_runs_in_place(
+def test_a_debian_suite_is_fetched_without_mmdebstrap_and_runs_in_place(
     cache: Path, monkeypatch: pytest.MonkeyPatch, require: Require
 ) -> None:
     monkeypatch.setattr(debian, "mmdebstrap_possible", lambda: False)
@@ -343,7 +345,7 @@ def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_it
         engine.install("9", "apt")
 
 
-def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Require) -> None:
+def test_names_what_apt_can_not_reach(tmp_path: Path, work: Work, require: Require) -> None:
     require(not debian.apt_possible(), debian.apt_possible())
     with (
         apt.Apt(work.path / "home", work.run, "deb [trusted=yes] http://127.0.0.1:9/debian sid main\n") as lists,
@@ -352,7 +354,7 @@ def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Re
         lists.need("nginx")
 
 
-def test_the_build_with_the_old_openssl_is_the_last_to_be_used(cache: Path) -> None:
+def test_the_build_with_the_old_openssl_is_used_last(cache: Path) -> None:
     for source, version in (("maven", "18.4"), ("apt", "15.9"), ("debian", "17.5")):
         package_cache.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
     assert [each.source for each in package_cache.installed("thing")] == ["debian", "apt", "maven"]
@@ -370,14 +372,14 @@ def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(c
     assert [path for path in libraries if not path.is_relative_to(cache)] == []
 
 
-def test_every_suite_and_archive_is_of_a_version_that_is_promised() -> None:
+def test_every_suite_and_archive_is_of_a_supported_version() -> None:
     assert set(SUITES) <= {"14", "15", "16", "17", "18"}
     assert {version for _, version in ARTIFACTS} == {"14", "15", "16", "17", "18"}
     assert all(re.fullmatch("[0-9a-f]{64}", artifact.sha256) for artifact in ARTIFACTS.values())
 
 
 def _opened(path: Path) -> None:
-    """pytest's directories are 0700; servers run as somebody else when we are root."""
+    """pytest's directories are 0700; servers run as another user when we are root."""
     for each in (path, *path.parents):
         if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o077 == 0:
             each.chmod(0o711)

@@ -1,4 +1,4 @@
-"""pki: what the certificates are, and that keys are nobody else's business."""
+"""pki: what the certificates contain, and that nobody else can read the keys."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def load(path: Path) -> x509.Certificate:
 @pytest.mark.parametrize(
     ("kind", "bits"), [*((f"rsa{bits}", bits) for bits in (1024, 1280, 1536, 2048, 3072, 4096)), ("ecdsa-p256", 256)]
 )
-def test_a_certificate_has_the_key_that_its_name_says_and_a_ca_of_the_same_kind(
-    tmp_path: Path, kind: str, bits: int
-) -> None:
+def test_a_certificate_has_the_named_key_and_a_ca_of_the_same_kind(tmp_path: Path, kind: str, bits: int) -> None:
     made = Pki(tmp_path / "pki", kind)
     for path in (made.ca, made.certificate):
         key = load(path).public_key()
@@ -78,7 +76,7 @@ def test_for_tests_that_must_fail_it_can_be_expired_or_for_another_name(tmp_path
     assert not names.get_values_for_type(x509.IPAddress)
 
 
-def test_what_was_made_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_reuse_keeps_existing_files(tmp_path: Path) -> None:
     first = Pki(tmp_path / "pki", "ecdsa-p256").ca.read_bytes()
     assert Pki(tmp_path / "pki", "ecdsa-p256", reuse=True).ca.read_bytes() == first
     assert Pki(tmp_path / "pki", "ecdsa-p256").ca.read_bytes() != first

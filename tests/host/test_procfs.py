@@ -1,4 +1,4 @@
-"""sample: counters that move when, and only when, something happens."""
+"""procfs: counters that move when, and only when, something happens."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def test_a_tree_holds_its_root_and_what_is_below_and_nothing_once_it_is_gone() -
     assert procfs.tree(0) == []
 
 
-def test_what_this_process_used_is_not_taken_for_foreign() -> None:
+def test_our_own_cpu_does_not_count_as_foreign() -> None:
     with closing(procfs.Sampler()) as sampler:
         sampler.begin()
         deadline = time.process_time() + 0.3
         while time.process_time() < deadline:
             pass
         found = sampler.end()
-    # Whatever else runs on this machine is foreign; what we burnt must not be in it on top.
+    # Whatever else runs on this machine is foreign; our own CPU time must not be added to it.
     everything = (1 - found.host_idle) * (os.cpu_count() or 1)
     assert found.foreign_cpu < everything - 0.3 * 0.3e9 / found.window_ns
 
@@ -105,7 +105,7 @@ with open(sys.argv[1], "wb") as file:
 print(time.process_time_ns(), flush=True)
 sys.stdin.readline()
 """
-"""Two threads of a quarter of a second each, which end; a megabyte written. Says its own CPU time."""
+"""Two threads of a quarter of a second each, which end; a megabyte written. Prints its own CPU time."""
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def burner(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def burn(process: subprocess.Popen[str]) -> int:
-    """Let it do its work; its CPU time since it began, as it says."""
+    """Let it do its work. Returns its CPU time since it began, as it reports it."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("go\n")
@@ -157,8 +157,8 @@ def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_i
     assert found.server_cpu_ns >= 250_000_000
 
 
-def test_what_helpers_do_is_the_servers_and_not_foreign(tmp_path: Path) -> None:
-    # In the working directory: what is written to a file system in memory goes to no storage.
+def test_helpers_cpu_counts_as_the_servers_and_not_as_foreign(tmp_path: Path) -> None:
+    # In the working directory: a file system in memory writes to no storage.
     path = Path(f".sample-{os.getpid()}")
     try:
         with (
@@ -177,7 +177,7 @@ def test_what_helpers_do_is_the_servers_and_not_foreign(tmp_path: Path) -> None:
     assert found.server_write_bytes >= 1 << 20
     assert found.server_memory_bytes > 1_000_000
     assert foreign.server_cpu_ns == foreign.server_write_bytes == foreign.server_memory_bytes == 0
-    # The stranger, whose window is around the other's, has seen it as foreign on top of all that was foreign to both.
+    # The other sampler, whose window encloses this one, has counted it as foreign on top of everything foreign to both.
     theirs, ours = foreign.foreign_cpu * foreign.window_ns, found.foreign_cpu * found.window_ns
     assert theirs - ours >= 0.8 * 500_000_000
     assert spent >= 500_000_000

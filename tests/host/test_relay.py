@@ -1,4 +1,4 @@
-"""relay: the wire witness's eyes."""
+"""relay: records what the wire witness examines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ciphercost.prove.session_witness import judge_sessions
 from ciphercost.prove.wire_witness import judge_wire
 
 
-def test_what_passes_is_passed_on_and_kept_in_both_directions() -> None:
+def test_bytes_are_forwarded_and_recorded_in_both_directions() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def echo() -> None:
@@ -40,13 +40,13 @@ RECORD = b"\x17\x03\x03\x00\x04abcd"
 HELLO = b"\x16\x03\x01\x00\x02\x01i"
 
 
-def test_tls_records_are_counted_behind_a_protocol_that_begins_in_clear() -> None:
+def test_tls_records_are_counted_behind_a_protocol_that_begins_unencrypted() -> None:
     assert tls_records(b"\x00\x00\x00\x08\x04\xd2\x16\x2f" + HELLO + RECORD * 3) == 3
     assert tls_records(b"plain words only") == 0
 
 
 def test_tls_records_of_every_version_are_counted() -> None:
-    """A ServerHello's record bears the version that was agreed on."""
+    """A ServerHello's record carries the negotiated version."""
     for version in (b"\x01", b"\x02", b"\x03"):
         assert tls_records(b"\x16\x03" + version + b"\x00\x02\x02i" + RECORD * 3) == 3
 
@@ -57,7 +57,7 @@ def test_random_bytes_of_a_greeting_that_look_like_a_handshake_do_not_hide_the_r
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_can_be_looked_at(data: bytes) -> None:
+def test_any_bytes_can_be_examined(data: bytes) -> None:
     assert tls_records(data) >= 0
 
 

@@ -1,4 +1,4 @@
-"""guard: whatever a run started or made is gone when the run is, however it ended."""
+"""supervisor: whatever a run started or made is gone when the run is, however it ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import marks, supervisor
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
 from processes import PATIENCE, marked, wait_for
@@ -26,8 +26,8 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def run_guard() -> Iterator[Guard]:
-    with Guard(run_directory.new_id()) as made:
+def run_supervisor() -> Iterator[Supervisor]:
+    with Supervisor(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
@@ -35,56 +35,58 @@ def run_guard() -> Iterator[Guard]:
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_process_runs_with_its_own_user_cores_mark_and_empty_input(run_guard: Guard) -> None:
+def test_a_process_runs_with_its_own_user_cores_mark_and_empty_input(run_supervisor: Supervisor) -> None:
     script = "id -u; taskset -cp $$; echo $CIPHERCOST_RUN; cat"
     core = min(os.sched_getaffinity(0))
-    process = run_guard.spawn(["sh", "-c", script], user=marks.server_user(), cpus=[core])
+    process = run_supervisor.spawn(["sh", "-c", script], user=marks.server_user(), cpus=[core])
     assert process.wait(PATIENCE) == 0
     uid, cores, mark = process.output().splitlines()
     assert int(uid) == (marks.server_user() or (os.getuid(), 0))[0]
     assert cores.endswith(f": {core}")
-    assert mark == run_guard.run_id
+    assert mark == run_supervisor.run_id
 
 
-def test_a_process_sees_little_of_the_users_environment(run_guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_sees_little_of_the_users_environment(
+    run_supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
-    assert "secret" not in run_guard.run(["env"], env={"PGDATA": "here"})
-    assert "PGDATA=here" in run_guard.run(["env"], env={"PGDATA": "here"})
+    assert "secret" not in run_supervisor.run(["env"], env={"PGDATA": "here"})
+    assert "PGDATA=here" in run_supervisor.run(["env"], env={"PGDATA": "here"})
 
 
-def test_a_command_that_fails_says_what_it_said(run_guard: Guard) -> None:
+def test_a_failing_command_reports_its_output(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"(?s)sh failed with status 3:.*no room"):
-        run_guard.run(["sh", "-c", "echo no room >&2; exit 3"])
+        run_supervisor.run(["sh", "-c", "echo no room >&2; exit 3"])
 
 
-def test_a_command_that_is_not_there_is_named(run_guard: Guard) -> None:
+def test_a_missing_command_is_named(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"can't start /nowhere/postgres: .*No such file"):
-        run_guard.spawn(["/nowhere/postgres"])
+        run_supervisor.spawn(["/nowhere/postgres"])
 
 
-def test_a_command_that_takes_too_long_is_ended(run_guard: Guard) -> None:
+def test_a_command_that_takes_too_long_is_stopped(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match="did not end within"):
-        run_guard.run(["sleep", "1000"], timeout=0.1)
+        run_supervisor.run(["sleep", "1000"], timeout=0.1)
 
 
-def test_the_log_file_gets_what_the_process_writes(run_guard: Guard, tmp_path: Path) -> None:
-    process = run_guard.spawn(["echo", "hello"], log=tmp_path / "log")
+def test_the_log_file_gets_what_the_process_writes(run_supervisor: Supervisor, tmp_path: Path) -> None:
+    process = run_supervisor.spawn(["echo", "hello"], log=tmp_path / "log")
     assert process.wait(PATIENCE) == 0
     assert (tmp_path / "log").read_text() == "hello\n"
 
 
 def test_a_process_reads_the_file_it_is_given_and_nothing_without_one(
-    run_guard: supervisor.Guard, tmp_path: Path
+    run_supervisor: supervisor.Supervisor, tmp_path: Path
 ) -> None:
     (tmp_path / "words").write_text("read me")
     (tmp_path / "words").chmod(0o600)  # opened before the change of user
-    assert run_guard.run(["cat"], stdin=tmp_path / "words", user=marks.server_user()) == "read me"
-    assert run_guard.run(["cat"]) == ""
+    assert run_supervisor.run(["cat"], stdin=tmp_path / "words", user=marks.server_user()) == "read me"
+    assert run_supervisor.run(["cat"]) == ""
 
 
-def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_guard: Guard, tmp_path: Path) -> None:
+def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_supervisor: Supervisor, tmp_path: Path) -> None:
     inner = "setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
-    process = run_guard.spawn(["sh", "-c", inner], cwd=tmp_path)
+    process = run_supervisor.spawn(["sh", "-c", inner], cwd=tmp_path)
     wait_for("the inner process", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
     grandchild = int((tmp_path / "pid").read_text())
     assert process.poll() is None
@@ -92,28 +94,28 @@ def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_guard: Guard, 
     wait_for("the grandchild to end", lambda: not alive(grandchild))
 
 
-def test_a_process_that_stands_still_still_ends_in_order(run_guard: Guard, tmp_path: Path) -> None:
+def test_a_stopped_process_still_shuts_down_cleanly(run_supervisor: Supervisor, tmp_path: Path) -> None:
     done = tmp_path / "done"
     script = f"trap 'echo in order > {done}; exit 0' TERM; echo ready > ready; sleep 100 & wait"
-    process = run_guard.spawn(["sh", "-c", script], cwd=tmp_path)
+    process = run_supervisor.spawn(["sh", "-c", script], cwd=tmp_path)
     wait_for("the trap to be set", (tmp_path / "ready").exists)
     os.kill(process.pid, signal.SIGSTOP)
     process.stop(timeout=PATIENCE)
     assert done.read_text() == "in order\n"
 
 
-def test_a_process_that_ignores_its_stop_signal_is_killed(run_guard: Guard, tmp_path: Path) -> None:
+def test_a_process_that_ignores_its_stop_signal_is_killed(run_supervisor: Supervisor, tmp_path: Path) -> None:
     script = "trap '' TERM QUIT; echo ready > ready; while :; do sleep 0.1; done"
-    process = run_guard.spawn(["sh", "-c", script], cwd=tmp_path)
+    process = run_supervisor.spawn(["sh", "-c", script], cwd=tmp_path)
     wait_for("the traps to be set", (tmp_path / "ready").exists)
     assert process.stop(timeout=0.1) == -signal.SIGKILL
 
 
-def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_guard: Guard) -> None:
+def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_supervisor: Supervisor) -> None:
     seen: list[str] = []
 
     def ask(word: str) -> None:
-        seen.extend(run_guard.run(["echo", word]).strip() for _ in range(5))
+        seen.extend(run_supervisor.run(["echo", word]).strip() for _ in range(5))
 
     threads = [threading.Thread(target=ask, args=(word,)) for word in ("a", "b", "c")]
     for thread in threads:
@@ -121,29 +123,31 @@ def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_guar
     for thread in threads:
         thread.join()
     assert sorted(seen) == ["a"] * 5 + ["b"] * 5 + ["c"] * 5
-    # As if Ctrl-C had come between a question and its answer.
-    run_guard._number += 1
-    assert run_guard._process.stdin is not None
-    run_guard._process.stdin.write(json.dumps({"do": "poll", "pid": 1, "number": run_guard._number}).encode() + b"\n")
-    assert run_guard.run(["echo", "still right"]).strip() == "still right"
+    # As if Ctrl-C had come between a request and its answer.
+    run_supervisor._number += 1
+    assert run_supervisor._process.stdin is not None
+    run_supervisor._process.stdin.write(
+        json.dumps({"do": "poll", "pid": 1, "number": run_supervisor._number}).encode() + b"\n"
+    )
+    assert run_supervisor.run(["echo", "still right"]).strip() == "still right"
 
 
-def test_when_the_guardian_is_killed_its_children_die_and_the_error_says_so() -> None:
-    made = Guard(run_directory.new_id())
+def test_a_killed_supervisors_children_die_and_the_error_reports_it() -> None:
+    made = Supervisor(run_directory.new_id())
     process = made.spawn(["sleep", "1000"])
     os.kill(made.pid, signal.SIGKILL)
-    wait_for("the child to die with its guardian", lambda: not alive(process.pid))
-    with pytest.raises(RunError, match="guard process is gone"):
+    wait_for("the child to die with its supervisor", lambda: not alive(process.pid))
+    with pytest.raises(RunError, match="supervisor process is gone"):
         made.run(["true"])
     made.close()
     assert made.lost
     assert made.problems == []
 
 
-def test_what_a_killed_guardian_leaves_is_removed_by_its_controller_and_never_silently(
+def test_the_controller_removes_what_a_killed_supervisor_left_and_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Guard(run_directory.new_id()) as made:
+    with Supervisor(run_directory.new_id()) as made:
         path = supervisor.scratch(made.run_id, made)
         (path / "key").write_text("secret")
         made.remove(tmp_path / "elsewhere")
@@ -155,37 +159,37 @@ def test_what_a_killed_guardian_leaves_is_removed_by_its_controller_and_never_si
         wait_for("the inner process", lambda: pid.exists() and pid.read_text().strip() != "")
         grandchild = int(pid.read_text())
         os.kill(made.pid, signal.SIGKILL)
-        wait_for("the guardian to end", lambda: not alive(made.pid))
+        wait_for("the supervisor to end", lambda: not alive(made.pid))
     assert made.lost
     assert made.problems == []
-    assert "guard process of this run was killed" in capsys.readouterr().err
+    assert "this run's supervisor process was killed" in capsys.readouterr().err
     assert not path.exists()
     assert not (tmp_path / "elsewhere").exists()
     assert not alive(grandchild)
     assert not any(each.exists() for each in groups)
 
 
-def test_a_guardian_killed_while_it_undoes_is_finished_by_its_controller(capsys: pytest.CaptureFixture[str]) -> None:
-    made = Guard(run_directory.new_id())
+def test_the_controller_completes_the_undoing_of_a_killed_supervisor(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Supervisor(run_directory.new_id())
     path = supervisor.scratch(made.run_id, made)
     marker = path / "undoing"
     made.undo(["sh", "-c", f": > {marker}; exec sleep 1000"])
     closing = threading.Thread(target=made.__exit__, args=(None, None, None))
     closing.start()
-    wait_for("the guardian to undo", marker.exists)
+    wait_for("the supervisor to undo", marker.exists)
     os.kill(made.pid, signal.SIGKILL)
     closing.join(PATIENCE)
     assert not closing.is_alive()
     assert not path.exists()
     assert not marked(made.run_id)
-    assert "guard process of this run was killed" in capsys.readouterr().err
+    assert "this run's supervisor process was killed" in capsys.readouterr().err
 
 
-def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_what_to_run() -> None:
-    made = Guard(run_directory.new_id())
+def test_leftovers_of_a_killed_supervisor_are_an_error_that_says_what_to_run() -> None:
+    made = Supervisor(run_directory.new_id())
     path = supervisor.scratch(made.run_id, made)
     os.kill(made.pid, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: not alive(made.pid))
+    wait_for("the supervisor to end", lambda: not alive(made.pid))
     path.chmod(0o777)  # anybody could have written to it, so it is not removed
     try:
         with pytest.raises(
@@ -201,7 +205,7 @@ def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_w
 
 def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         path = supervisor.scratch(run_id, made)
         made.remove(tmp_path / "gone")
         (tmp_path / "gone").mkdir()
@@ -217,8 +221,8 @@ def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
     assert (tmp_path / "order").read_text() == "inner\nouter\n"
 
 
-def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
-    made = Guard(run_directory.new_id())
+def test_a_failure_to_undo_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
+    made = Supervisor(run_directory.new_id())
     made.remove(tmp_path / "gone")
     (tmp_path / "gone").mkdir()
     made.undo(["sh", "-c", "echo busy >&2; exit 1"])
@@ -231,7 +235,7 @@ def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path)
 
 def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         path = supervisor.scratch(run_id, made)
         assert marks.lives((path / marks.OWNER_FILE).read_text())
         user = marks.server_user()
@@ -243,7 +247,7 @@ def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
                 made.run(["ls", path], user=user)
 
 
-def test_scratch_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
     with pytest.raises(UsageError, match="symbolic link"):
@@ -260,12 +264,12 @@ def test_a_process_is_known_by_more_than_its_number() -> None:
     assert not marks.lives("")
 
 
-def test_a_server_is_counted_in_a_control_group_of_its_own(run_guard: Guard) -> None:
-    groups = marks.cgroup_for(run_guard.run_id, "server")
+def test_a_server_is_counted_in_a_control_group_of_its_own(run_supervisor: Supervisor) -> None:
+    groups = marks.cgroup_for(run_supervisor.run_id, "server")
     if not groups:
         assert not marks.cgroup_parents()
         return
-    process = run_guard.spawn(["sleep", "1000"], cgroups=groups, user=marks.server_user())
+    process = run_supervisor.spawn(["sleep", "1000"], cgroups=groups, user=marks.server_user())
     assert (groups[0] / "cgroup.procs").read_text().split() == [str(process.pid)]
     process.stop()
     assert not groups[0].exists()
@@ -281,8 +285,8 @@ from ciphercost.host import supervisor
 from ciphercost import mechanisms
 run_id = sys.argv[1]
 engine, mechanism = engines.get("postgresql"), mechanisms.get("tls")
-with supervisor.Guard(run_id) as made:
-    print("guard", flush=True)
+with supervisor.Supervisor(run_id) as made:
+    print("supervisor", flush=True)
     scratch = supervisor.scratch(run_id, made)
     print("scratch", flush=True)
     installation = next(iter(engine.available()))
@@ -299,7 +303,7 @@ with supervisor.Guard(run_id) as made:
 
 
 @pytest.mark.parametrize("delay_ms", [0, 3, 30])
-@pytest.mark.parametrize("moment", ["guard", "scratch", "initialise", "start", "started"])
+@pytest.mark.parametrize("moment", ["supervisor", "scratch", "initialise", "start", "started"])
 @pytest.mark.usefixtures("require_postgresql")
 def test_a_controller_killed_at_any_moment_leaves_nothing(moment: str, delay_ms: int) -> None:
     run_id = run_directory.new_id()
@@ -323,10 +327,10 @@ def _link(path: Path) -> str:
         return ""
 
 
-def test_the_guardian_does_not_need_the_pipe_to_see_its_controller_die() -> None:
+def test_the_supervisor_does_not_need_the_pipe_to_see_its_controller_die() -> None:
     """A forked child may hold the pipe open."""
     script = (
-        "import os, time; from ciphercost.host import supervisor; made = supervisor.Guard('forked-' + str(os.getpid()));"
+        "import os, time; from ciphercost.host import supervisor; made = supervisor.Supervisor('forked-' + str(os.getpid()));"
         "process = made.spawn(['sleep', '1000']); child = os.fork();"
         "print(process.pid, child, flush=True) if child else None; time.sleep(1000)"
     )

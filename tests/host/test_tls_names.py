@@ -1,4 +1,4 @@
-"""tls: which cipher suites go with what; those of CBC are of TLS 1.2 alone, and not of every server."""
+"""tls_names: which cipher suites belong to which version; CBC suites exist only in TLS 1.2, and not on every server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_cipher_has_one_suite_in_each_version_that_has_it() -> None:
 
 
 @pytest.mark.parametrize("cipher", SUITES_CBC)
-def test_cbc_is_refused_where_there_is_none(cipher: str) -> None:
+def test_cbc_is_refused_if_the_version_has_none(cipher: str) -> None:
     with pytest.raises(UsageError, match=r"TLS 1\.3 has no CBC; write version=1\.2"):
         MECHANISM.fits(engines.get("postgresql"), MECHANISM.check({"cipher": cipher}))
     old = MECHANISM.check({"version": "1.2", "cipher": cipher})

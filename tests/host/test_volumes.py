@@ -1,4 +1,4 @@
-"""volumes: what is mounted goes, whoever is killed; where files lie on a disk, and what lies below them."""
+"""volumes: mounts are removed whichever process is killed; where files are on a disk, and what is below them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import leftovers, marks, mounts, supervisor, tools, volumes
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import fuse, image, policy, raw, stack
 from ciphercost.host.volumes.raw import Segment
 from ciphercost.model import run_directory
@@ -29,7 +29,7 @@ from ciphercost import mechanisms
 from ciphercost.engines import Installation
 from ciphercost.mechanisms._rest import Rest
 name, run_id, *given = sys.argv[1:]
-made = supervisor.Guard(run_id)
+made = supervisor.Supervisor(run_id)
 scratch = supervisor.scratch(run_id, made)
 mechanism = mechanisms.get(name)
 factors = mechanism.check(dict(each.split("=") for each in given))
@@ -55,26 +55,26 @@ def able(require: Require, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
-@pytest.mark.parametrize("guarded", [True, False])
-def test_whoever_is_killed_nothing_stays_mounted(name: str, guarded: bool, require: Require) -> None:
-    """The controller alone: its guardian undoes it. Both at once: `ciphercost clean` does."""
+@pytest.mark.parametrize("supervised", [True, False])
+def test_nothing_stays_mounted_whichever_process_is_killed(name: str, supervised: bool, require: Require) -> None:
+    """Kill the controller only: its supervisor undoes it. Kill both at once: `ciphercost clean` does."""
     able(require, name)
     run_id = run_directory.new_id()
     given = ["scrypt=10"] if name == "gocryptfs" else []
     argv = [sys.executable, "-c", CONTROLLER, name, run_id, *given]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+        supervisor_pid = int(controller.stdout.readline())
         assert len(left_of(run_id)) == (4 if name == "fscrypt" else 2)
         assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
-        if not guarded:
-            os.kill(guardian, signal.SIGSTOP)  # so that it can't begin to undo
+        if not supervised:
+            os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
         controller.wait()
-        if not guarded:
-            os.kill(guardian, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
-    if not guarded:
+        if not supervised:
+            os.kill(supervisor_pid, signal.SIGKILL)
+    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+    if not supervised:
         assert left_of(run_id) != []
         found = [each for each in leftovers.leftovers() if run_id in str(each)]
         assert {"mount", "directory"} <= {each.kind for each in found}
@@ -84,9 +84,7 @@ def test_whoever_is_killed_nothing_stays_mounted(name: str, guarded: bool, requi
     assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
 
 
-def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "scratch"))
     dead = tmp_path / "scratch" / "dead-run"
     dead.mkdir(parents=True)
@@ -103,17 +101,19 @@ def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
 
 
 @pytest.fixture
-def run_guard() -> Iterator[tuple[Guard, Path]]:
+def run_supervisor() -> Iterator[tuple[Supervisor, Path]]:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         yield made, supervisor.scratch(run_id, made)
     assert made.problems == []
     assert left_of(run_id) == []
 
 
-def test_the_blocks_of_a_file_are_read_below_the_policy(run_guard: tuple[Guard, Path], require: Require) -> None:
+def test_the_blocks_of_a_file_are_read_below_the_policy(
+    run_supervisor: tuple[Supervisor, Path], require: Require
+) -> None:
     able(require, "fscrypt")
-    made, scratch = run_guard
+    made, scratch = run_supervisor
     seen = {}
     with image.mounted(made, scratch / "m", 1 << 20):
         for name in ("plain", "encrypted"):
@@ -125,7 +125,7 @@ def test_the_blocks_of_a_file_are_read_below_the_policy(run_guard: tuple[Guard, 
             path = directory / "file"
             path.write_bytes(CANARY.encode() * 10000)
             volumes.sync(directory)
-            for content in ("first", "second"):  # the second is not what a cache of the device keeps of the first
+            for content in ("first", "second"):  # the second content must not come from the device's cache of the first
                 path.write_bytes(f"{content} {CANARY}".encode() * 10000)
                 volumes.sync(directory)
                 target = scratch / "blocks"
@@ -136,7 +136,7 @@ def test_the_blocks_of_a_file_are_read_below_the_policy(run_guard: tuple[Guard, 
     assert seen["encrypted", "first"] == seen["encrypted", "second"] == 0
 
 
-def test_tables_of_the_device_mapper_say_where_bytes_lie_below() -> None:
+def test_device_mapper_tables_show_where_bytes_are_below() -> None:
     crypt = "0 1000 crypt aes-xts-plain64 :64:logon:cryptsetup:key 0 259:2 32768 1 allow_discards\n"
     lower = os.makedev(259, 2)
     assert raw.parse_table(crypt) == [Segment(0, 512000, lower, 32768 * 512)]
@@ -158,21 +158,21 @@ def test_tables_of_the_device_mapper_say_where_bytes_lie_below() -> None:
         raw.parse_table("0 8 striped 2 128 8:1 0 8:2 0\n")
 
 
-def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: Path, require: Require) -> None:
+def test_a_file_system_that_does_not_report_extents_is_an_error(tmp_path: Path, require: Require) -> None:
     place = Path("/dev/shm")
     require(place.is_dir() and os.access(place, os.W_OK), "no tmpfs here")
     path = place / f"ciphercost-test-{run_directory.new_id()}"
     path.write_bytes(b"something")
     try:
-        with pytest.raises(RunError, match="does not say where"):
+        with pytest.raises(RunError, match="does not report where"):
             list(raw.extents(path))
     finally:
         path.unlink()
 
 
-def test_mounts_with_odd_names_are_read_as_they_are(run_guard: tuple[Guard, Path], require: Require) -> None:
+def test_mounts_with_odd_names_are_parsed_correctly(run_supervisor: tuple[Supervisor, Path], require: Require) -> None:
     able(require, "fscrypt")
-    made, scratch = run_guard
+    made, scratch = run_supervisor
     place = scratch / "a b\\c ü"
     with image.mounted(made, place, 1 << 20) as file:
         assert mounts.is_mounted(place)
@@ -187,14 +187,16 @@ def test_mounts_with_odd_names_are_read_as_they_are(run_guard: tuple[Guard, Path
     [("fscrypt", 300), ("fscrypt", 700), ("gocryptfs", 420)],
     ids=["load", "image", "session"],
 )
-def test_a_full_disk_ends_in_words_with_nothing_left(
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
     mechanism: str, mebibytes: int, tmp_path: Path, require: Require, require_postgresql: object
 ) -> None:
-    """Scratch on a small image: it is full while data is loaded, when the arms' images are made, or when it is copied."""
+    """Scratch is on a small image, which fills up while data is loaded, when the arms' images are made, or when data is
+    copied.
+    """
     able(require, "fscrypt")
     able(require, mechanism)
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
         file, disk = scratch / "disk.ext4", scratch / "disk"
         disk.mkdir(mode=0o755)

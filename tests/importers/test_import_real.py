@@ -22,7 +22,7 @@ import web_servers
 from ciphercost import engines, mechanisms
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory
@@ -97,19 +97,19 @@ class Postgres:
 
 @contextmanager
 def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
-    with Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         engine = engines.get("postgresql")
-        engine.initialise(installation, scratch / "data", run_guard)
+        engine.initialise(installation, scratch / "data", run_supervisor)
         settings = TLS.server_settings(engine, TLS.check({}), scratch / "secrets")
-        server = engine.start(installation, scratch / "data", run_guard, settings=settings, logs=logs)
+        server = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
         try:
             made = Postgres(installation, server.connection())
             made("-i", "-q", mode="disable", cwd=logs)
             yield made
         finally:
             server.stop()
-    assert run_guard.problems == []
+    assert run_supervisor.problems == []
 
 
 VERSIONS = ("15", "18")

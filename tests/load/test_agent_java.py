@@ -18,7 +18,7 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.pki import Pki
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import PROTOCOL, Agent
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Driver, Target, Wish, address, find
@@ -93,16 +93,16 @@ def house(name: str, version: str, settings: dict[str, str], wanted: tuple[Requi
     require_server, require = wanted
     installation, engine, tls = require_server(name, version), engines.get(name), mechanisms.get("tls")
     run_id = run_directory.new_id()
-    with Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
-        engine.initialise(installation, scratch / "data", run_guard)
+    with Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
         secured = tls.server_settings(engine, tls.check({}), scratch / "secrets") if isinstance(engine, HasTls) else {}
         logs = scratch / "logs"
         logs.mkdir()
-        running = engine.start(installation, scratch / "data", run_guard, settings=secured | settings, logs=logs)
+        running = engine.start(installation, scratch / "data", run_supervisor, settings=secured | settings, logs=logs)
         yield House(name, running, scratch, require)
         running.stop()
-    assert run_guard.problems == []
+    assert run_supervisor.problems == []
 
 
 @pytest.fixture(scope="module")

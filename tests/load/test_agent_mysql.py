@@ -11,7 +11,7 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError
@@ -29,12 +29,12 @@ def server(
     """A server with TLS and a table `items` of `ROWS` rows."""
     installation, engine, tls = require_server(request.param), engines.get(request.param), mechanisms.get("tls")
     run_id = run_directory.new_id()
-    with Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
-        engine.initialise(installation, scratch / "data", run_guard)
+    with Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
         settings = tls.server_settings(engine, tls.check({}), scratch / "secrets")
         logs = tmp_path_factory.mktemp("logs")
-        running = engine.start(installation, scratch / "data", run_guard, settings=settings, logs=logs)
+        running = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
         with Agent() as agent:
             agent.connect("loader", **running.connection())
             agent.query("loader", "CREATE TABLE items (id INTEGER PRIMARY KEY, name VARCHAR(50), stock INTEGER)")

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from ciphercost import engines
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError
@@ -53,10 +53,10 @@ def site(
 ) -> Iterator[Site]:
     engine = engines.get(request.param)
     installation = engine.find() if engine.embedded else require_server(request.param)
-    with Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        engine.initialise(installation, scratch / "data", run_guard)
-        running = engine.start(installation, scratch / "data", run_guard, logs=tmp_path_factory.mktemp("logs"))
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        running = engine.start(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
         made = Site(engine.name, running.connection())
         with Agent() as agent:
             agent.connect("a", **made.fields)

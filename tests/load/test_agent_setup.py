@@ -9,7 +9,7 @@ import pytest
 from ciphercost import engines
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 
@@ -47,10 +47,10 @@ def site(
 ) -> Iterator[Site]:
     """A server's name, and how the agent gets there."""
     engine, installation = engines.get(request.param), require_server(request.param)
-    with Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        engine.initialise(installation, scratch / "data", run_guard)
-        running = engine.start(installation, scratch / "data", run_guard, logs=tmp_path_factory.mktemp("logs"))
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        running = engine.start(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
         yield engine.name, running.connection()
         running.stop()
 

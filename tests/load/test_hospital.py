@@ -392,14 +392,14 @@ def house(
     assert isinstance(mechanism, Columns)
     factors, run_id = mechanism.check({}), run_directory.new_id()
     logs = tmp_path_factory.mktemp("logs")
-    with supervisor.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor, Agent(log=logs / "agent.log") as agent:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         directory, keys = scratch / "data", scratch / "keys"
         for each in (directory, keys):
             each.mkdir(mode=0o700)
             marks.hand_over(each)
-        engine.initialise(installation, directory, run_guard)
-        server = engine.start(installation, directory, run_guard, logs=logs)
+        engine.initialise(installation, directory, run_supervisor)
+        server = engine.start(installation, directory, run_supervisor, logs=logs)
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
             fields = {**server.connection(), **engine.in_clear()}

@@ -75,22 +75,26 @@ def secured(mariadb: House) -> Iterator[Server]:
         yield server
 
 
-GUARDS: list[supervisor.Guard] = []
+SUPERVISORS: list[supervisor.Supervisor] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def run_guard() -> Iterator[None]:
+def run_supervisor() -> Iterator[None]:
     """Agents keep files of their own in the scratch of a run."""
-    with supervisor.Guard(run_directory.new_id()) as made:
-        GUARDS.append(made)
+    with supervisor.Supervisor(run_directory.new_id()) as made:
+        SUPERVISORS.append(made)
         yield
-    GUARDS.clear()
+    SUPERVISORS.clear()
 
 
 def agent_of(version: str, **options: str) -> jdbc_agent.JdbcAgent:
     like = {"host": "127.0.0.1", "port": 1}
     return jdbc_agent.JdbcAgent(
-        find(version, "mariadb"), EncryptsConnections.of(engines.get("mariadb")), options, like, guard=GUARDS[-1]
+        find(version, "mariadb"),
+        EncryptsConnections.of(engines.get("mariadb")),
+        options,
+        like,
+        supervisor=SUPERVISORS[-1],
     )
 
 
@@ -276,8 +280,8 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
             new.writestr(each, content)
     proven, text = prove.examine(cell(version="10.11", driver=str(disguised)))
     assert not proven
-    assert "FAILED client: in clear: nothing was negotiated" in text
-    assert "the server says: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
+    assert "FAILED client: unencrypted: nothing was negotiated" in text
+    assert "the server reports: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
 
 
 def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Server) -> None:
@@ -470,20 +474,20 @@ def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Co
     for each in (made, *others):
         checked(each)
     run_id = run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         shared = Shared(scratch / "secrets" / "group-0")
         with (
-            server_pairs.bench(resolve.resolve(made), run_guard, scratch, directory, 0, shared) as bench,
+            server_pairs.bench(resolve.resolve(made), run_supervisor, scratch, directory, 0, shared) as bench,
             shared.session(),
         ):
             assert round_trips.wanted(bench)
-            twins = server_pairs.twins(bench, 1, set(), set())
+            pair = server_pairs.start(bench, 1, set(), set())
             found = []
             for bench.planned in map(resolve.resolve, (made, *others)):
-                with bench.agent(twins) as agent:
+                with bench.agent(pair) as agent:
                     agent.program(bench.program)
-                    found.append(round_trips.measure(bench, twins, agent))
+                    found.append(round_trips.measure(bench, pair, agent))
             return found
 
 
@@ -567,16 +571,16 @@ def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
     zero: Any = dict.fromkeys(AgentSlice.__struct_fields__, 0)
     one = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 51, "gc_ms": 49, "connects": 1})
 
-    class Twins:
+    class ServerPair:
         rest = None
         embedded = False
         agent_cpus: frozenset[int] = frozenset()
         server_cpus: frozenset[int] = frozenset()
 
-    twins: Any = Twins()
-    assert slice_marks.slice_marks(one, Counters(1), twins) == ["jit"]
+    pair: Any = ServerPair()
+    assert slice_marks.slice_marks(one, Counters(1), pair) == ["jit"]
     swapped = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 49, "gc_ms": 51, "connects": 1})
-    assert slice_marks.slice_marks(swapped, Counters(1), twins) == ["gc"]
+    assert slice_marks.slice_marks(swapped, Counters(1), pair) == ["gc"]
 
 
 def test_every_sessions_machine_is_warm_before_it_is_measured(

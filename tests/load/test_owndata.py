@@ -65,11 +65,11 @@ def test_any_table_comes_back_from_sqlite_with_the_same_values(table: Table) -> 
 def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str, object]]]:
     """The agent, connected as `loader` to a new and empty server of ours, and how it is connected to."""
     engine = engines.get(engine_name)
-    with supervisor.Guard(run_directory.new_id()) as run_guard, Agent() as agent:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, Agent() as agent:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         installation = engine.find()
-        engine.initialise(installation, scratch / "data", run_guard)
-        server = engine.start(installation, scratch / "data", run_guard, logs=directory)
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        server = engine.start(installation, scratch / "data", run_supervisor, logs=directory)
         try:
             agent.connect("loader", **server.connection())
             yield agent, server.connection()

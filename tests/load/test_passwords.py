@@ -30,10 +30,12 @@ def server(
     name = request.param
     installation, engine = require_server(name), engines.get(name)
     without = {**OFF, "firebird": {"WireCrypt": "Disabled"}}
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        engine.initialise(installation, scratch / "data", run_guard)
-        started = engine.start(installation, scratch / "data", run_guard, settings=without.get(name), logs=tmp_path)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        started = engine.start(
+            installation, scratch / "data", run_supervisor, settings=without.get(name), logs=tmp_path
+        )
         fields = started.connection()
         yield started, f"{name}://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
         started.stop()
@@ -70,7 +72,7 @@ def test_a_server_without_encryption_does_not_get_the_password_asked_for(
     status, shown = on_a_terminal([CLI, "prove", server[1]], environment(tmp_path), asked="Password of", typed="x\n")
     assert status == 1
     assert "Password of" not in shown
-    assert "the server says: not encrypted" not in shown
+    assert "the server reports: not encrypted" not in shown
 
 
 def test_without_a_terminal_nothing_is_asked(server: tuple[Server, str], tmp_path: Path) -> None:

@@ -122,12 +122,12 @@ def server(request: pytest.FixtureRequest, require_server: RequireServer) -> Ite
     name, version = request.param
     installation = require_server(name, version)
     engine, run_id = engines.get(name), run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        directory = supervisor.scratch(run_id, run_guard) / "data"
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        directory = supervisor.scratch(run_id, run_supervisor) / "data"
         directory.mkdir(mode=0o700)
         marks.hand_over(directory)
-        engine.initialise(installation, directory, run_guard)
-        started = engine.start(installation, directory, run_guard)
+        engine.initialise(installation, directory, run_supervisor)
+        started = engine.start(installation, directory, run_supervisor)
         try:
             yield engine, started
         finally:

@@ -1,4 +1,6 @@
-"""experiment: cells that share their sessions: blocks by turns, one's end is not the others', and the comparison comes out."""
+"""experiment: cells that share their sessions: interleaved blocks, one cell's end is not the others', and the
+comparison is right.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def measure(tmp_path: Path, *effects: str, mode: str = "full") -> Result:
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
-def test_what_one_variant_costs_more_than_another_comes_out(tmp_path: Path, fake: Fake, mode: str) -> None:
+def test_the_cost_difference_between_variants_is_estimated(tmp_path: Path, fake: Fake, mode: str) -> None:
     fake("--busy 50000 --sd 0.01")
     result = measure(tmp_path, "2%", "2.0%", "10%", mode=mode)
     reference, same, dearer = result.cells
@@ -41,7 +43,7 @@ def test_what_one_variant_costs_more_than_another_comes_out(tmp_path: Path, fake
     assert dearer.against_reference.p_value < 0.001
 
 
-def test_the_cells_of_an_experiment_take_turns_block_by_block(tmp_path: Path, fake: Fake) -> None:
+def test_the_cells_of_an_experiment_alternate_block_by_block(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.01")
     measure(tmp_path, "2%", "10%")
     order = [
@@ -62,7 +64,7 @@ def test_the_end_of_one_cell_is_not_the_end_of_the_others(tmp_path: Path, fake: 
     assert not bad.overhead
 
 
-def test_the_table_begins_with_the_cheapest_and_keeps_the_failed(tmp_path: Path, fake: Fake) -> None:
+def test_the_table_starts_with_the_lowest_cost_and_keeps_failed_cells(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.001 --die-busy 74000")
     text = formats.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
     text = text[text.index("one experiment") :]
@@ -79,7 +81,7 @@ def test_every_cell_of_an_experiment_runs_on_the_cores_of_its_regime(tmp_path: P
     assert facts == [facts[0]] * 3
 
 
-def test_in_an_open_loop_the_table_is_of_latency(tmp_path: Path, fake: Fake) -> None:
+def test_in_an_open_loop_the_table_shows_latency(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.001")
     cells = matrix.matrix(msgspec.structs.replace(REFERENCE, regime="latency", rate=2000.0), ["effect=2%,10%"])
     text = formats.get("terminal")(

@@ -1,4 +1,4 @@
-"""fio: what it says is read as it is meant, blocks are estimated as the load's are, and it runs on real directories."""
+"""fio: its output is read correctly, blocks are estimated like the load's, and it runs on real directories."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from ciphercost.model.storage_jobs import JOBS
 from ciphercost.plan import schedule
 from conftest import Require
 
-Places = tuple[supervisor.Guard, dict[Arm, Path]]
+Places = tuple[supervisor.Supervisor, dict[Arm, Path]]
 
 
 def slices(
     sessions: int, blocks: int, ratio: float, drift: float = 0.0, job: str = "sequential_read", seed: int = 1
 ) -> list[StorageSlice]:
-    """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice `drift` more than the last."""
+    """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice is `drift`
+    higher than the last.
+    """
     found = []
     for session in range(1, sessions + 1):
         coins = schedule.blocks(seed, 0, session)
@@ -49,7 +51,7 @@ def test_the_mirrored_order_takes_a_drift_out_of_the_ratio(ratio: float, drift: 
 
 
 @given(st.floats(0.05, 2))
-def test_of_fsync_the_time_is_told_and_of_all_else_the_speed(ratio: float) -> None:
+def test_fsync_reports_time_and_all_other_jobs_speed(ratio: float) -> None:
     assert storage.estimate(slices(3, 1, ratio, job="fsync_latency"), "full")["fsync_latency"].ratio == pytest.approx(
         1 / ratio, rel=1e-4
     )
@@ -70,7 +72,7 @@ def test_sessions_are_the_unit_in_full_mode_and_blocks_in_quick_mode() -> None:
 
 
 @pytest.mark.parametrize("position", range(5))
-def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
+def test_a_block_with_a_failed_slice_does_not_count(position: int) -> None:
     def fail(each: StorageSlice) -> StorageSlice:
         broken = (each.session, each.position) == (2, position)
         return msgspec.structs.replace(each, seconds=0.0, operations=0, error="no space left") if broken else each
@@ -83,13 +85,13 @@ def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
 
 
 @given(st.text(max_size=60))
-def test_what_is_not_fios_output_is_an_error_and_no_number(text: str) -> None:
+def test_output_that_is_not_fios_is_an_error(text: str) -> None:
     made = fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))
     assert [each.job for each in made] == [job.name for job in JOBS]
     assert all(each.error and not each.operations for each in made)
 
 
-def test_a_job_that_ended_with_an_error_is_one() -> None:
+def test_a_job_that_ended_with_an_error_is_an_error() -> None:
     side = {"io_bytes": 8192, "runtime": 5, "total_ios": 2, "lat_ns": {"mean": 1000.0}}
     blank = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "lat_ns": {"mean": 0.0}}
     jobs = [
@@ -114,22 +116,22 @@ def test_a_job_that_ended_with_an_error_is_one() -> None:
 @pytest.fixture
 def directories() -> Iterator[Places]:
     run_id = run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         made: dict[Arm, Path] = {}
         for arm in ARMS:
             made[arm] = scratch / arm
             made[arm].mkdir(mode=0o711)
             marks.hand_over(made[arm])
-        yield run_guard, made
+        yield run_supervisor, made
 
 
 def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     require: Require, directories: Places
 ) -> None:
     require(fio.find(), "no fio here: apt-get install fio")
-    run_guard, places = directories
-    found = list(fio.measure(places, 1, 7, run_guard, blocks=1, size=8 << 20, seconds=0.1))
+    run_supervisor, places = directories
+    found = list(fio.measure(places, 1, 7, run_supervisor, blocks=1, size=8 << 20, seconds=0.1))
     assert not [each.error for each in found if each.error]
     block = next(schedule.blocks(7, 0, 1))
     for job in JOBS:
@@ -137,16 +139,16 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     assert storage.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
         job.name for job in JOBS
     }
-    # No job reads a block twice, which the page cache would answer; and each write of `fsync` has been waited for.
+    # No job reads a block twice, which the page cache would answer; and `fsync` waits for each write.
     assert all(each.bytes <= 8 << 20 for each in found if "read" in each.job)
     assert not [left for place in places.values() for left in place.iterdir()]
 
 
 def test_a_directory_that_can_not_be_written_is_a_clear_error(require: Require, directories: Places) -> None:
     require(fio.find(), "no fio here: apt-get install fio")
-    run_guard, places = directories
+    run_supervisor, places = directories
     with pytest.raises((RunError, OSError)):
-        list(fio.measure({**places, "encrypted": places["plain"] / "missing"}, 1, 7, run_guard, size=1 << 20))
+        list(fio.measure({**places, "encrypted": places["plain"] / "missing"}, 1, 7, run_supervisor, size=1 << 20))
     assert not list(places["plain"].iterdir())
 
 

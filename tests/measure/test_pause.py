@@ -1,4 +1,4 @@
-"""pause: of two servers the one whose turn it isn't stands still, with all its processes, and both run afterwards."""
+"""pause: of two servers, the one whose arm is not measured is stopped, with all its processes; both run afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Started(Server):
 
 
 @pytest.fixture
-def twins() -> Iterator[dict[Arm, Server]]:
+def pair() -> Iterator[dict[Arm, Server]]:
     with contextlib.ExitStack() as stack:
         made: dict[Arm, Server] = {}
         for arm in ("plain", "encrypted"):
@@ -50,35 +50,35 @@ def is_whole(server: Server) -> bool:
 
 
 def states(server: Server) -> set[str]:
-    """Of all its processes: `S`leeping, s`T`opped."""
+    """States of all its processes: `S`leeping, s`T`opped."""
     stats = [Path(f"/proc/{pid}/stat").read_text() for pid in tree(server.pid)]
     return {text.rpartition(")")[2].split()[0] for text in stats}
 
 
-def test_only_the_arm_whose_turn_it_is_runs(twins: dict[Arm, Server]) -> None:
-    pause = Pause(twins)
+def test_only_the_current_arms_server_runs(pair: dict[Arm, Server]) -> None:
+    pause = Pause(pair)
     assert pause.acts
     pause.only("plain")
-    wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
-    wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
+    wait_for("a turn", lambda: states(pair["encrypted"]) == {"T"})
+    wait_for("a turn", lambda: states(pair["plain"]) == {"S"})
     pause.only("encrypted")
-    wait_for("a turn", lambda: states(twins["plain"]) == {"T"} and states(twins["encrypted"]) == {"S"})
+    wait_for("a turn", lambda: states(pair["plain"]) == {"T"} and states(pair["encrypted"]) == {"S"})
     pause.none()
-    wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
+    wait_for("a turn", lambda: states(pair["encrypted"]) == {"T"})
     pause.close()
-    wait_for("a turn", lambda: states(twins["plain"]) == {"S"} and states(twins["encrypted"]) == {"S"})
+    wait_for("a turn", lambda: states(pair["plain"]) == {"S"} and states(pair["encrypted"]) == {"S"})
 
 
-def test_another_cell_that_shares_the_server_may_have_stopped_it(twins: dict[Arm, Server]) -> None:
-    mine, other = Pause(twins), Pause(twins)
+def test_a_server_stopped_by_another_cell_runs_again(pair: dict[Arm, Server]) -> None:
+    mine, other = Pause(pair), Pause(pair)
     other.none()
     mine.only("plain")
-    wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
-    wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
+    wait_for("a turn", lambda: states(pair["plain"]) == {"S"})
+    wait_for("a turn", lambda: states(pair["encrypted"]) == {"T"})
 
 
-def test_one_server_for_both_arms_is_left_alone(twins: dict[Arm, Server]) -> None:
-    pause = Pause({"plain": twins["plain"], "encrypted": twins["plain"]})
+def test_one_server_for_both_arms_is_left_alone(pair: dict[Arm, Server]) -> None:
+    pause = Pause({"plain": pair["plain"], "encrypted": pair["plain"]})
     assert not pause.acts
     pause.only("plain")
-    wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
+    wait_for("a turn", lambda: states(pair["plain"]) == {"S"})

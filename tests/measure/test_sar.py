@@ -1,4 +1,4 @@
-"""sar: the same arithmetic as sar's, on readings whose shares are known by hand, and on this machine."""
+"""sar: the same arithmetic as sar's, on readings with shares computed by hand, and on this machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ BEFORE = "cpu  1000 10 500 8000 100 5 15 20 300 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 AFTER = "cpu  1300 20 620 8440 180 10 40 45 400 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 
 
-def test_shares_are_those_counted_by_hand_from_two_readings() -> None:
-    # Deltas 300 10 120 440 80 5 25 25: 1005 ticks. Interrupts belong to %system; guests are in user already.
+def test_shares_match_those_computed_by_hand() -> None:
+    # Deltas 300 10 120 440 80 5 25 25: 1005 ticks. Interrupts count as %system; guest time is already part of user.
     found = sar.percentages(sar.ticks(BEFORE), sar.ticks(AFTER))
     by_hand = (300 / 1005, 10 / 1005, 150 / 1005, 80 / 1005, 25 / 1005, 440 / 1005)
     assert found == pytest.approx([100 * share for share in by_hand])
@@ -27,12 +27,12 @@ def test_a_counter_that_went_backwards_counts_nothing() -> None:
     assert found == (100.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def test_no_time_is_no_share() -> None:
+def test_without_time_all_shares_are_zero() -> None:
     level = sar.ticks(BEFORE)
     assert sar.percentages(level, level) == (0.0,) * 6
 
 
-def test_memory_is_what_the_kernel_says_is_available_and_the_rest() -> None:
+def test_memory_is_the_kernels_available_value_and_the_rest() -> None:
     text = "MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:   12000 kB\nBuffers: 7 kB\n"
     assert sar.memory(text) == (12000 * 1024, 4000 * 1024)
     available, used = sar.memory()
@@ -49,7 +49,7 @@ def test_one_cpus_line_is_found_among_the_others() -> None:
     assert sum(sar.ticks(cpu=one)) <= sum(sar.ticks()) + 1
 
 
-def test_free_memory_is_what_nothing_is_kept_in() -> None:
+def test_free_memory_is_unused_memory() -> None:
     assert sar.memory_free("MemTotal: 16000 kB\nMemFree:   1000 kB\nMemAvailable: 12000 kB\n") == 1000 * 1024
     assert sar.memory_free() > 0
 

@@ -158,8 +158,8 @@ def house(
     engine = engines.get(request.param)
     installation = engine.find() if engine.embedded else require_server(request.param)
     logs, run_id = tmp_path_factory.mktemp("logs"), run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor, Agent(log=logs / "agent.log") as agent:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         keys = scratch / "keys"
         keys.mkdir(mode=0o700)
         secrets = columns.secrets_of(MECHANISM, engine, {}, keys)
@@ -169,8 +169,8 @@ def house(
                 directory = scratch / f"data-{arm}"
                 directory.mkdir(mode=0o700)
                 marks.hand_over(directory)
-                engine.initialise(installation, directory, run_guard)
-                servers.append(engine.start(installation, directory, run_guard, logs=logs))
+                engine.initialise(installation, directory, run_supervisor)
+                servers.append(engine.start(installation, directory, run_supervisor, logs=logs))
             fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}
             if not engine.embedded:
                 OwnSchema.of(engine).make_schema(agent, fields, columns.schema_name(arm), run_id)

@@ -16,7 +16,7 @@ from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.slices import Proof
 from ciphercost.prove import client_witness, load_connections, session_witness, witnesses
 from ciphercost.prove.probe import Probe, single
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import CANARY, TLS, Site, site
@@ -32,8 +32,8 @@ def home(
         yield made
 
 
-def twins_of(home: Site, server: Server, factors: dict[str, str]) -> Twins:
-    return Twins(
+def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
+    return ServerPair(
         connect={arm: home.fields(server, arm, factors) for arm in ("plain", "encrypted")},
         servers=[server],
         by_arm={"plain": server, "encrypted": server},
@@ -45,7 +45,7 @@ def twins_of(home: Site, server: Server, factors: dict[str, str]) -> Twins:
 def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
     """What the witnesses say of both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
-        return witnesses.prove(home.engine, TLS, twins_of(home, server, factors), agent, 1)
+        return witnesses.prove(home.engine, TLS, pair_of(home, server, factors), agent, 1)
 
 
 def server_witness(proofs: list[Proof]) -> Proof:
@@ -70,10 +70,10 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
 
 def test_a_server_that_refuses_everybody_is_no_proof_that_it_requires_a_certificate(home: Site) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
-        twins = twins_of(home, server, MUTUAL)
+        pair = pair_of(home, server, MUTUAL)
         server.stop()
-        probe = Probe(home.engine, TLS, twins, agent, 1)
-        passed, words = session_witness.without_certificate(probe, single(twins.connect["encrypted"]))
+        probe = Probe(home.engine, TLS, pair, agent, 1)
+        passed, words = session_witness.without_certificate(probe, single(pair.connect["encrypted"]))
     assert not passed
     assert "also refuses one with it" in words
 
@@ -89,7 +89,7 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
         with Agent() as agent:
             answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
             known = {**answer, "client_certificate": "verified by the server"}
-            with pytest.raises(Unproven, match="of 2 of 2 sessions no client certificate"):
+            with pytest.raises(Unproven, match="no client certificate for 2 of 2 sessions"):
                 load_connections.load_connections(home.engine, TLS, server, agent, "encrypted", answer, known)
 
 
@@ -102,7 +102,7 @@ def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
     with home.started(MUTUAL) as server:
         found = server_witness(proven(home, server, MUTUAL)[0])
     assert not found.passed
-    assert "client certificate verified; but it also serves a connection without" in found.detail
+    assert "client certificate verified; but it also accepts a connection without" in found.detail
 
 
 def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_server_that_speaks_another_version_than_asked_is_not_proven(home: Sit
         fields = home.fields(server, "encrypted", factors)
         answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
     assert answer["protocol"] == "TLSv1.1"
-    assert client_witness.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
+    assert client_witness.other_than_asked(answer, fields) == "protocol TLSv1 was requested"
 
 
 # ── the whole path, and what is refused ───────────────────────────────────────────────────────────────────────────────

@@ -38,7 +38,7 @@ class Arms(msgspec.Struct):
         """The arm's server, started as a run would, with one connection."""
         rest, directory = self.rest, self.directories[arm]
         server = ENGINE.start(
-            rest.installation, directory, rest.guard, settings=MECHANISM.settings(arm, rest), logs=directory.parent
+            rest.installation, directory, rest.supervisor, settings=MECHANISM.settings(arm, rest), logs=directory.parent
         )
         try:
             with Agent() as agent:
@@ -56,13 +56,15 @@ def installation(require_server: Callable[[str], Installation]) -> Installation:
 
 @pytest.fixture(scope="module")
 def arms(installation: Installation) -> Iterator[Arms]:
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         secrets = scratch / "secrets"
-        rest = Rest(ENGINE, installation, MECHANISM.check({}), secrets, run_guard)
+        rest = Rest(ENGINE, installation, MECHANISM.check({}), secrets, run_supervisor)
         made = Arms(rest, {arm: scratch / arm for arm in ARMS})
         for arm in ARMS:
-            ENGINE.initialise(MECHANISM.prepare(rest), made.directories[arm], run_guard, MECHANISM.settings(arm, rest))
+            ENGINE.initialise(
+                MECHANISM.prepare(rest), made.directories[arm], run_supervisor, MECHANISM.settings(arm, rest)
+            )
             MECHANISM.furnish(arm, made.directories[arm], rest)
             with made.look(arm) as look:
                 MECHANISM.encrypt(look)

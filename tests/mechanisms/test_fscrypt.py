@@ -131,7 +131,7 @@ def test_the_drivers_name_is_in_the_result() -> None:
 
 def _lacking(scratch: Path, rest: Rest) -> str:
     """A mode under which this kernel makes no file; empty: it has them all."""
-    with image.mounted(rest.guard, scratch / "try", SIZE):
+    with image.mounted(rest.supervisor, scratch / "try", SIZE):
         key = policy.add_key(scratch / "try", os.urandom(policy.KEY_BYTES))
         for name, mode in policy.MODES.items():
             directory = scratch / "try" / name
@@ -153,7 +153,7 @@ def test_a_policy_under_which_no_file_can_be_made_ends_unproven(require: Require
             mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE),
         ):
             pass
-        assert left_of(rest.guard.run_id) == []
+        assert left_of(rest.supervisor.run_id) == []
     arguments = ["run", "sqlite:fscrypt", "--workload", "tpcb", "--quick", "--time", "3s", "--no-latency"]
     command = [sys.executable, "-m", "ciphercost", *arguments, "--set", f"mode={mode}"]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
@@ -174,7 +174,7 @@ def test_a_disk_that_is_full_is_said_before_anything_is_mounted(monkeypatch: pyt
             mechanism.volume("plain", scratch / "plain", rest, SIZE),
         ):
             pass
-        assert left_of(rest.guard.run_id) == []
+        assert left_of(rest.supervisor.run_id) == []
 
 
 def test_lost_and_found_is_not_among_the_data() -> None:

@@ -107,7 +107,7 @@ def test_unmounted_behind_our_back_it_is_no_proof() -> None:
         Agent() as made,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
-        rest.guard.run(volumes.unmounting(volume.path.parent))
+        rest.supervisor.run(volumes.unmounting(volume.path.parent))
         write(volume, rest)
         seen = look("encrypted", volume, rest, made)
         passed, words = mechanism.status(seen)
@@ -158,15 +158,15 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
             os.kill(volume.pids[0], 9)
             wait_for("the daemon to end", lambda: marks.start_time(volume.pids[0]) == "")
             assert mounts.is_mounted(volume.path.parent)
-        assert left_of(rest.guard.run_id) == []
+        assert left_of(rest.supervisor.run_id) == []
 
 
 def test_what_is_busy_is_unmounted_all_the_same() -> None:
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
         with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
             write(volume, rest)
-            standing = rest.guard.spawn(["sleep", "1000"], cwd=volume.path)
-        assert left_of(rest.guard.run_id) == []
+            standing = rest.supervisor.spawn(["sleep", "1000"], cwd=volume.path)
+        assert left_of(rest.supervisor.run_id) == []
         standing.stop()
 
 

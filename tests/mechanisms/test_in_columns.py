@@ -135,7 +135,7 @@ def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
     installation = require_server(name, version)
     engine = engines.get(name)
     settings = LOG_NO_STATEMENT if name == "postgresql" else {}
-    with supervisor.Guard(run_directory.new_id()) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         scratch = supervisor.scratch(made.run_id, made)
         (scratch / "data").mkdir()
         marks.hand_over(scratch / "data")
@@ -322,7 +322,7 @@ def test_where_not_even_its_own_key_opens_it_a_wrong_key_proves_nothing(house: H
     blind = Blind(**{name: getattr(sight, name) for name in sight.__struct_fields__})
     assert column_checks.server(sight)[0]
     assert not column_checks.server(blind)[0]
-    with pytest.raises(AgentError, match="nobody changed"):
+    with pytest.raises(AgentError, match="an unchanged stored value does not decrypt"):
         column_checks.notices(blind, stored)
 
 
@@ -341,10 +341,10 @@ def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_
     assert heard(house, sealing, canary, "encrypted") == {"server": True, "disk": False}
 
 
-def test_a_disk_witness_that_looked_at_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
+def test_a_disk_witness_that_read_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
     sealing = house.sealing(*house.some())
     sight = msgspec.structs.replace(house.sight(sealing, "x", "encrypted"), places=(tmp_path,))
-    assert column_checks.disk(sight) == (False, "no bytes seen: the witness looked at nothing")
+    assert column_checks.disk(sight) == (False, "no bytes seen: the witness examined nothing")
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

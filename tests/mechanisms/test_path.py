@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ciphercost import engines, mechanisms
 from ciphercost.host import marks, supervisor
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import image, policy
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import path
@@ -29,10 +29,10 @@ SQLITE = engines.get("sqlite")
 class Disk:
     """A file system with a plain directory, and one of a policy, both open to all."""
 
-    def __init__(self, guard_: Guard, scratch: Path) -> None:
+    def __init__(self, supervisor_: Supervisor, scratch: Path) -> None:
         self.stack = ExitStack()
         self.mount = scratch / "users"
-        self.image = self.stack.enter_context(image.mounted(guard_, self.mount, SIZE))
+        self.image = self.stack.enter_context(image.mounted(supervisor_, self.mount, SIZE))
         self.plain, self.encrypted = self.mount / "plain", self.mount / "encrypted"
         for directory in (self.plain, self.encrypted):
             directory.mkdir()
@@ -51,7 +51,7 @@ def disk(require: Require) -> Iterator[Disk]:
         reason = str(error)
     require(not reason, reason)
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         users = Disk(made, supervisor.scratch(run_id, made))
         with users.stack:
             yield users
@@ -162,4 +162,4 @@ def test_a_killed_run_leaves_a_note_of_what_is_outside(disk: Disk) -> None:
         mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume,
     ):
         assert (scratch / marks.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
-        assert volume.path.parent.name.startswith(f"ciphercost-{rest.guard.run_id}-")
+        assert volume.path.parent.name.startswith(f"ciphercost-{rest.supervisor.run_id}-")

@@ -38,14 +38,14 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
     wanted = [(), known[:1], known, ("state", "cnes"), (), known]
     run_id = run_directory.new_id()
     found = []
-    with supervisor.Guard(run_id) as run_guard, contextlib.ExitStack() as benches:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor, contextlib.ExitStack() as benches:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         shared = Shared(scratch / "secrets" / "group-0")
         for number, value in enumerate(VALUES):
             cell = CellSpec(name, MECHANISM[name], workload="hospital-2024", rows=ROWS, factors={"secret": value})
             # As in a run, every cell's data live to its end.
             bench = benches.enter_context(
-                server_pairs.bench(resolve(cell), run_guard, scratch, tmp_path, number, shared)
+                server_pairs.bench(resolve(cell), run_supervisor, scratch, tmp_path, number, shared)
             )
             with shared.session():
                 found.append(encrypted_columns(bench))
@@ -54,13 +54,13 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
 
 def encrypted_columns(bench: Bench) -> list[str]:
     """The columns in which the encrypted arm's tables hold something else than the plain arm's."""
-    twins = server_pairs.twins(bench, 1, set(), set(), schedule.arms(1, 0, 1))
+    pair = server_pairs.start(bench, 1, set(), set(), schedule.arms(1, 0, 1))
     different = []
-    with bench.agent(twins) as agent:
+    with bench.agent(pair) as agent:
         for arm in ARMS:
-            agent.connect(arm, **twins.connect[arm])
+            agent.connect(arm, **pair.connect[arm])
         agent.program(bench.program)
-        assert not same_rows.same_rows(twins, agent, bench.rows_to_compare, 1)
+        assert not same_rows.same_rows(pair, agent, bench.rows_to_compare, 1)
         for table, fields in hospital_sql.APPLICATION.items():
             for column, field in fields.items():
                 sql = f"SELECT {STORED[bench.engine.name].format(column)} FROM {table} ORDER BY id"

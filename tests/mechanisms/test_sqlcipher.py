@@ -31,14 +31,14 @@ QUICK = {"kdf": "passphrase", "kdf_iter": "1000"}
 @contextmanager
 def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
     """Both files, filled alike, each by a process of its own; some rows are in the WAL alone."""
-    with supervisor.Guard(run_directory.new_id()) as run_guard, ExitStack() as agents:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as agents:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
         looks: dict[Arm, Look] = {}
         for arm in ARMS:
             directory = scratch / arm
-            ENGINE.initialise(rest.installation, directory, run_guard, MECHANISM.settings(arm, rest))
-            server = ENGINE.start(rest.installation, directory, run_guard, settings=MECHANISM.settings(arm, rest))
+            ENGINE.initialise(rest.installation, directory, run_supervisor, MECHANISM.settings(arm, rest))
+            server = ENGINE.start(rest.installation, directory, run_supervisor, settings=MECHANISM.settings(arm, rest))
             fields = server.connection() | MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
             agent = agents.enter_context(Agent())
             agent.connect("look", **fields)

@@ -1,4 +1,6 @@
-"""masked: a mask that works is proven, one that does not is found out. CPU times are compared, never a clock."""
+"""aes_mask: a mask that works is proven, one that does not is detected. These tests compare CPU times, never wall-clock
+times.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from ciphercost.runs import pipeline
 from conftest import Require, RequireServer
 
 
-def test_the_server_is_judged_by_what_aes_costs_it_beside_chacha() -> None:
+def test_the_server_is_judged_by_the_cost_of_aes_relative_to_chacha() -> None:
     passed, detail = judge_server(5e6, 70e6, 16e6, size=16_000_000)
     assert passed
     assert "4.4 times" in detail
@@ -35,7 +37,7 @@ def test_the_server_is_judged_by_what_aes_costs_it_beside_chacha() -> None:
     assert not judge_server(0, 0, 0, size=16_000_000)[0]
 
 
-def test_the_agent_is_judged_by_its_word_and_by_its_cost() -> None:
+def test_the_agent_is_judged_by_its_report_and_by_its_cost() -> None:
     assert judge_agent(False, 12.7)[0]
     assert not judge_agent(True, 12.7)[0]
     assert not judge_agent(False, 0.4)[0]
@@ -74,7 +76,7 @@ def said_of_the_mask(cell: Cell) -> dict[str, bool]:
 def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": True, "server": True}
-    assert cell.status in ("ok", "no-steady-state")  # how quiet the machine is, is not the point
+    assert cell.status in ("ok", "no-steady-state")  # this test is not about how quiet the machine is
     assert cell.conditions | {"idle": ""} == {"cpu_crypto": "off", "idle": ""}
     assert cell.floor["aes256-gcm_seal"] > cell.floor["chacha20_seal"]
 
@@ -118,7 +120,7 @@ BULK = {
         ),
     ),
 }
-"""By server: a mechanism in columns, and SQL by which its function encrypts some megabytes and answers one number."""
+"""By server: a column mechanism, and SQL with which its function encrypts some megabytes and returns one number."""
 
 
 @pytest.mark.parametrize("name", BULK)
@@ -128,25 +130,25 @@ def test_the_mask_reaches_the_functions_that_encrypt_columns(
     assert mask
     require_server(name, "")
     spent = {used: bulk_cpu(name, used, tmp_path / used) for used in ("on", "off")}
-    # In both, the server makes the text as well, which costs it the same.
+    # In both cases the server also generates the text, which costs the same.
     assert spent["off"] > 1.3 * spent["on"], spent
 
 
 def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
-    """The server's CPU time (ns) for encrypting `MEGABYTES`, the least of three times."""
+    """The server's CPU time (ns) for encrypting `MEGABYTES`, the lowest of three."""
     logs.mkdir()
     mechanism, sql = BULK[name]
     run_id = run_directory.new_id()
     cell = CellSpec(name, mechanism, workload="search", rows=10, cpu_crypto=used)
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         shared = Shared(scratch / "secrets" / "group-0")
-        with server_pairs.bench(resolve(cell), run_guard, scratch, logs, 0, shared) as bench, shared.session():
-            twins = server_pairs.twins(bench, 1, set(), set())
-            assert twins.server is not None
-            sampler = Sampler(twins.server.pid, twins.server.cgroups)
-            with bench.agent(twins) as agent, contextlib.closing(sampler):
-                agent.connect("encrypted", **twins.connect["encrypted"])
+        with server_pairs.bench(resolve(cell), run_supervisor, scratch, logs, 0, shared) as bench, shared.session():
+            pair = server_pairs.start(bench, 1, set(), set())
+            assert pair.server is not None
+            sampler = Sampler(pair.server.pid, pair.server.cgroups)
+            with bench.agent(pair) as agent, contextlib.closing(sampler):
+                agent.connect("encrypted", **pair.connect["encrypted"])
                 sampler.refresh()
                 found = []
                 for _ in range(3):

@@ -1,4 +1,4 @@
-"""ordeal: a mechanism that only says that it encrypts is found out, on a real server, before any load."""
+"""destructive_test: detects a mechanism that claims to encrypt but doesn't, on a real server, before any load."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ciphercost.model.spec import CellSpec, Spec
 
 
 class Sham(AtRest):
-    """It says that it encrypts."""
+    """A mechanism that claims to encrypt."""
 
-    name = "none"  # in whose place it is put
+    name = "none"  # the mechanism that it replaces
     title = "sham"
     engines = ("postgresql",)
     key_states = ("missing",)
@@ -43,14 +43,14 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Mechani
 
 
 @pytest.mark.usefixtures("require_postgresql")
-def test_encryption_that_is_only_said_is_found_on_the_disk_and_by_its_key(
+def test_the_disk_and_key_tests_detect_encryption_that_is_only_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = measured(tmp_path, monkeypatch, Sham())
     assert cell.status == "unproven"
     assert not cell.overhead
     assert "disk witness, encrypted arm: killed: the canary is in " in cell.reason
-    assert "server witness, encrypted arm: without its key it starts and gives the canary back" in cell.reason
+    assert "server witness, encrypted arm: without its key it starts and returns the canary" in cell.reason
     assert {(proof.arm, proof.witness) for proof in cell.proofs if not proof.passed} == {
         ("encrypted", "disk"),
         ("encrypted", "server"),
@@ -72,7 +72,7 @@ def test_files_of_temporary_data_beside_what_is_encrypted_have_an_advice(name: s
     assert "temp_store=2" in mechanism.advice("/var/tmp/etilqs_1f (deleted)")
 
 
-def test_a_search_of_a_devices_blocks_says_what_it_does_not_show() -> None:
+def test_a_scan_of_a_devices_blocks_names_what_it_does_not_cover() -> None:
     mechanism = mechanisms.get("path")
     assert isinstance(mechanism, AtRest)
     blocks = Volume(Path("/x/cluster"), (Path("/x/encrypted.blocks"),))

@@ -1,4 +1,6 @@
-"""Encryption switched off behind the tool's back, in a run from end to end: no number, exit status 1, the witness that noticed named."""
+"""Encryption is switched off behind ciphercost's back, in a complete run: no figure, exit status 1, and the name of the
+witness that detected it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ Sabotage = Callable[[Bench, Volume], None]
 
 
 def no_sabotage(bench: Bench, volume: Volume) -> None:
-    """For those that are sabotaged once they are up."""
+    """For engines that are sabotaged once they are running."""
 
 
 def without_its_keyring(bench: Bench, volume: Volume) -> None:
@@ -60,7 +62,7 @@ CASES: dict[str, tuple[CellSpec, Sabotage, tuple[str, ...], str]] = {
         ("ALTER DATABASE DECRYPT",),
         "server witness, encrypted arm",
     ),
-    "a file in clear in the encrypted one's place": (
+    "a plaintext file in the encrypted one's place": (
         CellSpec("sqlite", "sqlcipher"),
         with_the_plain_arms_files,
         (),
@@ -70,7 +72,7 @@ CASES: dict[str, tuple[CellSpec, Sabotage, tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_switched_off_behind_our_back_gives_no_number(
+def test_encryption_switched_off_behind_our_back_gives_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_server: RequireServer, name: str
 ) -> None:
     cell, before, after, witness = CASES[name]
@@ -97,7 +99,7 @@ def test_what_is_switched_off_behind_our_back_gives_no_number(
     assert found.status == "unproven", found.reason
     assert not found.overhead
     assert witness in found.reason
-    # Without its key a server may say the same thousands of times a second.
+    # Without its key a server may repeat a message thousands of times a second.
     assert all(path.stat().st_size < 50_000_000 for path in (tmp_path / "run" / "logs").iterdir())
     said = terminal.render(result)
     assert "no number is printed" in said

@@ -1,4 +1,4 @@
-"""patterns: what stored bytes give away, on ciphers made here: each finding where its fault is, and nowhere else."""
+"""leakage: what stored bytes reveal, on ciphers made here: each finding where its fault is, and nowhere else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = st.binary(min_size=40, max_size=120)
 
 
 def seal(mode: str, text: bytes, iv: bytes) -> bytes:
-    """One value; where a mode wants whole blocks, padded."""
+    """Encrypt one value; padded if the mode needs whole blocks."""
     if mode in ("ecb", "cbc"):
         missing = BLOCK - len(text) % BLOCK
         text += bytes([missing]) * missing
@@ -47,7 +47,7 @@ def seal(mode: str, text: bytes, iv: bytes) -> bytes:
 
 
 def unlike(a: bytes, b: bytes) -> bool:
-    """Whether the texts differ enough, and from the beginning, to tell what a mode does with them."""
+    """Whether the texts differ enough, and from the beginning, to show what a mode does with them."""
     return a[0] != b[0] and sum(p != q for p, q in zip(a[:BLOCK], b[:BLOCK], strict=True)) >= leakage.TOLD
 
 
@@ -61,7 +61,7 @@ def codes(texts: dict[int, bytes], stored: dict[int, bytes]) -> set[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 @given(LONG.map(lambda text: b"a" + text), LONG.map(lambda text: b"b" + text))
-def test_a_fixed_iv_shows_what_its_mode_shows(mode: str, a: bytes, b: bytes) -> None:
+def test_a_fixed_iv_reveals_what_its_mode_reveals(mode: str, a: bytes, b: bytes) -> None:
     texts = whole_texts(a, b)
     if not unlike(a, b) or not unlike(a, texts[3]) or not unlike(b, texts[3]):
         return
@@ -73,7 +73,7 @@ def test_a_fixed_iv_shows_what_its_mode_shows(mode: str, a: bytes, b: bytes) -> 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "ecb"])
 @given(LONG, LONG)
-def test_an_iv_for_each_value_shows_nothing(mode: str, a: bytes, b: bytes) -> None:
+def test_an_iv_per_value_reveals_nothing(mode: str, a: bytes, b: bytes) -> None:
     texts = whole_texts(a, b)
     ivs = {n: os.urandom(BLOCK) for n in texts}
     assert codes(texts, {n: ivs[n] + seal(mode, text, ivs[n]) for n, text in texts.items()}) == set()
@@ -81,7 +81,7 @@ def test_an_iv_for_each_value_shows_nothing(mode: str, a: bytes, b: bytes) -> No
 
 @given(LONG, LONG)
 def test_one_key_stream_behind_ivs_that_were_stored_is_found_too(a: bytes, b: bytes) -> None:
-    """As it would be where an IV is stored that the cipher does not use."""
+    """As if an IV were stored that the cipher does not use."""
     texts = {1: b"a" + a, 2: b"b" + b}
     if not unlike(texts[1], texts[2]):
         return
@@ -119,7 +119,7 @@ def test_a_stream_that_ends_early_is_less_severe_than_one_that_covers_a_text() -
         assert f"({size} bytes seen)" in found.text
 
 
-def test_clear_text_is_one_key_stream_of_zeros() -> None:
-    """Where nothing is encrypted, everything shows."""
+def test_plaintext_is_one_key_stream_of_zeros() -> None:
+    """Without encryption, everything is visible."""
     texts = whole_texts(b"canary0123456789abcdef", b"another text of some length")
     assert codes(texts, texts) == {"pattern-shows", "equality-shows", "key-stream-reused"}

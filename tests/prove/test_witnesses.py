@@ -1,4 +1,4 @@
-"""prove: each witness can fail, on real files and in what it is told."""
+"""witnesses: each witness can fail, on real files and in what it is given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ciphercost.engines import Server
 from ciphercost.engines.null import Nowhere
 from ciphercost.engines.sqlite import SqliteDirectory
 from ciphercost.host.canary_scan import Seen
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import Rest
@@ -23,15 +23,15 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import load_connections, rest_witnesses, witnesses
 from ciphercost.prove.probe import NULL_SEEN, Probe
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 CANARY = "canary0123456789"
 KEY = "ab" * 32
 
 
 @pytest.fixture
-def twins(tmp_path: Path) -> Iterator[Twins]:
-    """A plain and an encrypted SQLite file that hold the canary."""
+def pair(tmp_path: Path) -> Iterator[ServerPair]:
+    """A plain and an encrypted SQLite file that contain the canary."""
     connect: dict[Arm, dict[str, object]] = {
         "plain": {"driver": "sqlite", "path": str(tmp_path / "plain" / "db"), "reserve": 80},
         "encrypted": {"driver": "sqlite", "path": str(tmp_path / "encrypted" / "db"), "key": KEY},
@@ -47,41 +47,41 @@ def twins(tmp_path: Path) -> Iterator[Twins]:
         by_arm[arm] = SqliteDirectory(tmp_path / arm)
         by_arm[arm].volume = Volume(tmp_path / arm, (tmp_path / arm,))
     engine = engines.get("sqlite")
-    with Guard("test-prove") as guard:
-        rest = Rest(engine, engine.find(), mechanisms.get("sqlcipher").check({}), tmp_path, guard)
-        yield Twins(connect=connect, servers=[], canary=CANARY, embedded=True, by_arm=by_arm, rest=rest)
+    with Supervisor("test-prove") as supervisor:
+        rest = Rest(engine, engine.find(), mechanisms.get("sqlcipher").check({}), tmp_path, supervisor)
+        yield ServerPair(connect=connect, servers=[], canary=CANARY, embedded=True, by_arm=by_arm, rest=rest)
 
 
-def place(twins: Twins, arm: Arm) -> Path:
-    volume = twins.by_arm[arm].volume
+def place(pair: ServerPair, arm: Arm) -> Path:
+    volume = pair.by_arm[arm].volume
     assert volume is not None
     return volume.path
 
 
-def hear(twins: Twins) -> list[Proof]:
+def hear(pair: ServerPair) -> list[Proof]:
     with Agent() as agent:
-        return witnesses.prove(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)[0]
+        return witnesses.prove(engines.get("sqlite"), mechanisms.get("sqlcipher"), pair, agent, 1)[0]
 
 
 def failed(proofs: list[Proof]) -> set[tuple[str, str]]:
     return {(proof.arm, proof.witness) for proof in proofs if not proof.passed}
 
 
-def test_all_three_witnesses_pass_where_all_is_as_it_should_be(twins: Twins) -> None:
-    proofs = hear(twins)
+def test_all_three_witnesses_pass_on_a_correct_pair(pair: ServerPair) -> None:
+    proofs = hear(pair)
     assert not failed(proofs)
     assert len(proofs) == 6
 
 
-def test_the_encrypted_arm_is_proven_first_whichever_comes_first_in_a_session(twins: Twins) -> None:
+def test_the_encrypted_arm_is_proven_first_whatever_the_sessions_order(pair: ServerPair) -> None:
     for first in ARMS:
-        twins.connect = {arm: twins.connect[arm] for arm in (first, *(arm for arm in ARMS if arm != first))}
-        assert [proof.arm for proof in hear(twins)] == ["encrypted"] * 3 + ["plain"] * 3
+        pair.connect = {arm: pair.connect[arm] for arm in (first, *(arm for arm in ARMS if arm != first))}
+        assert [proof.arm for proof in hear(pair)] == ["encrypted"] * 3 + ["plain"] * 3
 
 
-def test_a_canary_in_clear_beside_the_encrypted_file_fails_the_disk_witness(twins: Twins) -> None:
-    (place(twins, "encrypted") / "leak.tmp").write_text(f"sorted: {CANARY}")
-    assert failed(hear(twins)) == {("encrypted", "disk")}
+def test_an_unencrypted_canary_beside_the_encrypted_file_fails_the_disk_witness(pair: ServerPair) -> None:
+    (place(pair, "encrypted") / "leak.tmp").write_text(f"sorted: {CANARY}")
+    assert failed(hear(pair)) == {("encrypted", "disk")}
 
 
 def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing() -> None:
@@ -89,7 +89,7 @@ def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing() -> No
     assert rest_witnesses.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
 
 
-def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
+def test_a_disk_witness_that_read_nothing_proves_nothing() -> None:
     for arm in ARMS:
         assert rest_witnesses.judge_disk(Seen(), arm) == (False, NULL_SEEN)
 
@@ -98,7 +98,7 @@ def excuse(name: str) -> str:
     return (
         rest_witnesses.TEMPORARY
         if name.startswith("tmp/")
-        else "left in clear by wal=off"
+        else "left unencrypted by wal=off"
         if name.startswith("log/")
         else ""
     )
@@ -110,44 +110,44 @@ def excuse(name: str) -> str:
         ({}, "the canary is in none of 9 files, 100 bytes"),
         (
             {"tmp/sort": 7},
-            "of 9 files, 100 bytes the canary is in none but tmp/sort (temporary, and judged apart; 7 times)",
+            "of 9 files, 100 bytes, none contains the canary except tmp/sort (temporary, and judged separately; 7 times)",
         ),
         (
             {"log/1": 1, "tmp/sort": 1, "log/2": 2},
             (
-                "of 9 files, 100 bytes the canary is in none but log/1, log/2 (left in clear by wal=off; 3 times); "
-                "tmp/sort (temporary, and judged apart; once)"
+                "of 9 files, 100 bytes, none contains the canary except log/1, log/2 (left unencrypted by wal=off; 3 times); "
+                "tmp/sort (temporary, and judged separately; once)"
             ),
         ),
     ],
 )
-def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
-    """Nor is a canary that lies there a control in the plain arm."""
+def test_the_disk_witness_names_what_it_does_not_judge(hits: dict[str, int], words: str) -> None:
+    """A canary in such a file is no control in the plain arm either."""
     seen = Seen(files=9, size=100, hits=hits)
     assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (True, words)
     assert rest_witnesses.judge_disk(seen, "plain", excuse) == (False, words)
 
 
-def test_what_it_judges_it_names_first() -> None:
+def test_the_disk_witness_names_what_it_judges_first() -> None:
     seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
-    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left in clear by wal=off; once)"
+    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left unencrypted by wal=off; once)"
     assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
     assert rest_witnesses.judge_disk(seen, "plain", excuse) == (True, said)
 
 
-def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(twins: Twins) -> None:
-    twins.connect["encrypted"] = twins.connect["plain"]
-    twins.by_arm["encrypted"] = twins.by_arm["plain"]
-    proofs = hear(twins)
+def test_a_plain_file_as_the_encrypted_arm_fails_every_witness(pair: ServerPair) -> None:
+    pair.connect["encrypted"] = pair.connect["plain"]
+    pair.by_arm["encrypted"] = pair.by_arm["plain"]
+    proofs = hear(pair)
     assert ("encrypted", "client") in failed(proofs)
     with pytest.raises(Unproven, match="client witness, encrypted arm"):
         witnesses.require(proofs, mechanisms.get("sqlcipher"))
 
 
-def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins) -> None:
+def test_a_file_that_opens_without_its_key_fails_the_server_witness(pair: ServerPair) -> None:
     with Agent() as agent:
-        probe = Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
-        twins.connect["encrypted"] = twins.connect["plain"]
+        probe = Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), pair, agent, 1)
+        pair.connect["encrypted"] = pair.connect["plain"]
         assert rest_witnesses.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
@@ -189,6 +189,6 @@ def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dic
                 check(agent)
 
 
-def test_a_witness_that_was_not_heard_is_missed() -> None:
+def test_a_missing_witness_is_reported() -> None:
     proofs = [Proof("plain", "client", passed=True, detail="")]
-    assert witnesses.unproven(proofs, mechanisms.get("sqlcipher")).startswith("not heard: ")
+    assert witnesses.unproven(proofs, mechanisms.get("sqlcipher")).startswith("no report from: ")

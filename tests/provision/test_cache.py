@@ -1,4 +1,4 @@
-"""--cache: what it may be asked of, what it makes of the data's size, and that the system's cache is really emptied."""
+"""--cache: where it is allowed, what it derives from the data's size, and that the system's cache is really emptied."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_server_has_its_cache_in_its_settings() -> None:
         (CellSpec("sqlite", "sqlcipher", cache="tiny"), "warm, cold or small"),  # type: ignore[arg-type]
     ],
 )
-def test_a_cache_that_can_not_be_had_is_refused(wrong: CellSpec, words: str) -> None:
+def test_an_unsupported_cache_size_is_refused(wrong: CellSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         specs.check(Spec(cells=[wrong]))
 
@@ -97,10 +97,10 @@ def test_the_usual_time_is_longer_with_a_cell_at_rest_and_a_spec_file_keeps_its_
     assert toml.load(tmp_path / "y.toml").time == 240
 
 
-def test_what_is_read_from_the_systems_cache_is_said() -> None:
+def test_reads_from_the_systems_cache_are_reported() -> None:
     assert cache.caveat(cell("warm"), direct=False, below=True) == ""
     assert cache.caveat(cell("small"), direct=True, below=False) == ""
-    assert "decrypted already" in cache.caveat(cell("small"), direct=False, below=True)
+    assert "decrypted pages" in cache.caveat(cell("small"), direct=False, below=True)
     assert "every such page is decrypted" in cache.caveat(cell("cold"), direct=False, below=False)
 
 
@@ -120,24 +120,24 @@ print(sum(each & 1 for each in held))
 
 
 def resident(path: Path) -> int:
-    """Pages of a file that the system's cache holds (mincore)."""
+    """Pages of a file in the system's cache (mincore)."""
     done = subprocess.run([sys.executable, "-c", RESIDENT, str(path)], capture_output=True, text=True, check=True)
     return int(done.stdout)
 
 
-def test_files_are_written_back_and_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_back_and_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     path = tmp_path / "deep" / "deeper" / "data"
     path.write_bytes(os.urandom(64 * mmap.PAGESIZE))
     (tmp_path / "link").symlink_to("/proc/self/mem")
     os.mkfifo(tmp_path / "pipe")
     assert resident(path) == 64
-    # What another test reads is not to be dropped.
+    # Don't drop what another test reads.
     monkeypatch.setattr(cache, "DROP_CACHES", tmp_path.parent / "drop_caches")
     (tmp_path.parent / "drop_caches").touch()
     said = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])
     assert resident(path) == 0
-    assert re.search(r"[12] files written back and given up \(posix_fadvise\)", said)
+    assert re.search(r"[12] files written back and released \(posix_fadvise\)", said)
     assert "drop_caches" in said
     assert cache.size(tmp_path) == 64 * mmap.PAGESIZE
 
@@ -159,14 +159,14 @@ def test_sqlite_takes_a_small_cache_in_both_arms(tmp_path: Path) -> None:
 def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServer, tmp_path: Path) -> None:
     installation = require_server("firebird")
     engine, run_id = engines.get("firebird"), run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        directory = supervisor.scratch(run_id, run_guard) / "data"
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        directory = supervisor.scratch(run_id, run_supervisor) / "data"
         directory.mkdir(mode=0o700)
         marks.hand_over(directory)
-        engine.initialise(installation, directory, run_guard)
+        engine.initialise(installation, directory, run_supervisor)
         for direct in (False, True):
             wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)
-            server = engine.start(installation, directory, run_guard, settings=wanted)
+            server = engine.start(installation, directory, run_supervisor, settings=wanted)
             try:
                 with Agent(log=tmp_path / "agent.log") as agent:
                     agent.connect("one", **server.connection())

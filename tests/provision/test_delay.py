@@ -1,4 +1,4 @@
-"""delay: the relay passes on every byte, in order, in both directions, later; and nothing of it stays."""
+"""delay: the relay forwards every byte, in order, in both directions, later; and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ciphercost.host import marks
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from ciphercost.provision import delay
@@ -33,7 +33,7 @@ def receive_all(connection: socket.socket) -> bytes:
 
 
 class Turner:
-    """A server that sends back what it got, bytes reversed in value, as it comes; its end follows the client's."""
+    """A server that sends back each byte inverted as it arrives, and closes after the client has."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=200)
@@ -61,24 +61,24 @@ TURNED = bytes(255 - value for value in range(256))
 
 
 @pytest.fixture(scope="module")
-def run_guard() -> Iterator[Guard]:
-    with Guard(run_directory.new_id()) as made:
+def run_supervisor() -> Iterator[Supervisor]:
+    with Supervisor(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
 
 @pytest.fixture(scope="module")
-def relayed(run_guard: Guard) -> Iterator[int]:
-    """The port of a relay before a `Turner`."""
+def relayed(run_supervisor: Supervisor) -> Iterator[int]:
+    """The port of a relay in front of a `Turner`."""
     server = Turner()
-    relay = DelayRelay(run_guard, [("127.0.0.1", server.port)], ROUND_TRIP)
+    relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], ROUND_TRIP)
     yield relay.ports["127.0.0.1", server.port]
     relay.stop()
     server.listener.close()
 
 
 def exchange(port: int, pieces: list[bytes]) -> bytes:
-    """Send pieces on one connection while reading; end; what came back."""
+    """Send pieces on one connection while reading, close it, and return what came back."""
     with socket.create_connection(("127.0.0.1", port)) as connection, ThreadPoolExecutor(1) as pool:
         answer = pool.submit(receive_all, connection)
         for piece in pieces:
@@ -89,7 +89,7 @@ def exchange(port: int, pieces: list[bytes]) -> bytes:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 2**32)), max_size=6))
-def test_every_byte_comes_in_order_and_with_the_end(relayed: int, shapes: list[tuple[int, int]]) -> None:
+def test_every_byte_arrives_in_order_and_so_does_the_end(relayed: int, shapes: list[tuple[int, int]]) -> None:
     pieces = [random.Random(seed).randbytes(size) for size, seed in shapes]
     assert exchange(relayed, pieces) == b"".join(pieces).translate(TURNED)
 
@@ -101,7 +101,7 @@ def test_many_connections_do_not_mix(relayed: int) -> None:
     assert answers == [b"".join(pieces).translate(TURNED) for pieces in sent]
 
 
-def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) -> None:
+def test_more_than_its_window_passes_through_bounded_memory(run_supervisor: Supervisor) -> None:
     size = 96 << 20
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -112,8 +112,8 @@ def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) ->
                     peer.sendall(b"x" * (1 << 20))
 
         threading.Thread(target=send, daemon=True).start()
-        # Half of this round trip is longer than the whole transfer takes: all of it would be under way.
-        relay = DelayRelay(run_guard, [("127.0.0.1", listener.getsockname()[1])], 2.0)
+        # Half of this round trip is longer than the whole transfer takes, so all of it would be in flight.
+        relay = DelayRelay(run_supervisor, [("127.0.0.1", listener.getsockname()[1])], 2.0)
         with socket.create_connection(("127.0.0.1", next(iter(relay.ports.values())))) as connection:
             assert len(receive_all(connection)) == size
         peak = Path(f"/proc/{relay.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
@@ -121,9 +121,9 @@ def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) ->
         relay.stop()
 
 
-def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_guard: Guard) -> None:
+def test_a_round_trip_takes_at_least_the_delay_and_opening_takes_one_more(run_supervisor: Supervisor) -> None:
     server, asked = Turner(), 0.05
-    relay = DelayRelay(run_guard, [("127.0.0.1", server.port)], asked)
+    relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], asked)
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", server.port])) as connection:
         connection.sendall(b"a")
@@ -131,18 +131,18 @@ def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_gua
         opened = time.monotonic()
         connection.sendall(b"b")
         assert connection.recv(1)
-        # Lower bounds alone: a machine may always be slower, a delay never shorter.
+        # Lower bounds only: a machine may always be slower, a delay never shorter.
         assert opened - began >= 2 * asked
         assert time.monotonic() - opened >= asked
     relay.stop()
     server.listener.close()
 
 
-def test_a_server_that_is_gone_ends_the_connection(run_guard: Guard) -> None:
-    bound = socket.socket()  # it has the port, and listens on it no more than one that is gone
+def test_a_server_that_is_gone_ends_the_connection(run_supervisor: Supervisor) -> None:
+    bound = socket.socket()  # it holds the port, but does not listen on it, like a server that is gone
     bound.bind(("127.0.0.1", 0))
     port = bound.getsockname()[1]
-    relay = DelayRelay(run_guard, [("127.0.0.1", port)], ROUND_TRIP)
+    relay = DelayRelay(run_supervisor, [("127.0.0.1", port)], ROUND_TRIP)
     with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", port])) as connection:
         connection.settimeout(30)
         assert connection.recv(1) == b""
@@ -150,13 +150,13 @@ def test_a_server_that_is_gone_ends_the_connection(run_guard: Guard) -> None:
     bound.close()
 
 
-def test_a_relay_that_does_not_start_says_why(run_guard: Guard) -> None:
+def test_a_relay_that_does_not_start_reports_why(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"(?s)relay for --delay did not start: .*usage"):
-        DelayRelay(run_guard, [("no address", 1)], ROUND_TRIP)
+        DelayRelay(run_supervisor, [("no address", 1)], ROUND_TRIP)
 
 
 def test_the_relay_dies_with_the_run() -> None:
-    with Guard(run_directory.new_id()) as made:
+    with Supervisor(run_directory.new_id()) as made:
         relay = DelayRelay(made, [("127.0.0.1", 1)], ROUND_TRIP)
         assert marks.start_time(relay.pid)
     wait_for("the relay to end", lambda: not marks.start_time(relay.pid))
@@ -164,7 +164,7 @@ def test_the_relay_dies_with_the_run() -> None:
 
 def test_the_certificates_name_stays_the_servers() -> None:
     ports = {("192.0.2.7", 5432): 40001}
-    # In clear too: by this name the agent knows that a password would leave the machine.
+    # Unencrypted too: this name shows the agent that a password would leave the machine.
     fields = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "off"}, ports)
     assert fields == {"host": "127.0.0.1", "port": 40001, "tls": "off", "tls_server_name": "192.0.2.7"}
     named = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "require", "tls_server_name": "db"}, ports)

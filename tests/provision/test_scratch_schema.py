@@ -1,4 +1,4 @@
-"""schemas: a mark says of whom a schema is, and what can be seen of that run from here."""
+"""scratch_schema: a mark shows whose a schema is, and what can be seen of that run from here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_run_of_a_living_process_lives_and_that_of_an_ended_one_is_dead() ->
     assert read_mark(done.stdout.strip()).fate == "dead"
 
 
-def test_a_number_that_another_process_has_by_now_is_no_sign_of_life() -> None:
+def test_a_reused_pid_is_no_sign_of_life() -> None:
     mark = mark_of("run")
     pid, _, kernel = mark.process.split(":")
     assert pid == str(os.getpid())
@@ -42,7 +42,7 @@ def test_a_number_that_another_process_has_by_now_is_no_sign_of_life() -> None:
 @pytest.mark.parametrize(
     "text", ["run", "run on host by 1:1:another-kernel", "run on host by nonsense", "run on host by ::"]
 )
-def test_what_can_not_be_seen_is_not_called_dead(text: str) -> None:
+def test_a_run_that_can_not_be_seen_is_not_reported_dead(text: str) -> None:
     assert read_mark(text).fate == "unseen"
 
 
@@ -51,7 +51,7 @@ def test_without_a_mark_it_is_nobodys() -> None:
 
 
 class Slow:
-    """A server that goes on making what it was asked for by a connection that is gone."""
+    """A server that still executes a request of a closed connection."""
 
     def __init__(self, looks: int) -> None:
         self.looks = looks

@@ -82,7 +82,7 @@ def test_of_several_standard_errors_the_most_cautious_pair_counts() -> None:
 @pytest.mark.parametrize("name", simulate.SCENARIOS)
 @pytest.mark.parametrize("mode", ["quick", "full"])
 def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
-    """Of 400 pairs in full mode: 5 % and what chance adds (99.9 %: 8.9 %). Of quick ones, which have no twins of their own, at most 5 %.
+    """Of 400 pairs in full mode: 5 % and what chance adds (99.9 %: 8.9 %). Of quick ones, which have no server pair of their own, at most 5 %.
 
     Their level is 1 %; under checkpoints, which come and go more slowly than a quick run has blocks to see, it is 3.5 %.
     """
@@ -140,8 +140,8 @@ def simulated(effect: float, seed: int) -> tuple[Cell, dict[str, Interval]]:
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 9):
-        twins = random.normal(0, simulate.TWIN_SD * math.sqrt(2))
-        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + twins)
+        pair = random.normal(0, simulate.TWIN_SD * math.sqrt(2))
+        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + pair)
         for record in simulate.records(blocks.rates[0], blocks.signs[0], session=session):
             estimator.add(record)
     found = estimator.finish()

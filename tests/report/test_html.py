@@ -308,7 +308,7 @@ def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
     monkeypatch.delenv(html_page.SWITCH, raising=False)
     said: list[str] = []
     (tmp_path / "result.json").write_text("{")
-    with supervisor.Guard("test-draw") as own:
+    with supervisor.Supervisor("test-draw") as own:
         html_page.page(tmp_path, own, said.append)
         assert "was not drawn" in said[0]
         assert not (tmp_path / html_page.NAME).exists()

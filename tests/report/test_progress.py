@@ -22,7 +22,7 @@ from rich.console import Console
 import steady
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.model.errors import AgentError
 from ciphercost.model.result import Estimate
 from ciphercost.report import progress
@@ -101,8 +101,8 @@ def test_it_goes_on_after_a_question_that_was_broken_off(live: progress.Screen, 
 def test_what_does_not_draw_has_nothing_to_pause(
     live: progress.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for watcher in (live, progress.Lines(), Watcher()):
-        with watcher.paused():
+    for display in (live, progress.Lines(), Display()):
+        with display.paused():
             pass
     assert not screen.getvalue()
     assert capsys.readouterr() == ("", "")
@@ -119,7 +119,7 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
             seen.append("refused")
             raise AgentError("no password was given")
 
-    class Noting(Watcher):
+    class Noting(Display):
         @contextmanager
         def paused(self) -> Iterator[None]:
             seen.append("paused")
@@ -258,11 +258,11 @@ def test_names_can_not_steer_the_terminal(
     live: progress.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     steering = "\x1b[41;1Hred\x07"
-    for watcher in (progress.Lines(), live):
-        with watcher:
-            watcher.start([steering], [8.0], 10.0, [2])
-            watcher.phase(0, 1, "capacity")
-            watcher.done(0, f"failed: {steering}")
+    for display in (progress.Lines(), live):
+        with display:
+            display.start([steering], [8.0], 10.0, [2])
+            display.phase(0, 1, "capacity")
+            display.done(0, f"failed: {steering}")
     bad = subprocess.run([CLI, "report", str(tmp_path / steering)], capture_output=True, text=True, check=False)
     assert bad.returncode == 2
     for shown in (capsys.readouterr().err, screen.getvalue(), bad.stderr):

@@ -79,7 +79,7 @@ FAILS: dict[str, dict[str, str]] = {
     "sqlcipher": {
         "server": "test_sqlcipher.py::test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness",
         "disk": "test_sqlcipher.py::test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen",
-        "client": "test_witnesses.py::test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks",
+        "client": "test_witnesses.py::test_a_plain_file_as_the_encrypted_arm_fails_every_witness",
     },
     "tls": TRANSIT,
     "wire-crypt": dict.fromkeys(
@@ -118,7 +118,7 @@ RUNS = {
     "resume": "test_resume.py::test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed",
     "import": "test_import_real.py::test_several_runs_of_pgbench_in_one_file_are_several_runs",
     "killed": "test_kill.py::test_a_controller_that_is_killed_leaves_nothing",
-    "its guardian killed": "test_kill.py::test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing",
+    "its supervisor killed": "test_kill.py::test_a_run_whose_supervisor_is_killed_says_so_and_leaves_nothing",
     "a server switched off behind our back": "test_behind_our_back.py::",
 }
 

@@ -65,8 +65,8 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
 
 
-def guardian_of(pid: int) -> int:
-    """The guardian among a controller's children; 0: not there yet."""
+def supervisor_of(pid: int) -> int:
+    """The supervisor among a controller's children; 0: not there yet."""
     for each in tree(pid)[1:]:
         with contextlib.suppress(OSError):
             if b"/supervisor_process.py" in Path(f"/proc/{each}/cmdline").read_bytes():
@@ -76,7 +76,7 @@ def guardian_of(pid: int) -> int:
 
 @pytest.mark.parametrize("moment", ["at its start", *list(MOMENTS)[2:]])
 @pytest.mark.parametrize("target", ["postgresql:tls", "nginx:tls", "sqlite:sqlcipher", "firebird:wire-crypt"])
-def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
+def test_a_run_whose_supervisor_is_killed_says_so_and_leaves_nothing(
     tmp_path: Path, require_server: RequireServer, target: str, moment: str
 ) -> None:
     if not target.startswith("sqlite"):
@@ -84,14 +84,14 @@ def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
     directory = tmp_path / "run"
     argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "20s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_for("the guardian", lambda: guardian_of(process.pid) != 0)
-        guardian = guardian_of(process.pid)
+        wait_for("the supervisor", lambda: supervisor_of(process.pid) != 0)
+        supervisor_pid = supervisor_of(process.pid)
         if moment != "at its start":
             wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
-        os.kill(guardian, signal.SIGKILL)
+        os.kill(supervisor_pid, signal.SIGKILL)
         _, said = process.communicate(timeout=4 * PATIENCE)
     run_id = run_directory.read_facts(directory).id
-    assert "guard process of this run was killed" in said
+    assert "this run's supervisor process was killed" in said
     assert "Traceback" not in said
     assert not (marks.scratch_base() / run_id).exists()
     assert not marked(run_id)

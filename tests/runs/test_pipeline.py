@@ -198,5 +198,5 @@ def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake)
     path.write_text(json.dumps(plan))
     cell = conclude.result_of(directory).cells[0]
     assert cell.status == "unproven"
-    assert "session 1: not heard: " in cell.reason
+    assert "session 1: no report from: " in cell.reason
     assert not cell.overhead

@@ -139,8 +139,8 @@ Start = Callable[..., Own]
 def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
     """Starts a server with these settings: own_server(pki=…) with TLS, own_server() without."""
     engine = engines.get("postgresql")
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         servers: list[Server] = []
 
         def start(**certificate: object) -> Own:
@@ -151,8 +151,8 @@ def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
                 settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
             installation = engine.find()
             directory = scratch / f"server-{len(servers)}"
-            engine.initialise(installation, directory, run_guard)
-            servers.append(engine.start(installation, directory, run_guard, settings=settings, logs=tmp_path))
+            engine.initialise(installation, directory, run_supervisor)
+            servers.append(engine.start(installation, directory, run_supervisor, settings=settings, logs=tmp_path))
             return Own(servers[-1], servers[-1].connection())
 
         yield start

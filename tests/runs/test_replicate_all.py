@@ -13,7 +13,7 @@ import pytest
 
 import warm
 from ciphercost import studies
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.run_directory import open_alone
@@ -37,7 +37,7 @@ class Broken(PostgresTde):
         raise UsageError("no server of this kind is anywhere")
 
 
-class Impatient(Watcher):
+class Impatient(Display):
     """Ends everything by Ctrl-C once the cells begin."""
 
     def phase(self, cell: int, session: int, name: str) -> None:
@@ -70,7 +70,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     assert "postgresql tls select, postgresql tls update, postgresql tls delete: failed: the run was cut off" in cut
     assert not replicate_all.done(directory / "mysql-tls")
 
-    found = replicate_all.go_on(directory, Watcher, told.append, small)
+    found = replicate_all.go_on(directory, Display, told.append, small)
     assert [each.study for each in found] == ["postgres-tde", "mysql-tls"]
     assert "cut off" not in found[1].reason
     assert found[0].reason == "no server of this kind is anywhere"
@@ -86,7 +86,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     if not found[1].reason:  # a shaken machine may refuse a cell
         slices = (directory / "mysql-tls" / "slices.jsonl").read_bytes()
         told.clear()
-        replicate_all.go_on(directory, Watcher, told.append, small)
+        replicate_all.go_on(directory, Display, told.append, small)
         assert "mysql-tls: done already" in told
         assert (directory / "mysql-tls" / "slices.jsonl").read_bytes() == slices
 
@@ -142,7 +142,7 @@ def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_s
     asked.reasons["web-tls"] = "no server: install it"
     replicate_all.save(directory, asked)
     wanted = [studies.get(name) for name in asked.studies]
-    replicate_all.go_on(directory, Watcher, begun.append, wanted)
+    replicate_all.go_on(directory, Display, begun.append, wanted)
     assert "mysql-tls" in begun
     assert set(replicate_all.read(directory).reasons) == {"jdbc-tls"}
 
@@ -150,7 +150,7 @@ def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_s
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     directory = evening(tmp_path, "mysql-tls")
     with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still alive"):
-        replicate_all.go_on(directory, Watcher, print, [])
+        replicate_all.go_on(directory, Display, print, [])
 
 
 def test_options_go_to_the_studies_that_have_them() -> None:

@@ -35,7 +35,7 @@ from ciphercost.model.spec import Spec
 if "VIRTUAL_TIME" in os.environ:
     session._cost = lambda asked, began: asked
 
-class Killing(progress.Watcher):
+class Killing(progress.Display):
     left = int(sys.argv[3])
     def phase(self, cell, session, name):
         if sys.argv[3] == "0" and (session, name) == (2, "capacity"):
@@ -223,7 +223,7 @@ def test_another_server_is_refused_and_what_there_is_stays(tmp_path: Path, fake:
     assert facts["cells"][0]["whole_sessions"]
     facts["cells"][0]["version"] = "0.0.1"
     path.write_text(json.dumps(facts))
-    with pytest.raises(UsageError, match=r"sessions that this cell has are of 0\.0\.1"):
+    with pytest.raises(UsageError, match=r"recorded sessions of this cell are from 0\.0\.1"):
         resume.run_in(tmp_path / "run")
     assert {session for _, session in sessions_of(tmp_path / "run")} == set(facts["cells"][0]["whole_sessions"])
 

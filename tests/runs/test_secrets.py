@@ -25,7 +25,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import marks, supervisor
 from ciphercost.host.environment import child_environment, secret
 from ciphercost.host.procfs import tree
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import java
 from ciphercost.model import run_directory
@@ -110,7 +110,7 @@ def test_every_process_that_is_started_gets_an_environment_of_its_own() -> None:
     bare = [
         f"{path.name}:{node.lineno}"
         for path, node in found
-        # The guardian's own environment has a PATH and the run's mark, and no more.
+        # The supervisor's own environment has a PATH and the run's mark, and no more.
         if path.name != "supervisor_process.py" and not any(each.arg == "env" for each in node.keywords)
     ]
     assert bare == []
@@ -150,7 +150,7 @@ def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
     run_id = run_directory.new_id()
     script = (
         "import sys, time; from ciphercost.host import supervisor\n"
-        "with supervisor.Guard(sys.argv[1]) as made, supervisor.temporary(made, 'jdbc') as place:\n"
+        "with supervisor.Supervisor(sys.argv[1]) as made, supervisor.temporary(made, 'jdbc') as place:\n"
         "    (place / 'store').write_text('x'); print(place, flush=True); time.sleep(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", script, run_id], stdout=subprocess.PIPE, text=True) as process:
@@ -166,7 +166,7 @@ def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
 
 
 def test_a_temporary_directory_is_gone_afterwards() -> None:
-    with Guard(run_directory.new_id()) as made:
+    with Supervisor(run_directory.new_id()) as made:
         with supervisor.temporary(made, "one") as first, supervisor.temporary(made, "one") as second:
             assert first != second
         assert not first.exists()

@@ -53,7 +53,7 @@ def unchanged(server: UserServer) -> Iterator[None]:
     """The server is after the test as it was before it, to the last setting."""
     before = server.state()
     yield
-    # A killed run's guardian may still be ending its agent's connection, and a server may take a moment to drop what it was told to.
+    # A killed run's supervisor may still be ending its agent's connection, and a server may take a moment to drop what it was told to.
     with contextlib.suppress(AssertionError):  # the next line shows what differs
         wait_for("the server to be as it was", lambda: server.state() == before)
     assert server.state() == before
@@ -188,7 +188,7 @@ def test_a_run_that_fails_while_it_loads_leaves_the_server_as_it_was(tmp_path: P
         said, problems = one.end()
     assert one.process.returncode == 1, said + problems
     assert "the agent ended in the middle of the run" in " ".join(said.split())
-    assert "could not be dropped" not in problems, problems
+    assert "could not drop the schema" not in problems, problems
 
 
 MOMENTS: dict[str, tuple[bool, Callable[[Path], bool]]] = {
@@ -220,32 +220,32 @@ def test_a_run_that_is_told_to_end_leaves_the_server_as_it_was(
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_and_clean_takes_it(
+def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone_and_clean_takes_it(
     tmp_path: Path, server: UserServer
 ) -> None:
     before = server.state()
     with going(server, tmp_path) as one:
         living = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
-        assert f"run {one.run_id} is still going on here" in living.stdout
+        assert f"run {one.run_id} is still running here" in living.stdout
         named = scratch_schema.name_for(one.run_id)
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
-        assert "is still going on here" in refused.stderr
-        guardians = one.family(b"supervisor_process.py")
-        assert guardians
-        for pid in guardians:
+        assert "is still running here" in refused.stderr
+        supervisor_pids = one.family(b"supervisor_process.py")
+        assert supervisor_pids
+        for pid in supervisor_pids:
             os.kill(pid, signal.SIGSTOP)
         one.kill()
-        for pid in guardians:
+        for pid in supervisor_pids:
             os.kill(pid, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: not any(marks.start_time(pid) for pid in guardians))
+    wait_for("the supervisor to end", lambda: not any(marks.start_time(pid) for pid in supervisor_pids))
     try:
         assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
         done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
         assert server.state() == before
         again = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
-        assert again.stdout.startswith("Nothing of ours is on that")
+        assert again.stdout.startswith("Nothing of ciphercost's is on that")
     finally:
         leftovers.remove([left for left in leftovers.leftovers() if one.run_id in str(left)])
 
@@ -314,7 +314,7 @@ def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
             ):
                 pass
         server.drop(name)
-    sentence = f"the schema {name} could not be dropped (not today); `ciphercost clean --url` removes it"
+    sentence = f"could not drop the schema {name} (not today); `ciphercost clean --url` removes it"
     assert told == [sentence]
     assert capsys.readouterr().err == f"ciphercost: {sentence}\n"
 
@@ -325,11 +325,11 @@ def test_what_bears_no_mark_is_never_touched(tmp_path: Path, server: UserServer)
     server.ask(UNMARKED[server.engine.name])
     try:
         shown = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
-        assert "left ciphercost_mine: it bears no mark of ciphercost, so it is not ours" in shown.stdout
+        assert "left ciphercost_mine: it has no mark of ciphercost, so ciphercost did not make it" in shown.stdout
         asked = ("clean", "--url", server.url, "--schema", "ciphercost_mine")
         refused = ciphercost(*asked, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
-        assert "it is not ours" in refused.stderr
+        assert "ciphercost did not make it" in refused.stderr
         assert "ciphercost_mine" in server.schemas()
     finally:
         server.drop("ciphercost_mine")
@@ -357,7 +357,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
             spec = Spec([cell], mode="quick", sessions=1, time=4.0, latency=False)
             result = api.run(spec, tmp_path / mark[:7])
             assert result.cells[0].status == "failed"
-            assert "already, and this run did not make it: it is left as it is" in result.cells[0].reason
+            assert "and this run did not make it; ciphercost leaves it alone" in result.cells[0].reason
             assert server.mark(scratch_schema.name_for(run_id)) == mark
         finally:
             server.drop(scratch_schema.name_for(run_id))
@@ -378,8 +378,8 @@ def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, ser
         said = " ".join(done.stdout.split())
         assert done.returncode == 1, done.stdout + done.stderr
         assert "FAILED" in said
-        assert "could not be made on the server" in said
-        assert "If the right to make one is missing:" in said
+        assert "can't create the schema" in said
+        assert "If the right to create one is missing:" in said
         assert server.state() == before
     finally:
         server.ask("DROP USER limited")
@@ -426,7 +426,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),
         (
             ("clean", "--url", "firebird://u@h/d", "--ca", "none.pem"),
-            "Firebird has no TLS (in transit it has: wire-crypt)",
+            "Firebird has no TLS mechanism (mechanisms in transit: wire-crypt)",
         ),
         (("calibrate", "sqlite", "--url", "postgresql://u@h/d"), "embedded"),
     ],

@@ -1,4 +1,4 @@
-"""bad_servers: a small web server that does what no server should, in threads of the test's own."""
+"""bad_servers: a small web server that misbehaves on purpose, in threads of the test process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 Answer = Callable[["socket.socket", int], bool]
-"""Answers a request, the so-manieth of the server's. False: the connection is to be closed."""
+"""Answers a request, given its number on this server. False: close the connection."""
 BODY = b"The quick brown fox jumps over the lazy dog. " * 20
 
 
@@ -24,7 +24,7 @@ def response(status: str = "200 OK", *headers: str, body: bytes = BODY, length: 
 
 
 def says(words: bytes, *, close: bool = False) -> Answer:
-    """The same to everybody."""
+    """The same answer to everybody."""
 
     def answer(connection: socket.socket, number: int) -> bool:
         connection.sendall(words)
@@ -34,7 +34,7 @@ def says(words: bytes, *, close: bool = False) -> Answer:
 
 
 def mostly(every: int, words: bytes, *, close: bool = False, after: int = 0) -> Answer:
-    """A good answer, but to every so-manieth request; `after`: of those that follow so many."""
+    """A good answer, except to every n-th request (`every`). `after`: start counting after this many requests."""
 
     def answer(connection: socket.socket, number: int) -> bool:
         bad = number >= after and number % every == every - 1
@@ -48,7 +48,9 @@ GOOD = says(response())
 
 
 class BadServer:
-    """Listens on a port of loopback, in clear or, with a certificate, by TLS. A context manager: `stop` ends it, connections and all."""
+    """Listens on a loopback port, unencrypted or, with a certificate, with TLS. A context manager: `stop` ends it with
+    all connections.
+    """
 
     def __init__(self, answer: Answer, certificate: tuple[Path, Path] | None = None) -> None:
         self._answer = answer

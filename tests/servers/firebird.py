@@ -1,4 +1,4 @@
-"""firebird: a Firebird for tests, with the fields that reach it."""
+"""firebird: a Firebird server for tests, with the fields that reach it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ciphercost.model import run_directory
 
 @contextmanager
 def started(installation: Installation, **settings: str) -> Iterator[FirebirdServer]:
-    """A server of its own, with a guard of its own."""
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
-        ENGINE.initialise(installation, directory, run_guard)
-        server = ENGINE.start(installation, directory, run_guard, settings=settings, logs=directory.parent)
+    """A separate server with a separate supervisor."""
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
+        ENGINE.initialise(installation, directory, run_supervisor)
+        server = ENGINE.start(installation, directory, run_supervisor, settings=settings, logs=directory.parent)
         assert isinstance(server, FirebirdServer)
         yield server
         server.stop()
 
 
 def url(server: FirebirdServer, name: str = "") -> str:
-    """The URL of a server's database, by its path: the user's own as far as ciphercost is concerned."""
+    """The URL of a server's database, by its path, as if the server were the user's own."""
     fields: dict[str, Any] = server.connection()
     assert server.directory is not None
     database: Path | str = name or server.directory / "database.fdb"

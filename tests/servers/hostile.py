@@ -1,4 +1,6 @@
-"""hostile: a listener that spoils every encrypted connection in one way, and takes unencrypted ones as a server would."""
+"""hostile: a listener that spoils every encrypted connection in one way, and accepts unencrypted ones as a server
+would.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SECONDS = 10.0
 
 
 class Hostile:
-    """`in_clear`: what was sent unencrypted as (part of) a login; `asked`: how many connections asked for TLS, or would have."""
+    """`in_clear`: what was sent unencrypted as (part of) a login; `asked`: how many connections requested TLS, or would
+    have.
+    """
 
     def __init__(self, engine: str, how: str, directory: Path) -> None:
         self._postgres, self._how = engine == "postgresql", how
@@ -30,7 +34,7 @@ class Hostile:
         name = "elsewhere.invalid" if how == "another name" else ""
         pki = Pki(directory, "ecdsa-p256", name=name, expired=how == "expired")
         self.ca = Pki(directory / "other").ca if how == "another authority" else pki.ca
-        """What the user names."""
+        """The authority that the user names."""
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(pki.certificate, pki.key)
         self.in_clear: list[bytes] = []

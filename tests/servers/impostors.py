@@ -1,4 +1,4 @@
-"""impostors: servers that ask each client for its password in a form that they can read. Each keeps what it was sent."""
+"""impostors: servers that ask each client for its password in a form that they can read. Each records what it was sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 PASSWORD = "correct-horse"
 LEGACY_HASH = b"tilXrUJVmQ."
-"""What Firebird's Legacy_Auth makes of it: crypt(3) with the salt 9z, which is the same everywhere."""
+"""The password as Firebird's Legacy_Auth hashes it: crypt(3) with the salt 9z, which is the same everywhere."""
 NONCE = b"abcdefghijklmnopqrst"
 SECONDS = 6.0
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -27,11 +27,13 @@ Speak = Callable[["Line"], None]
 
 @contextlib.contextmanager
 def another_machines() -> Iterator[str]:
-    """An address of this machine that is not loopback: its own, or where it has none, and for root, one that goes again. Empty: none."""
+    """An address of this machine that is not loopback: its own or, if it has none, and for root, a temporary one.
+    Empty: none.
+    """
     if own := _own_address():
         yield own
         return
-    spare = "198.51.100.9"  # of a range for documentation (RFC 5737)
+    spare = "198.51.100.9"  # from a range for documentation (RFC 5737)
     address = ["ip", "address", "add", f"{spare}/32", "dev", "lo"]
     if os.geteuid() or subprocess.run(address, check=False, capture_output=True).returncode:
         yield ""
@@ -43,7 +45,7 @@ def another_machines() -> Iterator[str]:
 
 
 def _own_address() -> str:
-    """The address that packets to other machines would have; nothing is sent."""
+    """The source address of packets to other machines; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
         probe.connect(("192.0.2.1", 9))
         address = str(probe.getsockname()[0])
@@ -58,7 +60,7 @@ class Line:
         self.client = client
         self.heard = bytearray()
         self.answered = 0
-        """Messages of the client that the rogue has answered."""
+        """Number of the client's messages that the rogue has answered."""
 
     def send(self, data: bytes) -> None:
         self.client.sendall(data)
@@ -74,7 +76,7 @@ class Line:
         return data
 
     def rest(self) -> None:
-        """Whatever else comes: a moment after the last of it there is nothing more."""
+        """Read whatever else arrives, until nothing has arrived for a moment."""
         self.client.settimeout(0.5)
         while part := self.client.recv(1 << 16):
             self.heard += part
@@ -117,11 +119,11 @@ class Rogue:
             self._speak(self.lines[-1])
 
     def heard(self) -> bytes:
-        """All that its clients have sent."""
+        """Everything that its clients have sent."""
         return b"".join(bytes(line.heard) for line in self.lines)
 
     def has_learned_it(self) -> bool:
-        """Whether the password came, whatever it was wrapped in."""
+        """Whether the password arrived, in whatever form."""
         plain = PASSWORD.encode()
         for line in self.lines:
             heard = bytes(line.heard)
@@ -145,7 +147,7 @@ def _oaep() -> padding.OAEP:
 
 
 def postgres(asks: bytes) -> Speak:
-    """Answers the start message with these bytes."""
+    """Answer the start message with these bytes."""
 
     def speak(line: Line) -> None:
         while True:
@@ -166,7 +168,7 @@ def asking(code: int, body: bytes = b"", *, length: int = 0) -> bytes:
 
 POSTGRES: dict[str, Speak] = {
     "cleartext": postgres(asking(3)),
-    # A driver that does not count what it reads finds a second question within the first.
+    # A driver that does not count what it reads finds a second request within the first.
     "cleartext within md5": postgres(asking(5, b"salt" + asking(3), length=100)),
     "cleartext within SASL": postgres(asking(10, b"SCRAM-SHA-256\0\0" + asking(3), length=100)),
     "after let in": postgres(asking(0) + asking(3) + b"Z\0\0\0\5I"),
@@ -175,7 +177,7 @@ POSTGRES: dict[str, Speak] = {
 # ── MySQL and MariaDB ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 FLAGS = 0x000FA20F | 1 << 24 | 1 << 21 | 1 << 19
-"""All that a client may want, without TLS."""
+"""Everything that a client may want, without TLS."""
 
 
 def packet(number: int, body: bytes) -> bytes:
@@ -192,10 +194,10 @@ def mysql(
     end: bytes = b"\0",
     ahead: bytes = b"",
 ) -> Speak:
-    """Greets with a plugin, then sends each answer after the client's next packet.
+    """Greet with a plugin, then send each answer after the client's next packet.
 
-    `length`: what the greeting gives as the length of its nonce; `seed`: the second part of the nonce; `end`: what follows the
-    plugin's name; `ahead`: packets sent together with the greeting.
+    `length`: the length that the greeting gives for its nonce; `seed`: the second part of the nonce; `end`: what
+    follows the plugin's name; `ahead`: packets sent together with the greeting.
     """
 
     def speak(line: Line) -> None:
@@ -237,7 +239,7 @@ SWITCH_TO_CLEAR = switch(CLEAR, b"")
 OLD_LOGIN = FLAGS & ~(1 << 19 | 1 << 9)
 """Neither PLUGIN_AUTH nor PROTOCOL_41."""
 ODD_GREETINGS: dict[str, Speak] = {
-    # A length above 127 is negative to a driver that reads a signed byte: it finds the name where another reader does not.
+    # A length above 127 is negative to a driver that reads a signed byte: it finds the name at a different position.
     "nonce of 128": mysql(CLEAR, version=OF_MARIADB, length=128),
     "nonce of 255": mysql(CLEAR, length=255),
     "nonce of 255, dialog": mysql("dialog", version=OF_MARIADB, length=255),
@@ -264,7 +266,7 @@ MYSQL |= ODD_GREETINGS
 
 
 def asking_for_a_file(path: str, version: str) -> Speak:
-    """Lets the client in, and answers its first statement by asking for a file of the client's machine."""
+    """Let the client in, and answer its first statement with a request for a file of the client's machine."""
     return mysql(NATIVE, LET_IN_MYSQL, b"\xfb" + path.encode(), version=version)
 
 
@@ -276,7 +278,7 @@ def xdr(data: bytes) -> bytes:
 
 
 def firebird(*answers: bytes) -> Speak:
-    """Says each of these when the client has said something."""
+    """Send one of these after each message of the client."""
 
     def speak(line: Line) -> None:
         for answer in answers:

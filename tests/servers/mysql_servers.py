@@ -1,4 +1,6 @@
-"""mysql_servers: what tests of MySQL and MariaDB share: which of them, started in a directory of the test's, and their own client."""
+"""mysql_servers: what tests of MySQL and MariaDB share: which servers, started in a directory of the test, and their
+own client.
+"""
 
 from __future__ import annotations
 
@@ -12,45 +14,45 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine, Server
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import dataset
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
 TLS = mechanisms.get("tls")
 CANARY = "canary0123456789abcdef"
 OFF = {"mysql": {"tls-version": ""}, "mariadb": {"skip-ssl": "1"}}
-"""Settings by which a server has no TLS at all."""
+"""Settings that disable a server's TLS completely."""
 
 
 LONGEST_ARGUMENT = 100_000
-"""Letters: more than the kernel takes in one argument are read from standard input."""
+"""Characters. More than the kernel accepts in one argument is passed on standard input."""
 
 
 class House:
-    """One server's data, made once; a copy of it is started as often as a test wants, with other settings."""
+    """One server's data, made once. Tests start copies of it, with other settings."""
 
-    def __init__(self, installation: Installation, run_guard: Guard, directory: Path, logs: Path) -> None:
+    def __init__(self, installation: Installation, run_supervisor: Supervisor, directory: Path, logs: Path) -> None:
         self.installation = installation
         self.engine: Engine = engines.get(installation.engine)
-        self.guard = run_guard
+        self.supervisor = run_supervisor
         self.directory = directory
         self.logs = logs
         self.copies = 0
         self.secrets = directory.parent / "secrets"
-        self.engine.initialise(installation, directory, run_guard)
+        self.engine.initialise(installation, directory, run_supervisor)
 
     @contextmanager
     def started(self, settings: dict[str, str] | None = None, **factors: str) -> Iterator[Server]:
-        """With TLS where factors are given; `settings` are added."""
+        """With TLS if factors are given; `settings` are added."""
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation, directory, self.guard, settings=wanted | (settings or {}), logs=self.logs
+            self.installation, directory, self.supervisor, settings=wanted | (settings or {}), logs=self.logs
         )
         try:
             yield server
@@ -79,10 +81,10 @@ class House:
             env={"MYSQL_PWD": str(fields["password"]), "HOME": "/nonexistent"},
         )
 
-    def twins(self, server: Server, **factors: str) -> Twins:
-        """What `prove` looks at."""
+    def pair(self, server: Server, **factors: str) -> ServerPair:
+        """What `prove` examines."""
         connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
-        return Twins(
+        return ServerPair(
             connect=connect,
             servers=[server],
             by_arm={"plain": server, "encrypted": server},
@@ -91,13 +93,13 @@ class House:
         )
 
     def clear(self) -> list[str]:
-        """Options by which that client speaks in clear."""
+        """Options with which that client connects unencrypted."""
         return ["--ssl-mode=DISABLED", "--get-server-public-key"] if self.engine.name == "mysql" else ["--skip-ssl"]
 
 
 @contextmanager
 def house(installation: Installation, logs: Path) -> Iterator[House]:
-    with Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        yield House(installation, run_guard, scratch / "data", logs)
-    assert run_guard.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        yield House(installation, run_supervisor, scratch / "data", logs)
+    assert run_supervisor.problems == []

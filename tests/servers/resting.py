@@ -1,4 +1,4 @@
-"""resting: what tests of volumes have in common: a run's scratch and guard, and a word written below a volume."""
+"""resting: what tests of volumes share: a run's scratch and supervisor, and a word written below a volume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from ciphercost import engines, mechanisms
 from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRest, Look, Rest
@@ -29,7 +29,7 @@ def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, Rest, Path]]:
     mechanism = mechanisms.get(name)
     assert isinstance(mechanism, AtRest)
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
         nothing = Installation("sqlite", "", "library", "")
         rest = Rest(engines.get("sqlite"), nothing, mechanism.check(factors), scratch / "secrets", made)
@@ -45,21 +45,21 @@ def left_of(run_id: str) -> list[str]:
     mounted = [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
     backing = []
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-        with contextlib.suppress(OSError):  # another test's, that goes at this moment
+        with contextlib.suppress(OSError):  # another test's, which is ending right now
             backing.append(path.read_text())
     return mounted + [file for file in backing if run_id in file]
 
 
 def write(volume: Volume, rest: Rest) -> None:
-    """As the user that servers run as: the data directory, and in it the canary in a file that has a name."""
+    """Write, as the user that servers run as, the data directory and in it the canary in a named file."""
     command = 'mkdir "$1" && echo "$2" > "$1/$3" && sync "$1/$3"'
     argv = ["sh", "-c", command, "sh", str(volume.path), CANARY, NAME]
-    rest.guard.run(argv, user=marks.server_user(), cwd=volume.path.parent)
+    rest.supervisor.run(argv, user=marks.server_user(), cwd=volume.path.parent)
 
 
 def look(arm: Arm, volume: Volume, rest: Rest, made: Agent) -> Look:
     """A SQLite database there, with one table."""
-    server = rest.engine.start(rest.installation, volume.path, rest.guard)
+    server = rest.engine.start(rest.installation, volume.path, rest.supervisor)
     fields = {**server.connection(), "connections": 1, "threads": 1}
     name = f"look-{arm}-{randomness.token_hex(4)}"
     made.connect(name, **fields)
@@ -73,7 +73,9 @@ def done(seen: Look) -> None:
 
 
 def found(mechanism: AtRest, volume: Volume, word: str = CANARY) -> int:
-    """How often a word lies in what the volume rests in, file names included; something must have been looked at."""
+    """How often a word occurs in what the volume is stored in, file names included. At least one byte must have been
+    scanned.
+    """
     mechanism.flush(volume)
     files = list(canary_scan.below(volume.backing))
     seen = canary_scan.search(files, word)
@@ -82,7 +84,7 @@ def found(mechanism: AtRest, volume: Volume, word: str = CANARY) -> int:
 
 
 def both(mechanism: AtRest, rest: Rest, scratch: Path) -> dict[Arm, tuple[int, int]]:
-    """(canaries, names) that lie in clear below each arm, both of which are there at a time."""
+    """(canaries, names) readable below each arm, while both exist at once."""
     with (
         mechanism.volume("plain", scratch / "plain", rest, SIZE) as plain,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as encrypted,

@@ -1,6 +1,7 @@
-"""rogue_servers: servers that hold a client: they send a byte now and then, or without end, and never finish an answer.
+"""rogue_servers: servers that block a client: they send a byte now and then, or without end, and never finish an
+answer.
 
-Each byte starts a timeout of one read anew, so only a deadline for the whole answer ends the wait.
+Each byte restarts the timeout of a single read, so only a deadline for the whole answer ends the wait.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Self
 
 Talk = Callable[[socket.socket], None]
 PAUSE = 0.05
-"""Seconds between two bytes of what drips: far below every timeout of a read."""
+"""Seconds between two bytes of a dripping server: far below every timeout of a read."""
 
 
 class RogueServer:
-    """Listens on a port of loopback; each connection gets its own thread that talks. A context manager."""
+    """Listens on a loopback port; each connection gets its own thread that runs `talk`. A context manager."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -73,7 +74,7 @@ def drip(connection: socket.socket, begin: bytes = b"", filler: bytes = b"x") ->
 
 
 def flood(connection: socket.socket, words: bytes, begin: bytes = b"") -> None:
-    """The same words without end, as fast as they are taken."""
+    """Send the same words without end, as fast as they are read."""
     connection.sendall(begin)
     many = words * max(1, 65536 // len(words))
     while True:
@@ -81,7 +82,7 @@ def flood(connection: socket.socket, words: bytes, begin: bytes = b"") -> None:
 
 
 def dripping(begin: bytes = b"", filler: bytes = b"x", *, after: int = 0) -> Talk:
-    """Drips once so many bytes have come from the client (0: at once)."""
+    """Drip once this many bytes have come from the client (0: at once)."""
 
     def talk(connection: socket.socket) -> None:
         if after:
@@ -135,7 +136,7 @@ LONG_ROW = COLUMNS + b"D" + struct.pack("!I", 60_000) + b"\0\1" + struct.pack("!
 
 
 def postgres(hold: Talk, word: bytes) -> Talk:
-    """Lets everybody in and takes every statement but one with this word in it: the client is held by its answer."""
+    """Let everybody log in and answer every statement except one that contains this word: its answer blocks the client."""
 
     def talk(connection: socket.socket) -> None:
         connection.recv(1 << 16)
@@ -147,7 +148,7 @@ def postgres(hold: Talk, word: bytes) -> Talk:
                 tag, flight, held = held[:1], flight + held[:size], held[size:]
                 if tag not in (b"S", b"Q"):
                     continue
-                # Preparing is answered; what runs is held.
+                # Preparing is answered; execution blocks.
                 if (word or b"E\0\0\0") in flight:
                     hold(connection)
                 answers = [message(b"1")] * flight.count(b"P\0\0\0") or [message(b"C", b"SET\0")]
@@ -173,7 +174,7 @@ def mysql_greeting(version: bytes = b"8.4.3") -> bytes:
 
 
 def mysql(hold: Talk) -> Talk:
-    """Greets as a server does, and holds whoever logs in."""
+    """Greet like a server, and block whoever logs in."""
 
     def talk(connection: socket.socket) -> None:
         connection.sendall(mysql_greeting())
@@ -195,7 +196,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nServer: rogue\r\n"
 
 
 def http(hold: Talk) -> Talk:
-    """Holds whoever sends a request."""
+    """Block whoever sends a request."""
 
     def talk(connection: socket.socket) -> None:
         connection.recv(1 << 16)
@@ -218,7 +219,7 @@ def http2(hold: Talk) -> Talk:
 
 
 def _asks(held: bytes) -> bool:
-    """Whether a request is among a client's frames, which begin behind 24 bytes that are the same of all."""
+    """Whether a request is among a client's frames, which follow the same 24 bytes for all clients."""
     at = 24
     while len(held) >= at + 9:
         if held[at + 3] == 1:

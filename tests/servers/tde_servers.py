@@ -1,4 +1,6 @@
-"""tde_servers: what tests of a server's own encryption share: both arms made as a run makes them, started as often as a test wants."""
+"""tde_servers: what tests of a server's own encryption share: both arms, made as a run makes them, started as often as
+needed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan, supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.measure.facts import settings_in_force
@@ -33,7 +35,7 @@ class Pair:
     """Both arms' data, loaded once; copies of it are started."""
 
     def __init__(
-        self, mechanism: str, installation: Installation, run_guard: Guard, scratch: Path, **factors: str
+        self, mechanism: str, installation: Installation, run_supervisor: Supervisor, scratch: Path, **factors: str
     ) -> None:
         found = mechanisms.get(mechanism)
         assert isinstance(found, AtRest)
@@ -41,14 +43,14 @@ class Pair:
         self.engine = engines.get(installation.engine)
         self.scratch = scratch
         self.numbers = itertools.count()
-        rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_guard)
+        rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_supervisor)
         self.rest = msgspec.structs.replace(rest, installation=found.prepare(rest))
 
     def make(self, *arms: Arm) -> None:
         """Load the canary into both arms, or into these."""
         for arm in arms or ARMS:
             directory = self.scratch / arm
-            self.engine.initialise(self.rest.installation, directory, self.rest.guard, self.settings(arm))
+            self.engine.initialise(self.rest.installation, directory, self.rest.supervisor, self.settings(arm))
             self.mechanism.furnish(arm, directory, self.rest)
             if self.mechanism.encrypts:
                 with self.started(arm, directory) as look:
@@ -60,7 +62,7 @@ class Pair:
                 self.mechanism.settled(look)
 
     def with_factors(self, **factors: str) -> Pair:
-        """The same data, under servers of other factors."""
+        """The same data, under servers with other factors."""
         other = copy.copy(self)
         other.rest = msgspec.structs.replace(self.rest, factors=self.mechanism.check(factors))
         return other
@@ -78,9 +80,9 @@ class Pair:
 
     @contextmanager
     def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[Look]:
-        """The arm's server on this directory, with other settings where given (`_` for `-`)."""
+        """Start the arm's server on this directory, with other settings if given (`_` for `-`)."""
         given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
-        server = self.engine.start(self.rest.installation, directory, self.rest.guard, settings=given)
+        server = self.engine.start(self.rest.installation, directory, self.rest.supervisor, settings=given)
         try:
             with Agent() as agent:
                 fields = server.connection() | self.engine.in_clear()
@@ -91,22 +93,28 @@ class Pair:
 
     @contextmanager
     def up(self, arm: Arm, **settings: str) -> Iterator[Look]:
-        """A copy that is up."""
+        """A copy with its server running."""
         with self.copy(arm) as directory, self.started(arm, directory, **settings) as look:
             yield look
 
     def seen(self, look: Look, word: str = CANARY) -> dict[str, int]:
-        """Where the word lies in clear."""
+        """The files that contain the word unencrypted."""
         return rest_witnesses.at_rest(look, self.mechanism, word).hits
 
 
 @contextmanager
 def pair(mechanism: str, installation: Installation, *arms: Arm, **factors: str) -> Iterator[Pair]:
-    with Guard(run_directory.new_id()) as run_guard:
-        made = Pair(mechanism, installation, run_guard, supervisor.scratch(run_guard.run_id, run_guard), **factors)
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        made = Pair(
+            mechanism,
+            installation,
+            run_supervisor,
+            supervisor.scratch(run_supervisor.run_id, run_supervisor),
+            **factors,
+        )
         made.make(*arms)
         yield made
-    assert run_guard.problems == []
+    assert run_supervisor.problems == []
     assert not made.scratch.exists()
 
 
@@ -121,10 +129,10 @@ def in_force(look: Look) -> dict[str, str]:
 
 
 def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
-    """Where each kind of temporary data lies in clear, while it is there."""
+    """Where each kind of temporary data is unencrypted, while it exists."""
     found = {}
     for number in range(len(StoresData.of(both.engine).spills(""))):
-        word = canary_scan.canary()  # one of its own: what the last left behind is no sign of this
+        word = canary_scan.canary()  # a separate word: what the last spill left behind must not count here
         spill = StoresData.of(both.engine).spills(word)[number]
         found[spill.name] = destructive_test._spill(look, both.mechanism, spill, word).hits
     return found

@@ -1,4 +1,4 @@
-"""userservers: a server as a user has one: started by us in a temporary directory, reached by URL, looked at before and after."""
+"""userservers: a server like a user's own: started in a temporary directory, reached by URL, compared before and after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 
 ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
-"""Servers that the tests of a user's own server run on. Adding one is adding its name here, and what follows of it below."""
+"""Servers that the tests of a user's own server run on. To add one, add its name here and to the tables below."""
 
 CATALOGUE: dict[str, list[str]] = {
     "postgresql": [
@@ -53,7 +53,7 @@ CATALOGUE: dict[str, list[str]] = {
         "SELECT rdb$config_name, rdb$config_value FROM rdb$config ORDER BY 1",
     ],
 }
-"""All of a server that a run could leave changed, where no dump says it."""
+"""Everything of a server that a run could leave changed, if no dump shows it."""
 MINE: dict[str, list[str]] = {
     "postgresql": [
         "CREATE SCHEMA mine",
@@ -70,23 +70,23 @@ MINE: dict[str, list[str]] = {
     "firebird": ["CREATE TABLE precious (id integer NOT NULL PRIMARY KEY, word varchar(20))"],
 }
 MINE["mariadb"] = MINE["mysql"]
-"""What the user has there already."""
+"""What the user already has there."""
 LIMITED: dict[str, list[str]] = {
     "postgresql": ["CREATE ROLE limited LOGIN PASSWORD 'limited'"],
     "mysql": ["CREATE USER limited IDENTIFIED BY 'limited'", "GRANT SELECT ON ciphercost.* TO limited"],
 }
 LIMITED["mariadb"] = LIMITED["mysql"]
-"""A user who may log in and make nothing."""
+"""A user who may log in and create nothing."""
 UNMARKED: dict[str, str] = {
     "postgresql": "CREATE SCHEMA ciphercost_mine",
     "mysql": "CREATE DATABASE ciphercost_mine",
     "mariadb": "CREATE DATABASE ciphercost_mine",
 }
-"""A schema that looks like ours and isn't."""
+"""A schema that looks like ciphercost's and isn't."""
 
 
 class UserServer:
-    """A running server that `ciphercost` is told of by its URL alone."""
+    """A running server of which `ciphercost` knows only the URL."""
 
     def __init__(self, name: str, installation: Installation, server: Server, ca: Path) -> None:
         self.engine = engines.get(name)
@@ -97,7 +97,7 @@ class UserServer:
         self.url = self.url_for(str(self.fields["user"]))
         self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
         self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
-        """Flags that name the server's authority, where it has one."""
+        """Flags that name the server's authority, if it has one."""
         self.environment = {TakesUrl.of(self.engine).password_from: str(self.fields["password"])}
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
@@ -114,12 +114,12 @@ class UserServer:
         return rows
 
     def schemas(self) -> dict[str, str]:
-        """Schemas that begin as ours do, with their marks."""
+        """Schemas with ciphercost's prefix, with their marks."""
         with Agent() as agent:
             return OwnSchema.of(self.engine).schemas(agent, self.fields)
 
     def mark(self, name: str) -> str | None:
-        """Of the schema of this name; None where there is none."""
+        """The mark of the schema of this name; None if there is none."""
         with Agent() as agent:
             return OwnSchema.of(self.engine).schema(agent, self.fields, name)
 
@@ -132,9 +132,9 @@ class UserServer:
             OwnSchema.of(self.engine).drop_schema(agent, self.fields, name)
 
     def state(self) -> list[object]:
-        """All of the server, as its catalogue and (where there is such a program) its own dump have it."""
+        """The whole server, as its catalogue and (if there is such a program) its own dump show it."""
         seen: list[object] = [self.ask(each) for each in CATALOGUE[self.engine.name]]
-        # Where a schema of ours is a database of its own, it is a file.
+        # If a scratch schema is a separate database, it is a file.
         files = sorted(path.name for path in (self.server.directory or Path()).rglob("*.fdb"))
         return [*seen, *files, *self._dump()]
 
@@ -154,16 +154,16 @@ class UserServer:
         done = subprocess.run(
             argv, capture_output=True, text=True, check=True, env={**os.environ, **self.environment}, timeout=60
         )
-        # \restrict and \unrestrict carry a word that is drawn anew for each dump.
+        # \restrict and \unrestrict carry a word that is random for each dump.
         return [line for line in done.stdout.splitlines() if "restrict " not in line]
 
 
 @contextmanager
 def user_server(name: str, directory: Path) -> Iterator[UserServer]:
-    """A server that encrypts, with some things of the user's on it. Its CA's certificate lies in the directory."""
+    """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory."""
     engine = engines.get(name)
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         ca = directory / "ca.pem"
         settings = {}
         if "tls" in mechanisms.of(engine):
@@ -172,8 +172,8 @@ def user_server(name: str, directory: Path) -> Iterator[UserServer]:
             ca.write_bytes(made.ca.read_bytes())
             settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
-        engine.initialise(installation, scratch / "server", run_guard)
-        server = engine.start(installation, scratch / "server", run_guard, settings=settings, logs=directory)
+        engine.initialise(installation, scratch / "server", run_supervisor)
+        server = engine.start(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
         try:
             found = UserServer(name, installation, server, ca)
             found.ask(*MINE[name])

@@ -1,4 +1,4 @@
-"""vendor_servers: what tests of vendors' PostgreSQL servers share: where a real one is, and clusters of one arm alone."""
+"""vendor_servers: what tests of vendors' PostgreSQL servers share: where a real one is, and clusters of a single arm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ciphercost.engines.null import Nowhere
 from ciphercost.engines.postgresql import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._postgresql import VendorTde
@@ -36,39 +36,39 @@ def vendor(name: str) -> VendorTde:
 
 
 def need(name: str) -> None:
-    """Skip, also under CIPHERCOST_REQUIRE=all: no registry has this server, so no machine can be made to have it."""
+    """Skip, also under CIPHERCOST_REQUIRE=all: no registry has this server, so a machine can't be set up to have it."""
     variable = vendor(name).variable
     if not os.environ.get(variable):
         pytest.skip(f"no registry has this server: set {variable} to the directory of its binaries")
 
 
 def proven(name: str, **factors: str) -> tuple[bool, str]:
-    """Whether a pair of the vendor's servers is proven, and the witnesses' words on one line."""
+    """Whether a pair of the vendor's servers is proven, and the witnesses' report on one line."""
     passed, text = prove.examine(CellSpec(engine="postgresql", mechanism=name, factors=factors))
     return passed, " ".join(text.split())
 
 
 class House:
-    """A run of its own: guard and scratch, in which clusters of one arm are made."""
+    """A run of its own: supervisor and scratch, in which clusters of a single arm are made."""
 
-    def __init__(self, run_guard: Guard) -> None:
-        self.guard = run_guard
-        self.scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    def __init__(self, run_supervisor: Supervisor) -> None:
+        self.supervisor = run_supervisor
+        self.scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         self.count = 0
 
     def rest(self, name: str, installation: Installation, **factors: str) -> Rest:
-        """Each has keys of its own."""
+        """Each has its own keys."""
         self.count += 1
         secrets = Shared(self.scratch / "secrets" / f"group-{self.count}").secrets
-        return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.guard)
+        return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.supervisor)
 
     @contextmanager
     def up(self, rest: Rest, arm: Arm, settings: Mapping[str, str]) -> Iterator[Look]:
-        """A new cluster of these settings, its server up, the agent connected."""
+        """A new cluster with these settings, its server running, the agent connected."""
         self.count += 1
         directory = self.scratch / f"cluster-{self.count}"
-        ENGINE.initialise(rest.installation, directory, self.guard, settings)
-        server = ENGINE.start(rest.installation, directory, self.guard, settings=settings, logs=self.scratch)
+        ENGINE.initialise(rest.installation, directory, self.supervisor, settings)
+        server = ENGINE.start(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
         try:
             with Agent() as agent:
                 fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
@@ -79,7 +79,9 @@ class House:
 
 
 class Recorded:
-    """Stands for an agent: answers statements with what a server said to them once. `answers`: rows, or an error, by a part of the statement."""
+    """A replacement for an agent that answers statements with a server's recorded answers. `answers`: rows, or an
+    error, by a part of the statement.
+    """
 
     def __init__(self, answers: Mapping[str, Rows | AgentError]) -> None:
         self.answers = answers
@@ -93,19 +95,19 @@ class Recorded:
 
 
 def recorded(rest: Rest, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> Look:
-    """An arm whose server is no more than what it said."""
+    """An arm whose server is only its recorded answers."""
     return Look(arm, rest, Volume(data, (data,)), Nowhere(), cast("Agent", Recorded(answers)), "look", {})
 
 
 @contextmanager
 def house() -> Iterator[House]:
-    with Guard(run_directory.new_id()) as made:
+    with Supervisor(run_directory.new_id()) as made:
         yield House(made)
     assert made.problems == []
 
 
 def told(look: Look, sql: str) -> str:
-    """The one value that a statement answers; or the error."""
+    """The single value that a statement returns, or the error."""
     try:
         return str(look.query(sql)[0][0])
     except AgentError as error:

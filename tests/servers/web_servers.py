@@ -1,4 +1,6 @@
-"""web_servers: what tests of nginx and Apache share: which of them, started on documents of the test's, and an agent's requests."""
+"""web_servers: what tests of nginx and Apache share: which servers, started on documents of the test, and an agent's
+requests.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from ciphercost.engines import Server
 from ciphercost.engines._web.family import Web
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.provision import dataset
@@ -24,21 +26,26 @@ DOCUMENTS = {"/1KB": 1000, "/100KB": 100_000, "/empty": 0, "/deep/er/page.html":
 
 
 class Site:
-    """One server's documents, made once; it is started on them as often as a test wants, with other settings."""
+    """One server's documents, made once. Tests start the server on them as often as needed, with other settings."""
 
     def __init__(
-        self, installation: Installation, run_guard: Guard, scratch: Path, logs: Path, documents: Mapping[str, int]
+        self,
+        installation: Installation,
+        run_supervisor: Supervisor,
+        scratch: Path,
+        logs: Path,
+        documents: Mapping[str, int],
     ) -> None:
         self.installation = installation
         engine = engines.get(installation.engine)
         assert isinstance(engine, Web)
         self.engine = engine
-        self.guard = run_guard
+        self.supervisor = run_supervisor
         self.directory = scratch / "template"
         self.logs = logs
         self.secrets = scratch / "secrets"
         self.copies = 0
-        engine.initialise(installation, self.directory, run_guard)
+        engine.initialise(installation, self.directory, run_supervisor)
         self.documents = scratch / "documents"
         engine.lay_out(self.directory, self.documents, documents, CANARY)
 
@@ -50,13 +57,18 @@ class Site:
         settings: Mapping[str, str] | None = None,
         cpus: set[int] | None = None,
     ) -> Iterator[Server]:
-        """With TLS where factors are given; `settings` are added."""
+        """With TLS if factors are given; `settings` are added."""
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation, directory, self.guard, cpus=cpus, settings=wanted | dict(settings or {}), logs=self.logs
+            self.installation,
+            directory,
+            self.supervisor,
+            cpus=cpus,
+            settings=wanted | dict(settings or {}),
+            logs=self.logs,
         )
         try:
             yield server
@@ -74,10 +86,10 @@ class Site:
 
 @contextmanager
 def site(installation: Installation, logs: Path, documents: Mapping[str, int] = DOCUMENTS) -> Iterator[Site]:
-    with Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        yield Site(installation, run_guard, scratch, logs, documents)
-    assert run_guard.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        yield Site(installation, run_supervisor, scratch, logs, documents)
+    assert run_supervisor.problems == []
 
 
 def program(agent: Agent, *requests: str) -> None:

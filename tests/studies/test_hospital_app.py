@@ -168,18 +168,18 @@ def house(
     factors, run_id = mechanism.check(pair.factors), run_directory.new_id()
     logs = tmp_path_factory.mktemp("logs")
     agents = tmp_path_factory.mktemp("agents")
-    with supervisor.Guard(run_id) as run_guard, Agent(log=agents / "agent.log") as agent:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor, Agent(log=agents / "agent.log") as agent:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         directory, keys = scratch / "data", scratch / "keys"
         for each in (directory, keys):
             each.mkdir(mode=0o700)
             marks.hand_over(each)
-        engine.initialise(installation, directory, run_guard)
+        engine.initialise(installation, directory, run_supervisor)
         trace, config = directory / "trace.log", directory / "trace.conf"
         config.write_text(TRACE.format(path=trace))
         marks.hand_over(config)
         settings = {"postgresql": {"log_statement": "all"}, "firebird": {"AuditTraceConfigFile": str(config)}}
-        server = engine.start(installation, directory, run_guard, logs=logs, settings=settings.get(name, {}))
+        server = engine.start(installation, directory, run_supervisor, logs=logs, settings=settings.get(name, {}))
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
             fields = {**server.connection(), **engine.in_clear()}

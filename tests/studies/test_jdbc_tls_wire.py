@@ -40,8 +40,8 @@ def java_here(require: Require) -> None:
 
 
 @pytest.fixture(scope="module")
-def run_guard() -> Iterator[supervisor.Guard]:
-    with supervisor.Guard(run_directory.new_id()) as made:
+def run_supervisor() -> Iterator[supervisor.Supervisor]:
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         yield made
 
 
@@ -62,7 +62,7 @@ def on_the_wire(
     home: House,
     server: Server,
     setup: Setup,
-    run_guard: supervisor.Guard,
+    run_supervisor: supervisor.Supervisor,
     loop: Loop = CAPTURED,
     tls: Mapping[str, str] | None = None,
 ) -> tuple[Sizes, str]:
@@ -78,7 +78,7 @@ def on_the_wire(
     with (
         Relay("127.0.0.1", int(str(fields["port"]))) as relay,
         jdbc_agent.JdbcAgent(
-            driver, EncryptsConnections.of(engines.get(engine.name)), options, like, guard=run_guard
+            driver, EncryptsConnections.of(engines.get(engine.name)), options, like, supervisor=run_supervisor
         ) as agent,
     ):
         agent.program(program)
@@ -124,23 +124,23 @@ def test_sizes_of_packets_and_records_are_read_back(packets: list[int], records:
 # ── for real ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_guard: supervisor.Guard) -> None:
-    sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_guard)
+def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor) -> None:
+    sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_supervisor)
     assert suite == "ECDHE-RSA-AES128-SHA256"
     assert sizes == Sizes([INSERT.record], [OK.record])
 
 
 @pytest.mark.parametrize("setup", [setups.before(UPDATE), setups.after_in_clear(UPDATE)], ids=lambda each: each.driver)
 def test_packets_have_the_published_sizes(
-    mariadb: tuple[House, Server], run_guard: supervisor.Guard, setup: Setup
+    mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor, setup: Setup
 ) -> None:
     """By both drivers: one text query, one OK, and nothing between two inserts."""
-    sizes, _ = on_the_wire(*mariadb, setup, run_guard)
+    sizes, _ = on_the_wire(*mariadb, setup, run_supervisor)
     assert sizes == Sizes([INSERT.mysql], [OK.mysql])
 
 
 def test_a_transaction_is_open_and_autocommit_is_off(
-    mariadb: tuple[House, Server], run_guard: supervisor.Guard, monkeypatch: pytest.MonkeyPatch
+    mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The OK of an insert is byte by byte the captured one, but for its id."""
     seen: list[bytes] = []
@@ -151,34 +151,36 @@ def test_a_transaction_is_open_and_autocommit_is_off(
         close(relay)
 
     monkeypatch.setattr(Relay, "close", kept)
-    on_the_wire(*mariadb, setups.after_in_clear(UPDATE), run_guard)
+    on_the_wire(*mariadb, setups.after_in_clear(UPDATE), run_supervisor)
     captured = bytes.fromhex("0a000001 00 01 fd3cb702 0100 0000")
     assert captured in b"".join(seen)  # the first insert's id is the captured one
 
 
-def test_by_execute_an_insert_is_two_messages(mariadb: tuple[House, Server], run_guard: supervisor.Guard) -> None:
+def test_by_execute_an_insert_is_two_messages(
+    mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor
+) -> None:
     """So the captured loop, in which an insert follows an OK, was not `execute()` as it is by default."""
-    sizes, _ = on_the_wire(*mariadb, setups.after(EXECUTE), run_guard)
+    sizes, _ = on_the_wire(*mariadb, setups.after(EXECUTE), run_supervisor)
     assert len(sizes.sent) == 2
     assert len(sizes.received) >= 2
-    quiet, _ = on_the_wire(*mariadb, setups.quiet(EXECUTE), run_guard)
+    quiet, _ = on_the_wire(*mariadb, setups.quiet(EXECUTE), run_supervisor)
     assert quiet == Sizes([INSERT.mysql], [OK.mysql])
 
 
-def test_the_other_loop_has_other_sizes(mariadb: tuple[House, Server], run_guard: supervisor.Guard) -> None:
-    sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_guard, ROWS)
+def test_the_other_loop_has_other_sizes(mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor) -> None:
+    sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_supervisor, ROWS)
     assert "GCM" in suite or "CHACHA20" in suite  # Java's own choice
     assert sizes.sent[0] > INSERT.record
 
 
 def test_mysql_has_the_same_packets_and_no_such_suite(
-    require_server: RequireServer, tmp_path: Path, run_guard: supervisor.Guard, java_here: None
+    require_server: RequireServer, tmp_path: Path, run_supervisor: supervisor.Supervisor, java_here: None
 ) -> None:
     """MySQL takes no suite of CBC any more: by AES-GCM a record has a nonce of 8 bytes and a tag of 16."""
     del java_here
     with house(require_server("mysql", "9.7"), tmp_path) as home, home.started(version="1.2") as server:
-        clear, _ = on_the_wire(home, server, setups.after_in_clear(UPDATE), run_guard)
-        coded, suite = on_the_wire(home, server, setups.after(UPDATE), run_guard, tls=GCM)
+        clear, _ = on_the_wire(home, server, setups.after_in_clear(UPDATE), run_supervisor)
+        coded, suite = on_the_wire(home, server, setups.after(UPDATE), run_supervisor, tls=GCM)
     assert clear == Sizes([INSERT.mysql], [OK.mysql])
     assert suite == "ECDHE-RSA-AES128-GCM-SHA256"
     assert coded == Sizes([8 + INSERT.mysql + 16], [8 + OK.mysql + 16])

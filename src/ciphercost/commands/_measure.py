@@ -38,8 +38,8 @@ def measure(
     """Run it, print it; whether anything of it failed. `render`: in place of the terminal's report."""
     from ciphercost.report import progress
 
-    watcher = progress.pick(not given["no_progress"])
-    result, directory = run_in(given["output"], watcher, command_line())
+    display = progress.pick(not given["no_progress"])
+    result, directory = run_in(given["output"], display, command_line())
     show(result, directory, given["json_"], render)
     return failed(result)
 

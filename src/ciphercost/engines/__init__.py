@@ -19,7 +19,7 @@ from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Language
 
 if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.host.volumes.volume import Volume
     from ciphercost.load.agent import Agent
 
@@ -94,7 +94,11 @@ class Engine(ABC):
 
     @abstractmethod
     def initialise(
-        self, installation: Installation, directory: Path, guard: Guard, settings: Mapping[str, str] | None = None
+        self,
+        installation: Installation,
+        directory: Path,
+        supervisor: Supervisor,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """Make an empty database cluster in `directory`, with the user and database that `connection` names.
 
@@ -107,7 +111,7 @@ class Engine(ABC):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,

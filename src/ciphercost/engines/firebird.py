@@ -42,7 +42,7 @@ from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import PREFIX
 
 if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
 
 PLUGIN_SETTING = "plugin:"
@@ -355,7 +355,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         """A root with an empty database, and a user with a random password who owns it; the password lies in the root, 0600."""
@@ -366,7 +366,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         password = secrets.token_hex(16)
         _configure(bindir, directory, {})
         own_file(directory / PASSWORD_FILE, password)
-        # By standard input it couldn't be run under the guard; and an argument could be read by everybody.
+        # By standard input it couldn't be run under the supervisor; and an argument could be read by everybody.
         script = directory / "initialise.sql"
         own_file(
             script,
@@ -381,7 +381,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         assert isql is not None
         command: list[str | Path] = [isql, "-q", "-bail", "-i", script]
         try:
-            guard.run(command, user=server_user(), cwd=directory, env=_environment(bindir, directory))
+            supervisor.run(command, user=server_user(), cwd=directory, env=_environment(bindir, directory))
         except RunError as error:
             raise RunError(
                 f"Firebird {installation.version} could not make a database in {directory}: {error}"
@@ -393,7 +393,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,
@@ -415,7 +415,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         lengths = {log: log.stat().st_size for log in directory.glob(OWN_LOGS)}
         try:
             started = launch(
-                guard,
+                supervisor,
                 f"{self.title} {installation.version}",
                 command,
                 answers,

@@ -18,7 +18,7 @@ from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
 
 SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data")
 """The server's own scripts that make its system tables, less the help texts; their names began with `mysql_` before 11."""
@@ -72,7 +72,7 @@ class Mariadb(Family):
     )
 
     def make(
-        self, base: list[str | Path], installation: Installation, directory: Path, password: str, guard: Guard
+        self, base: list[str | Path], installation: Installation, directory: Path, password: str, supervisor: Supervisor
     ) -> None:
         """As mariadb-install-db does, which is a shell script that runs only where it was installed."""
         scripts = share(Path(installation.location), "charsets/Index.xml")
@@ -92,7 +92,7 @@ class Mariadb(Family):
         parts += [AFTER, accounts(f"VIA mysql_native_password USING PASSWORD('{password}')")]
         script = own_file(directory / "system.sql", "\n".join(parts))
         try:
-            guard.run([*base, "--bootstrap"], user=server_user(), cwd=directory, stdin=script)
+            supervisor.run([*base, "--bootstrap"], user=server_user(), cwd=directory, stdin=script)
         finally:
             script.unlink()
 
@@ -100,14 +100,14 @@ class Mariadb(Family):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
         """OpenSSL reads over a group that it doesn't know, and the server would start with none: so that is refused here."""
-        server = super().start(installation, directory, guard, cpus=cpus, settings=settings, logs=logs)
+        server = super().start(installation, directory, supervisor, cpus=cpus, settings=settings, logs=logs)
         configuration = (settings or {}).get("env:OPENSSL_CONF", "")
         if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:
             server.stop()

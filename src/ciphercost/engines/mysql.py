@@ -14,7 +14,7 @@ from ciphercost.host.marks import server_user
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
 
 GROUPS = ("p256", "p384")
 """The server names these itself, and takes no others, not even from OpenSSL's configuration."""
@@ -68,11 +68,11 @@ class Mysql(Family):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         given = {name: value for name, value in (settings or {}).items() if name not in WANT_A_KEY}
-        super().initialise(installation, directory, guard, given)
+        super().initialise(installation, directory, supervisor, given)
 
     def make(
         self,
@@ -80,13 +80,13 @@ class Mysql(Family):
         installation: Installation,  # noqa: ARG002
         directory: Path,
         password: str,
-        guard: Guard,
+        supervisor: Supervisor,
     ) -> None:
         # The default since 8.0; since 9.0 there is no mysql_native_password.
         ours = accounts(f"WITH caching_sha2_password BY '{password}'")
         script = own_file(directory / "accounts.sql", f"{ours}ALTER USER root@localhost ACCOUNT LOCK;\n")
         try:
-            guard.run([*base, "--initialize-insecure", f"--init-file={script}"], user=server_user(), cwd=directory)
+            supervisor.run([*base, "--initialize-insecure", f"--init-file={script}"], user=server_user(), cwd=directory)
         finally:
             script.unlink()
 

@@ -12,7 +12,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.version import VERSION
 
 if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
 
 
 class Nowhere(Server):
@@ -48,7 +48,7 @@ class Null(Engine):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """Nothing is kept."""
@@ -57,7 +57,7 @@ class Null(Engine):
         self,
         installation: Installation,  # noqa: ARG002
         directory: Path,  # noqa: ARG002
-        guard: Guard,  # noqa: ARG002
+        supervisor: Supervisor,  # noqa: ARG002
         *,
         cpus: Iterable[int] | None = None,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002

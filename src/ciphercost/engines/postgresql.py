@@ -40,7 +40,7 @@ from ciphercost.model.errors import MissingServer, RunError, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
 
 USER, DATABASE = "ciphercost", "postgres"
@@ -352,7 +352,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """A cluster with C collation in UTF-8, user and random password of its own; the password lies in the cluster, 0600."""
@@ -370,7 +370,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         fixed = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C", "--no-sync"]
         command: list[str | Path] = [initdb, "-D", directory, "-U", USER, f"--pwfile={password}", *fixed, *extra]
         try:
-            guard.run(command, user=server_user(), cwd=directory, env=environment)
+            supervisor.run(command, user=server_user(), cwd=directory, env=environment)
         except RunError as error:
             raise RunError(
                 f"PostgreSQL {installation.version} could not make a cluster in {directory}: {error}"
@@ -382,7 +382,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,
@@ -401,7 +401,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
 
         title = f"{self.title} {installation.version}"
         started = launch(
-            guard,
+            supervisor,
             title,
             command,
             answers,

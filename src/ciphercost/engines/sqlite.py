@@ -14,7 +14,7 @@ from ciphercost.load import agent
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
 
 
 PRAGMAS = (
@@ -108,7 +108,7 @@ class Sqlite(StoresData):
         self,
         installation: Installation,  # noqa: ARG002
         directory: Path,
-        guard: Guard,  # noqa: ARG002
+        supervisor: Supervisor,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -117,7 +117,7 @@ class Sqlite(StoresData):
         self,
         installation: Installation,  # noqa: ARG002
         directory: Path,
-        guard: Guard,  # noqa: ARG002
+        supervisor: Supervisor,  # noqa: ARG002
         *,
         cpus: Iterable[int] | None = None,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002

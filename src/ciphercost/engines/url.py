@@ -19,7 +19,7 @@ from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
 
 PORTS = {"http": 80, "https": 443}
@@ -165,7 +165,7 @@ class Url(HasTls, TakesUrl):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """Nothing of it is ours."""
@@ -174,7 +174,7 @@ class Url(HasTls, TakesUrl):
         self,
         installation: Installation,
         directory: Path,  # noqa: ARG002
-        guard: Guard,  # noqa: ARG002
+        supervisor: Supervisor,  # noqa: ARG002
         *,
         cpus: Iterable[int] | None = None,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002

@@ -24,7 +24,7 @@ from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
 
 SETTINGS = {"bind": "127.0.0.1", "save": "86400 1", "appendonly": "no", "maxclients": "10000"}
 """The same for both arms. One snapshot a day: what is loaded is written when the server ends, and never while it is measured."""
@@ -67,7 +67,7 @@ class Valkey(Packaged, HasTls):
         self,
         installation: Installation,  # noqa: ARG002
         directory: Path,
-        guard: Guard,  # noqa: ARG002
+        supervisor: Supervisor,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         """A directory with a random password, 0600."""
@@ -79,7 +79,7 @@ class Valkey(Packaged, HasTls):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,
@@ -98,7 +98,7 @@ class Valkey(Packaged, HasTls):
             return [self.program(installation), own_file(directory / "valkey.conf", lines)]
 
         started = launch(
-            guard,
+            supervisor,
             f"{self.title} {installation.version}",
             command,
             partial(answers, password),

@@ -25,7 +25,7 @@ from ciphercost.model.terms import FORMAT
 from ciphercost.model.version import VERSION
 from ciphercost.plan import conditions, schedule
 from ciphercost.plan import facts as plan_facts
-from ciphercost.prove import heard
+from ciphercost.prove import proof_verdict
 
 
 def conclude(directory: Path) -> Result:
@@ -160,7 +160,7 @@ def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list
         required = registered(known).witnesses
         for session in sorted(session for cell, session in counted if cell == number):
             own = [proof for cell, proof in proofs if cell == number and proof.session == session]
-            if known.status in ("ok", None) and (reason := heard.unproven(own, required)):
+            if known.status in ("ok", None) and (reason := proof_verdict.unproven(own, required)):
                 known.status, known.reason = "unproven", f"session {session}: {reason}"
 
 

@@ -287,9 +287,9 @@ def sessions(
     skewed_sd: float = 0.0,
     own: Noise | None = None,
 ) -> Floats:
-    """d of every block of `count` sessions with fresh twins, shape (rows, count, blocks).
+    """d of every block of `count` sessions, each with a fresh server pair, shape (rows, count, blocks).
 
-    Each of the two twins of a session has its own persistent effect of standard deviation `twin_sd`. With `skewed_sd`
+    Each server of a session's pair has its own persistent effect of standard deviation `twin_sd`. With `skewed_sd`
     the encrypted twin has a second one that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
     faster than the mean, a few much slower.
     """

@@ -1,1 +1,1 @@
-"""host: This machine: processes, packages, certificates, ports, volumes, links, CPUs, /proc."""
+"""host: everything about this machine: processes, packages, certificates, ports, volumes, links, CPUs, /proc."""

@@ -1,9 +1,11 @@
-"""aes: who does AES here: /proc/crypto, the CPU's flags and an environment -> facts, in words, with a warning. Nothing is measured.
+"""aes: which AES implementation the kernel or a library uses, from /proc/crypto, the CPU's flags and an environment.
+Measures nothing.
 
-What encrypts below a server is either the kernel (fscrypt, dm-crypt) or a library in a process (nearly always OpenSSL). Both have
-several implementations of AES, and which of them works decides the cost more than the mechanism does. For the kernel:
+What encrypts below a server is either the kernel (fscrypt, dm-crypt) or a library in a process (nearly always OpenSSL).
+Both have several implementations of AES, and the one in use affects the cost more than the mechanism does. For the
+kernel:
 
-    cipher = crypto.kernel("xts(aes)")      # after the first file was written: a mode is made when it is first used
+    cipher = crypto.kernel("xts(aes)")      # after the first file was written: a mode is created on first use
     {"cipher": "AES-256-XTS", "implementation": cipher.words(), "warning": cipher.warning()}
 
 and for a library, with the environment of its process:
@@ -11,7 +13,7 @@ and for a library, with the environment of its process:
     able = crypto.openssl_capabilities(env)
     {"implementation": f"{server.library}, {able.words()}", "warning": able.warning()}
 
-`warning()` is empty where there is nothing to warn of.
+`warning()` is empty if there is nothing to warn about.
 """
 
 from __future__ import annotations
@@ -30,38 +32,38 @@ UNUSUAL = "so the figure isn't that of a usual machine"
 # ── the kernel ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _INSTRUCTIONS = re.compile(r"aesni|vaes|avx|(^|[-_(])ce([-_)]|$)|s390|p8_aes|p10|sparc64|riscv|zvkned|octeon")
-"""In the names of drivers that use the CPU's own AES instructions: x86, arm64, s390, POWER, SPARC, RISC-V."""
+"""Matches the names of drivers that use the CPU's own AES instructions: x86, arm64, s390, POWER, SPARC, RISC-V."""
 _ENGINES = re.compile(
     r"qat|padlock|ccp|caam|mv-|safexcel|hisi|sa2ul|stm32|atmel|omap|dcp|qce|rk-|sun[48]i|geode|virtio"
 )
 """Drivers of devices that encrypt by themselves."""
 _SOFTWARE = re.compile(r"generic|fixed-time|aes-arm|neonbs|-neon|ssse3|x86_64|i586|-asm")
-"""Written for any CPU, or with vector instructions that know nothing of AES."""
+"""Implementations written for any CPU, or with vector instructions that are not specific to AES."""
 
 
 class KernelCipher(msgspec.Struct, frozen=True):
-    """What the kernel does a mode of AES with."""
+    """The kernel's implementation of an AES mode."""
 
     name: str
-    """As fscrypt and dm-crypt ask for it: `xts(aes)`."""
+    """The name that fscrypt and dm-crypt request: `xts(aes)`."""
     driver: str
-    """The implementation that wins: the one of the highest priority; empty: the kernel's list has none."""
+    """The implementation in use: the one with the highest priority. Empty: the kernel lists none."""
     priority: int
     accelerated: bool | None
-    """By the CPU's AES instructions or a device; None: not to be told from the driver's name."""
+    """Whether it uses the CPU's AES instructions or a device. None: the driver's name doesn't show it."""
     in_use: bool
-    """False: the mode has not been used since the system began, and the driver is that of the block cipher below it."""
+    """False: the mode has not been used since boot, and the driver is that of the underlying block cipher."""
 
     def words(self) -> str:
         """`kernel: xts(ecb(aes-fixed-time)) (priority 101), no AES instructions`."""
         if not self.driver:
-            return f"kernel: {self.name}, by an implementation that /proc/crypto doesn't list"
-        how = {True: "with AES instructions", False: "no AES instructions", None: "instructions not known"}
+            return f"kernel: {self.name}, with an implementation that /proc/crypto doesn't list"
+        how = {True: "with AES instructions", False: "no AES instructions", None: "instructions unknown"}
         shown = f"{self.driver} (priority {self.priority}), {how[self.accelerated]}"
         return f"kernel: {shown}" if self.in_use else f"kernel: {self.name} not used yet, its AES would be {shown}"
 
     def warning(self) -> str:
-        """For people, where the kernel's AES is slower than this CPU's could be, or the CPU has none."""
+        """A warning if the kernel's AES is slower than this CPU allows, or the CPU has no AES instructions."""
         if self.accelerated is not False:
             return ""
         if "aes" in cpu_flags():
@@ -72,7 +74,9 @@ class KernelCipher(msgspec.Struct, frozen=True):
 
 
 def kernel(name: str, text: str | None = None) -> KernelCipher:
-    """Who does this mode in the kernel. `text`: of /proc/crypto, read here where it isn't given. Pure with it."""
+    """The kernel's implementation of this mode. `text`: the content of /proc/crypto; read here if not given. Pure with
+    it.
+    """
     if text is None:
         try:
             text = Path("/proc/crypto").read_text()
@@ -101,7 +105,7 @@ def parse(text: str) -> Iterable[dict[str, str]]:
 
 
 def _best(known: list[dict[str, str]], name: str) -> dict[str, str] | None:
-    """The implementation that the kernel gives who asks for this name: internal ones and failed ones are never given."""
+    """The implementation that the kernel provides for this name. It never provides internal or failed ones."""
     fit = [
         each
         for each in known
@@ -111,7 +115,9 @@ def _best(known: list[dict[str, str]], name: str) -> dict[str, str] | None:
 
 
 def accelerated(driver: str) -> bool | None:
-    """Whether a driver of the kernel's uses AES instructions or a device, by its name; None where the name doesn't tell. Pure."""
+    """Whether a kernel driver uses AES instructions or a device, judged by its name; None if the name doesn't show it.
+    Pure.
+    """
     if _INSTRUCTIONS.search(driver) or _ENGINES.search(driver):
         return True
     return False if _SOFTWARE.search(driver) else None
@@ -120,19 +126,21 @@ def accelerated(driver: str) -> bool | None:
 # ── libraries ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 X86_BITS = {"aes": (0, 57), "pclmulqdq": (0, 33), "vaes": (1, 41), "vpclmulqdq": (1, 42)}
-"""Of OPENSSL_ia32cap: word and bit. Word 0 is CPUID 1's EDX and above it ECX; word 1 CPUID 7's EBX and above it ECX."""
+"""Word and bit in OPENSSL_ia32cap. Word 0 is CPUID 1's EDX, with ECX above it; word 1 is CPUID 7's EBX, with ECX above
+it.
+"""
 ARM_BITS = {"aes": 1 << 2, "pmull": 1 << 5}
-"""Of OPENSSL_armcap."""
+"""Bits of OPENSSL_armcap."""
 FEATURES = {"aes": "AES", "vaes": "VAES"}
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What of this CPU's AES an OpenSSL uses with an environment."""
+    """Which of this CPU's AES instructions OpenSSL uses in an environment."""
 
     cpu: frozenset[str]
     """Flags of /proc/cpuinfo that matter to AES."""
     hidden: frozenset[str]
-    """Those of them that the environment hides."""
+    """The flags that the environment hides."""
 
     @property
     def used(self) -> frozenset[str]:
@@ -148,7 +156,7 @@ class Capabilities(msgspec.Struct, frozen=True):
         )
 
     def warning(self) -> str:
-        """For people, where AES is done without the instructions for it."""
+        """A warning if AES runs without AES instructions."""
         if "aes" in self.used:
             return ""
         cause = "the environment hides this CPU's" if "aes" in self.hidden else "this CPU has none"
@@ -158,9 +166,10 @@ class Capabilities(msgspec.Struct, frozen=True):
 def openssl_capabilities(
     env: Mapping[str, str] | None = None, flags: Iterable[str] | None = None, machine: str = ""
 ) -> Capabilities:
-    """What an OpenSSL in a process with this environment (default: ours) uses of the CPU. Pure where all three are given.
+    """What OpenSSL uses of the CPU in a process with this environment (default: the current one). Pure if all three are
+    given.
 
-    It is what the library was told, not what it did: `conditions.masked` proves that.
+    This is the library's configuration, not what it did: `conditions.masked` proves that.
     """
     env = os.environ if env is None else env
     flags = cpu_flags() if flags is None else set(flags)
@@ -178,9 +187,9 @@ def _hidden_arm(value: str, name: str) -> bool:
 
 
 def hidden_x86(value: str) -> frozenset[str]:
-    """The features that a value of OPENSSL_ia32cap takes away: `~` removes bits, without it the word is set. Pure.
+    """The features that a value of OPENSSL_ia32cap disables: `~` clears bits; without it, the word is set. Pure.
 
-    A second word that is left out counts as 0: everything in it is off.
+    A missing second word counts as 0: everything in it is off.
     """
     if not value:
         return frozenset()
@@ -190,7 +199,7 @@ def hidden_x86(value: str) -> frozenset[str]:
     for name, (word, bit) in X86_BITS.items():
         text = words[word]
         if not text:
-            continue  # as it is
+            continue  # unchanged
         with contextlib.suppress(ValueError):
             given = bool(int(text.removeprefix("~"), 0) >> bit & 1)
             if given == text.startswith("~"):
@@ -199,14 +208,15 @@ def hidden_x86(value: str) -> frozenset[str]:
 
 
 def is_openssl(library: str) -> bool:
-    """Whether a `Server.library` is one that heeds OpenSSL's variables. Pure."""
+    """Whether a `Server.library` obeys OpenSSL's variables. Pure."""
     return library.startswith("OpenSSL ")
 
 
 def by_library(library: str, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """`implementation`, and `warning` where there is one, of AES in this library (`Server.library`) for a result's `encryption`.
+    """`implementation`, and if needed `warning`, about AES in this library (`Server.library`), for a result's
+    `encryption`.
 
-    `env`: what the server's environment has beside ours. Another library than OpenSSL is named and nothing more is said of it.
+    `env`: the server's environment variables beside ours. For a library other than OpenSSL, only its name is returned.
     """
     if not is_openssl(library):
         return {"implementation": library} if library else {}
@@ -216,7 +226,7 @@ def by_library(library: str, env: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def cpu_flags() -> set[str]:
-    """What /proc/cpuinfo says the CPU can do."""
+    """The CPU's features according to /proc/cpuinfo."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if re.match(r"(flags|Features)\s*:", line):

@@ -1,7 +1,8 @@
-"""apt: unpack packages, with all they need, by `apt-get` and `dpkg-deb` alone. It needs no root and changes nothing on the host.
+"""apt: unpacks packages and their dependencies with `apt-get` and `dpkg-deb` only. Needs no root and changes nothing on
+the host.
 
-apt works in directories of its own here and knows of no installed package, so what it brings is complete. The package lists, keys,
-proxies and preferences are the host's. Its hooks are not: they would clean the host's own cache.
+apt works in its own directories here and sees no package as installed, so it fetches everything needed. Package lists,
+keys, proxies and preferences are the host's. The host's hooks are not used: they would clean the host's own cache.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from ciphercost.model.errors import MissingServer
 
 PROGRAMS = ("apt-get", "apt-cache", "apt-config", "dpkg-deb")
 MERGED = ("bin", "sbin", "lib", "lib64")
-"""Links into /usr that a system has from its installer, not from a package."""
+"""Links into /usr that a system gets from its installer, not from a package."""
 KEPT = re.compile(r"(?:Acquire::(?!IndexTargets|Changelogs|Languages)|APT::Architecture)")
-"""Settings of the host's that hold here too: proxies, mirrors' credentials, certificates, checks, architecture."""
+"""Host settings that are kept: proxies, mirror credentials, certificates, checks, architecture."""
 CONFIGURATION = """\
 Dir::State "{home}/state/";
 Dir::State::status "{home}/status";
@@ -35,11 +36,11 @@ Acquire::Retries "1";
 """
 
 Run = Callable[..., str]
-"""`run(command, failure, env)`: what the command printed. Raises MissingServer."""
+"""`run(command, failure, env)`: returns what the command printed. Raises MissingServer."""
 
 
 def possible() -> str:
-    """Why packages can't be unpacked by apt here; empty when they can."""
+    """Why apt can't unpack packages here; empty if it can."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if not missing:
         return ""
@@ -48,7 +49,9 @@ def possible() -> str:
 
 
 class Apt:
-    """Package lists of the host's own sources, or of `sources` (lines of a sources.list), fresh; in a directory that is gone after `with`."""
+    """Fresh package lists of the host's own sources, or of `sources` (lines of a sources.list), in a directory that is
+    removed after `with`.
+    """
 
     def __init__(self, home: Path, run: Run, sources: str = "") -> None:
         self.home = home
@@ -67,9 +70,9 @@ class Apt:
             text += f'Dir::Etc::sourcelist "{self.home}/sources.list";\nDir::Etc::sourceparts "{self.home}/none/";\n'
             text += f'Dir::Etc::preferencesparts "{self.home}/none/";\nDir::Etc::preferences "{self.home}/none/p";\n'
         configuration = self.home / "apt.conf"
-        configuration.touch(mode=0o600)  # a proxy's password may be in it
+        configuration.touch(mode=0o600)  # it may contain a proxy's password
         configuration.write_text(text)
-        # A list that can't be had is no end yet: another may have the package.
+        # Continue without a list that can't be fetched: another list may have the package.
         self._said = self._run(["apt-get", "-q", "update"], "apt-get could not update its package lists", self._env)
         return self
 
@@ -77,14 +80,16 @@ class Apt:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def version(self, package: str) -> str:
-        """The version of a package that would be installed, without its epoch: `10.11.14-0+deb12u2`; empty where there is none."""
+        """The version of a package that would be installed, without its epoch: `10.11.14-0+deb12u2`. Empty: there is no
+        such package.
+        """
         command = ["apt-cache", "show", "--no-all-versions", package]
         done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False)
         found = re.search(r"^Version: (?:\d+:)?(\S+)", done.stdout, re.MULTILINE)
         return found[1] if found else ""
 
     def need(self, package: str) -> str:
-        """`version` of a package that must be there. Raises MissingServer, with what went wrong with the lists."""
+        """Like `version`, for a package that must exist. Raises MissingServer, with the errors of the package lists."""
         if not (found := self.version(package)):
             trouble = [line for line in self._said.splitlines() if line.startswith(("W: Failed", "E:", "W: GPG"))]
             reason = f": {trouble[0][3:]}" if trouble else ""
@@ -92,7 +97,9 @@ class Apt:
         return found
 
     def unpack(self, packages: Iterable[str], root: Path) -> None:
-        """These packages and all that they depend on, into the directory `root`; nothing is configured. Raises MissingServer."""
+        """Unpack these packages and their dependencies into the directory `root`, without configuring them. Raises
+        MissingServer.
+        """
         names = list(packages)
         failure = f"apt-get could not fetch {', '.join(names)}"
         self._run(["apt-get", "-q", "--download-only", "install", *names], failure, self._env)

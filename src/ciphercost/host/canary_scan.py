@@ -1,4 +1,4 @@
-"""canary_scan: files as they rest on the disk -> where a word lies in them in clear. I/O, no verdict."""
+"""canary_scan: scans files for a word in plaintext. I/O, no verdict."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ GONE = (errno.ENOENT, errno.ESRCH, errno.ESTALE)
 
 
 class Seen(msgspec.Struct):
-    """What a search looked at and found."""
+    """What a scan read and found."""
 
     files: int = 0
     size: int = 0
-    """Bytes that were read; holes of sparse files are none."""
+    """Bytes read, without the holes of sparse files."""
     hits: dict[str, int] = {}
-    """How often the word lies in each file that has it, by its name as people know it."""
+    """Number of occurrences by file, under the name shown to users; only files that contain the word."""
 
     def __str__(self) -> str:
         return f"{self.files} files, {self.size} bytes"
 
 
 def canary() -> str:
-    """A word that nothing but us writes. No letter follows itself: Firebird stores runs of a letter in another form."""
+    """A random word that occurs nowhere else. No letter repeats itself directly, because Firebird compresses such runs."""
     letters = [secrets.choice("0123456789abcdef")]
     while len(letters) < 32:
         if (letter := secrets.choice("0123456789abcdef")) != letters[-1]:
@@ -38,7 +38,7 @@ def canary() -> str:
 
 
 def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:
-    """Look for the word in every file, (name, path) each. A file that is gone before it is read counts for nothing."""
+    """Scan every file (name, path) for the word. A file that vanishes before it is read counts as nothing."""
     seen = Seen()
     wanted = word.encode()
     for name, path in files:
@@ -56,9 +56,10 @@ def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:
 
 
 def below(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """(name relative to its place, path) of every regular file: the places that are files themselves, and all below the others.
+    """(name relative to its place, path) of every regular file: places that are files themselves, and all files below
+    the others.
 
-    Raises OSError where a directory can't be read: what was not looked at proves nothing.
+    Raises OSError if a directory can't be read: what was not scanned proves nothing.
     """
 
     def unread(error: OSError) -> None:
@@ -77,10 +78,11 @@ def below(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def held_open(pids: Iterable[int], without: Iterable[Path] = ()) -> Iterator[tuple[str, Path]]:
-    """(name, path below /proc) of every regular file that these processes can write to and no directory search would find.
+    """(name, path below /proc) of every regular file that these processes can write to and that no directory scan would
+    find.
 
-    That is: files that were unlinked, and files that lie outside the places `without`. A file is named once. Raises OSError where a
-    process that is there does not show what it has open.
+    These are unlinked files, and files outside the places `without`. Each file is listed once. Raises OSError if a
+    running process does not show its open files.
     """
     known = set()
     inside = [str(place) + "/" for place in without]
@@ -112,7 +114,7 @@ def held_open(pids: Iterable[int], without: Iterable[Path] = ()) -> Iterator[tup
 
 
 def _count(path: Path, word: bytes) -> tuple[int, int]:
-    """(bytes read, occurrences of the word) of one file; holes are passed over."""
+    """(bytes read, occurrences of the word) of one file. Skips holes."""
     read = found = 0
     with path.open("rb", buffering=0) as file:
         descriptor = file.fileno()
@@ -123,7 +125,7 @@ def _count(path: Path, word: bytes) -> tuple[int, int]:
                 if not piece:
                     break
                 found += (tail + piece).count(word)
-                # What the next piece may complete; too short to hold the word itself.
+                # The next piece may complete the word; this is too short to contain it.
                 tail = (tail + piece)[-(len(word) - 1) :] if len(word) > 1 else b""
                 at += len(piece)
             read += at - start
@@ -131,7 +133,7 @@ def _count(path: Path, word: bytes) -> tuple[int, int]:
 
 
 def _data(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Where a file has data, as (begin, end)."""
+    """The (begin, end) ranges of a file that hold data."""
     end = 0
     size = os.fstat(descriptor).st_size
     while end < size:
@@ -139,9 +141,9 @@ def _data(descriptor: int) -> Iterator[tuple[int, int]]:
             start = os.lseek(descriptor, end, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                return  # nothing but a hole is left
+                return  # only a hole is left
             if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
-                yield end, size  # this file system doesn't tell
+                yield end, size  # this file system doesn't report holes
                 return
             raise
         end = os.lseek(descriptor, start, os.SEEK_HOLE)

@@ -1,4 +1,6 @@
-"""debian: packages of a Debian suite or of this system's own release -> unpacked into a private root. apt knows its own mirrors."""
+"""debian: unpacks packages of a Debian suite, or of this system's own release, into a private root. apt knows its own
+mirrors.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from pathlib import Path
 
 from ciphercost.host import apt
 from ciphercost.host.environment import child_environment
-from ciphercost.host.package_cache import Work, say
+from ciphercost.host.package_cache import Work, print_progress
 from ciphercost.model.errors import MissingServer
 
 MIRROR = "CIPHERCOST_DEBIAN_MIRROR"
@@ -26,7 +28,9 @@ def mmdebstrap_possible() -> bool:
 
 
 def debian_possible() -> str:
-    """Why packages of a suite of Debian's can't be unpacked here; empty when they can: as root by mmdebstrap, else by apt alone."""
+    """Why packages of a Debian suite can't be unpacked here; empty if they can: as root with mmdebstrap, otherwise with
+    apt alone.
+    """
     if mmdebstrap_possible():
         return ""
     if not (reason := apt.possible()) and KEYS.exists():
@@ -37,39 +41,39 @@ def debian_possible() -> str:
 
 
 def apt_possible() -> str:
-    """Why packages of this system's own release can't be unpacked here; empty when they can."""
+    """Why packages of this system's own release can't be unpacked here; empty if they can."""
     return apt.possible()
 
 
 def release() -> str:
-    """The release that this machine runs: `debian-12`; `system` where it has no name."""
+    """This machine's release: `debian-12`; `system` if it has no name."""
     try:
-        told = platform.freedesktop_os_release()
+        os_release = platform.freedesktop_os_release()
     except OSError:
         return "system"
-    return re.sub(r"[^\w.-]", "", f"{told['ID']}-{told.get('VERSION_CODENAME', '')}").strip("-")
+    return re.sub(r"[^\w.-]", "", f"{os_release['ID']}-{os_release.get('VERSION_CODENAME', '')}").strip("-")
 
 
 def of_release(work: Work) -> AbstractContextManager[apt.Apt]:
     """Packages of this system's own release, for the root `work`. Raises MissingServer."""
     if reason := apt_possible():
         raise MissingServer(f"can't fetch this system's own packages: {reason}")
-    say(f"asking apt for packages of this system's own release ({release()}) …")
+    print_progress(f"looking up packages of this system's own release ({release()}) with apt …")
     return apt.Apt(work.path / APT, work.run)
 
 
 APT = ".apt"
-"""Where apt works, in a root that is being filled."""
+"""apt's working directory, inside a root that is being filled."""
 
 
 def mirror() -> str:
-    """The Debian mirror: $CIPHERCOST_DEBIAN_MIRROR, else the one this machine's apt uses. Raises MissingServer."""
+    """The Debian mirror: $CIPHERCOST_DEBIAN_MIRROR, else the one that this machine's apt uses. Raises MissingServer."""
     if chosen := os.environ.get(MIRROR):
         return chosen
     for wanted in (
         ["Origin: Debian", "Label: Debian"],
         ["Component: main"],
-    ):  # before `apt-get update` apt knows no origin
+    ):  # before the first `apt-get update`, apt knows no origin
         command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", *wanted]
         with contextlib.suppress(OSError):
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
@@ -80,7 +84,7 @@ def mirror() -> str:
 
 
 def unpack_suite(suite: str, packages: Iterable[str], work: Work) -> None:
-    """Unpack packages of a suite, and all they need, into the root `work`; nothing of them is configured or started."""
+    """Unpack packages of a suite and their dependencies into the root `work`, without configuring or starting anything."""
     if reason := debian_possible():
         raise MissingServer(f"can't fetch Debian packages: {reason}")
     wanted = list(packages)
@@ -90,8 +94,9 @@ def unpack_suite(suite: str, packages: Iterable[str], work: Work) -> None:
     except MissingServer as error:
         if "expired" not in str(error):
             raise
-        say(
-            f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here); its signature still holds …"
+        print_progress(
+            f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here), but its "
+            "signature is valid …"
         )
         empty_directory(work.path)
         unpack(suite, wanted, work, strict=False)
@@ -99,7 +104,7 @@ def unpack_suite(suite: str, packages: Iterable[str], work: Work) -> None:
 
 def _by_mmdebstrap(suite: str, packages: list[str], work: Work, *, strict: bool) -> None:
     names = ",".join(packages)
-    say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
+    print_progress(f"unpacking {names} of Debian {suite} with mmdebstrap …")
     command = ["mmdebstrap", "--verbose", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
     command += [] if strict else ['--aptopt=Acquire::Check-Valid-Until "false"']
     target = [f"--include={names}", suite, str(work.path), mirror()]
@@ -107,7 +112,7 @@ def _by_mmdebstrap(suite: str, packages: list[str], work: Work, *, strict: bool)
 
 
 def _by_apt(suite: str, packages: list[str], work: Work, *, strict: bool) -> None:
-    say(f"unpacking {', '.join(packages)} of Debian {suite} with apt-get …")
+    print_progress(f"unpacking {', '.join(packages)} of Debian {suite} with apt-get …")
     options = f"signed-by={KEYS}" + ("" if strict else " check-valid-until=no")
     with apt.Apt(work.path / APT, work.run, f"deb [{options}] {mirror()} {suite} main\n") as lists:
         lists.unpack(packages, work.path)

@@ -1,4 +1,4 @@
-"""go_program: a directory of Go -> its program, built once with Debian's compiler and kept in the cache."""
+"""go_program: builds a directory of Go once with Debian's compiler and keeps the program in the cache."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ciphercost.host.debian import empty_directory, unpack_suite
-from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, say
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, print_progress
 from ciphercost.model.errors import MissingServer
 
 
 def go_program(source: Path, packages: Iterable[str], suite: str, *, fetch: bool = True) -> Path:
-    """The program of this directory of Go, built once with a compiler and libraries of Debian's, of which nothing is kept.
+    """The program of this directory of Go, built once with a compiler and libraries from Debian, which are then
+    discarded.
 
-    It goes by its source: changed, it is built anew. Raises MissingServer.
+    The cache key is the source, so a changed source is rebuilt. Raises MissingServer.
     """
     text = b"".join(path.read_bytes() for path in sorted(source.iterdir()) if path.is_file())
     name = f"{source.name}-{hashlib.sha256(text).hexdigest()[:12]}"
@@ -27,8 +28,8 @@ def go_program(source: Path, packages: Iterable[str], suite: str, *, fetch: bool
         unpack_suite(suite, (*packages, "golang-go"), work)
         root = next(work.path.glob("usr/lib/go-*/bin/go"), None)
         if root is None:
-            raise MissingServer(f"the package golang-go of {suite} holds no compiler")
-        say(f"building {source.name} …")
+            raise MissingServer(f"the package golang-go of {suite} contains no compiler")
+        print_progress(f"building {source.name} …")
         place = work.path / "build" / "src" / source.name
         shutil.copytree(source, place)
         libraries = work.path / "usr" / "share" / "gocode"
@@ -36,7 +37,7 @@ def go_program(source: Path, packages: Iterable[str], suite: str, *, fetch: bool
             "GOROOT": root.parent.parent,
             "GOPATH": f"{place.parent.parent}:{libraries}",
             "GOCACHE": place.parent.parent / "cache",
-            "GO111MODULE": "off",  # what Debian has lies in a GOPATH
+            "GO111MODULE": "off",  # Debian's packages are in a GOPATH
             "GOTOOLCHAIN": "local",
             "GOFLAGS": "",
             "CGO_ENABLED": "0",

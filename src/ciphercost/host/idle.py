@@ -1,9 +1,11 @@
-"""idle: whether cores without work poll or halt while load is made. I/O on the kernel's per-CPU power settings; put back on every exit.
+"""idle: controls whether cores without work poll or halt during load. I/O on the kernel's per-CPU power settings,
+restored on every exit.
 
-On a virtual machine a halted core is woken by an interrupt that the hypervisor has to deliver, and the thread that sends it pays: the
-server's, inside `send()`, for a client that halts between two answers. The kernel's per-CPU resume latency limit prevents that
-(Documentation/ABI/testing/sysfs-devices-power, `pm_qos_resume_latency_us`): `n/a` accepts no latency at all, so that the idle task polls.
-Polling is the idle task's time: no thread of the client or the server is charged for it.
+On a virtual machine an interrupt from the hypervisor wakes a halted core, and the thread that sends the interrupt pays
+for it: the server's, inside `send()`, for a client that halts between two answers. The kernel's per-CPU resume latency
+limit prevents that (Documentation/ABI/testing/sysfs-devices-power, `pm_qos_resume_latency_us`): `n/a` accepts no
+latency at all, so the idle task polls. Polling counts as idle time: no thread of the client or the server is charged
+for it.
 """
 
 from __future__ import annotations
@@ -16,33 +18,33 @@ from pathlib import Path
 
 from ciphercost.host import idle_setting
 from ciphercost.host.idle_setting import JOURNAL, NEVER, Idle, _text, _write, physical, setting
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import owned
 from ciphercost.model.errors import RunError
 
 HALTS_PER_SECOND = 100.0
-"""A core that is kept from halting and halts more often than this was not kept."""
+"""A core that should poll but halts more often than this did not stay awake."""
 
 
 def obstacle(server: Iterable[int], client: Iterable[int]) -> str:
-    """Why these CPUs can't be kept from halting, with what to do; empty where they can."""
+    """Why these CPUs can't be kept from halting, and what to do; empty if they can."""
     server, client = set(server), set(client)
     cores = physical(server | client)
     if {cores[cpu] for cpu in server} & {cores[cpu] for cpu in client} and server != client:
         return (
-            "server and client share a physical core (SMT siblings), and a polling client would slow the server; "
-            "give the run more cores"
+            "server and client share a physical core (SMT siblings), and a polling client would slow the server; use "
+            "more cores for the run"
         )
     for cpu in sorted(server | client):
         if not setting(cpu).exists() or _text(idle_setting.CPUS / f"cpu{cpu}/cpuidle/state0/name") != "POLL":
-            return "this kernel offers no idle state that polls (a cpuidle driver is needed)"
+            return "this kernel has no idle state that polls (a cpuidle driver is needed)"
         if not os.access(setting(cpu), os.W_OK) or os.statvfs(setting(cpu)).f_flag & os.ST_RDONLY:
-            return f"only root may keep them awake, or a user who may write to {setting(cpu)}"
+            return f"only root can keep them awake, or a user who may write to {setting(cpu)}"
     return ""
 
 
 def kept_by_others(cpus: Iterable[int]) -> bool:
-    """Whether one of these CPUs polls already: another run is under way, or the machine's owner wants it so."""
+    """Whether one of these CPUs polls already: because of another run, or by choice of the machine's owner."""
     return any(_text(setting(cpu)) == NEVER for cpu in cpus)
 
 
@@ -57,20 +59,20 @@ def halts(cpus: Iterable[int]) -> int:
 
 
 class Awake:
-    """Keeps CPUs from halting. A context manager: leaving it puts every setting back.
+    """Keeps CPUs from halting. A context manager that restores every setting at the end.
 
-    The supervisor puts them back where this process is killed; `ciphercost clean` does where both are.
+    If this process is killed, the supervisor restores them; if both are killed, `ciphercost clean` does.
     """
 
-    def __init__(self, guard: Guard, scratch: Path) -> None:
-        self._guard, self._journal = guard, scratch / JOURNAL
+    def __init__(self, supervisor: Supervisor, scratch: Path) -> None:
+        self._supervisor, self._journal = supervisor, scratch / JOURNAL
         self._before: dict[int, tuple[str, Callable[[], None]]] = {}
         self._kept: frozenset[int] = frozenset()
         self._since, self._halts_before = 0.0, 0
         self.seconds = 0.0
-        """How long CPUs have been kept so far."""
+        """Seconds for which CPUs have been kept awake so far."""
         self.halts = 0
-        """How often they halted all the same."""
+        """How often they halted nevertheless."""
 
     def __enter__(self) -> Awake:
         return self
@@ -78,29 +80,29 @@ class Awake:
     def __exit__(self, *_: object) -> None:
         self._account()
         for cpu in [*self._before]:
-            with contextlib.suppress(RunError):  # the supervisor tries again at the run's end, and says so
+            with contextlib.suppress(RunError):  # the supervisor tries again at the run's end, and reports a failure
                 self._put_back(cpu)
 
     def keep(self, cpus: Iterable[int]) -> None:
-        """Let these CPUs poll while they are idle, and all others do as before. Cheap where nothing changes. Raises RunError."""
+        """Let these CPUs poll while idle, and restore all others. Cheap if nothing changes. Raises RunError."""
         wanted = frozenset(cpus)
         if wanted != self._kept:
             self._account()
         for cpu in self._before.keys() - wanted:
             self._put_back(cpu)
         for cpu in sorted(wanted):
-            # Another run may have put it back at its own end.
+            # Another run may have restored the setting at its own end.
             if _text(setting(cpu)) != NEVER:
                 self._change(cpu)
         if wanted != self._kept:
             self._kept, self._since, self._halts_before = wanted, time.monotonic(), halts(wanted)
 
     def failed(self) -> str:
-        """What is wrong where the CPUs halted although they were kept; empty where all is well."""
+        """The problem, if CPUs halted although they should not; otherwise empty."""
         often = self.halts / self.seconds if self.seconds else 0.0
         if often <= HALTS_PER_SECOND:
             return ""
-        return f"cores that were to be kept from halting halted {often:,.0f} times a second all the same"
+        return f"cores that should not halt halted {often:,.0f} times per second nevertheless"
 
     def _account(self) -> None:
         if self._kept:
@@ -112,7 +114,7 @@ class Awake:
         if cpu not in self._before:
             was = _text(path)
             owned.add_line(self._journal, f"{cpu} {was}")
-            forget = self._guard.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path])
+            forget = self._supervisor.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path])
             self._before[cpu] = (was, forget)
         _write(path, NEVER)
 
@@ -125,11 +127,11 @@ class Awake:
 
 
 @contextlib.contextmanager
-def all_awake(guard: Guard, scratch: Path, wish: str = "") -> Iterator[Idle]:
-    """Keep every CPU of this process awake, where that is possible and not unwished for. Yields what holds."""
+def all_awake(supervisor: Supervisor, scratch: Path, wish: str = "") -> Iterator[Idle]:
+    """Keep every CPU of this process awake, if that is possible and wanted. Yields the resulting state."""
     cpus = os.sched_getaffinity(0)
     shared = len(set(physical(cpus).values())) < len(cpus)
-    with Awake(guard, scratch) as awake:
+    with Awake(supervisor, scratch) as awake:
         if wish == "halt" or shared or obstacle(cpus, cpus):
             yield "halt"
         else:

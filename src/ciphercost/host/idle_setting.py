@@ -1,4 +1,4 @@
-"""idle_setting: The kernel's per-CPU setting of whether an idle core polls or halts: read, written, put back."""
+"""idle_setting: reads, writes and restores the kernel's per-CPU setting of whether an idle core polls or halts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ CPUS = Path("/sys/devices/system/cpu")
 NEVER = "n/a"
 """The limit under which a core polls."""
 JOURNAL = "idle-settings"
-"""In a run's scratch directory: a line `CPU VALUE` for each setting that the run has changed, with the value it had."""
+"""File in a run's scratch directory with a line `CPU VALUE` for each setting that the run has changed; VALUE is the
+original one.
+"""
 
 
 def setting(cpu: int) -> Path:
@@ -24,12 +26,16 @@ def setting(cpu: int) -> Path:
 
 
 def physical(cpus: Iterable[int]) -> dict[int, str]:
-    """CPU -> its physical core. CPUs with the same value share one core; a CPU whose topology is unknown has a core of its own."""
+    """CPU -> its physical core. CPUs with the same value share one core; a CPU with unknown topology counts as its own
+    core.
+    """
     return {cpu: _text(CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
 
 
 def left_behind(journal: str) -> Iterator[tuple[int, str]]:
-    """(CPU, value it had) of each setting that a dead run has changed and nobody has put back. `journal`: the text of its notes."""
+    """(CPU, original value) of each setting that a dead run has changed and nobody has restored. `journal`: the text of
+    its journal.
+    """
     first: dict[int, str] = {}
     for line in journal.splitlines():
         if match := re.fullmatch(r"(\d{1,5}) (\d{1,10})", line):
@@ -38,7 +44,7 @@ def left_behind(journal: str) -> Iterator[tuple[int, str]]:
 
 
 def put_back(cpu: int, was: str) -> None:
-    """Raises OSError."""
+    """Restore a setting. Raises OSError."""
     setting(cpu).write_text(was)
 
 

@@ -1,6 +1,8 @@
-"""impostor: stands where a server is, and shows a certificate that nobody has vouched for. Whoever goes on with it checks nothing.
+"""impostor: imitates a server and presents a certificate that no trusted authority has signed. A client that continues
+does not verify.
 
-It begins as the real server does (MySQL's greeting is the real server's own) and ends with TLS's handshake: no login is read.
+It begins as the real server does (MySQL's greeting comes from the real server) and ends with the TLS handshake: it
+reads no login.
 """
 
 from __future__ import annotations
@@ -21,21 +23,25 @@ SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
 CLIENT_SSL = 0x0800
 SECONDS = 10.0
 MOST_BYTES = 4096
-"""Of a packet: a greeting, or the beginning of a login."""
+"""Maximum size of a packet: a greeting, or the beginning of a login."""
 CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA")
-"""In the name of TLS's alert, where it is the certificate that a client won't have."""
+"""Words in the name of a TLS alert with which a client rejects the certificate."""
 
 
 class Impostor:
-    """Listens on 127.0.0.1. `met`: what each client did: accepted the certificate, refused it, began to log in in clear, or none of these."""
+    """Listens on 127.0.0.1. `met`: what each client did: accepted the certificate, refused it, began an unencrypted
+    login, or none of these.
+    """
 
     def __init__(
         self, speech: Speech, host: str, port: int, directory: Path, *, certificate: str, name: str = ""
     ) -> None:
-        """`host`, `port`: the real server; `certificate`: its kind, as the client may ask for suites of that kind; `name`: the server's."""
+        """`host`, `port`: the real server; `certificate`: its kind, because a client may request suites of that kind;
+        `name`: the server's.
+        """
         self._speech = speech
         self._target = (host, port)
-        # No server of ours runs with it: it stays this process's own.
+        # No server uses these files: they stay this process's own.
         pki = Pki(directory, certificate, name=name)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -85,11 +91,11 @@ class Impostor:
             return "refused" if any(word in str(error.reason) for word in CERTIFICATE) else "unclear"
 
     def _greet_mysql(self, client: socket.socket) -> bool:
-        """The real server's greeting, passed on; whether the client then asks for TLS."""
+        """Forward the real server's greeting. Returns whether the client then requests TLS."""
         with socket.create_connection(self._target, timeout=SECONDS) as server:
             client.sendall(_packet(server))
         answer = _packet(client)
-        # A request for TLS is a login's first 32 bytes.
+        # A request for TLS is the first 32 bytes of a login.
         return len(answer) == 4 + 32 and bool(int.from_bytes(answer[4:6], "little") & CLIENT_SSL)
 
 

@@ -1,4 +1,4 @@
-"""installation: Where a server's binaries come from."""
+"""installation: where a server's binaries come from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     engine: str
     version: str
-    """Full version as the server itself says it ("17.5")."""
+    """Full version as the server itself reports it ("17.5")."""
     source: str
     """`running`, `path`, `debian`, `apt`, `maven` or `library` (inside the agent)."""
     location: str

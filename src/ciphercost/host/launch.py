@@ -1,4 +1,6 @@
-"""launch: a server's command line -> a process that answers on a free port of loopback, or its own last words."""
+"""launch: starts a server on a free loopback port and waits until it answers, or raises an error with the end of its
+log.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +16,23 @@ import msgspec
 
 from ciphercost.host.marks import cgroup_for, server_user
 from ciphercost.host.ports import free_port, held
-from ciphercost.host.supervisor import Guard, Process
+from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import RunError
 
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.2
-"""How often a server's log is looked at while it starts."""
+"""Seconds between two reads of a server's log while it starts."""
 MOST_READ = 10_000_000
-"""Bytes of a log: a server without its key may write the same for ever."""
+"""Maximum bytes read of a log: a server without its key may repeat a message forever."""
 ATTEMPTS = 5
-"""Somebody may take the port before the server does."""
+"""Number of attempts: another program may take the port before the server does."""
 LAST_LINES = 12
 VARIABLE = "env:"
-"""How a setting's name begins that is a variable of the environment."""
+"""Prefix of a setting that is an environment variable."""
 
 
 class Taken(RunError):
-    """Somebody else listens on the port that was chosen for a server."""
+    """Another program listens on the port chosen for a server."""
 
 
 class Launch(msgspec.Struct):
@@ -42,7 +44,7 @@ class Launch(msgspec.Struct):
 
 
 def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
-    """(the server's own settings, variables of its environment) of what an engine's `start` is given. Pure."""
+    """Split the settings given to an engine's `start` into (server settings, environment variables). Pure."""
     given, environment = dict(settings or {}), {}
     for name in [each for each in given if each.startswith(VARIABLE)]:
         environment[name.removeprefix(VARIABLE)] = given.pop(name)
@@ -50,7 +52,7 @@ def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str,
 
 
 def launch(
-    guard: Guard,
+    supervisor: Supervisor,
     title: str,
     command: Callable[[int], list[str | Path]],
     answers: Callable[[int], bool],
@@ -63,22 +65,24 @@ def launch(
     hopeless: str = "",
     also: Callable[[], Iterable[int]] = tuple,
 ) -> Launch:
-    """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's log.
+    """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's
+    log.
 
-    `title`: name and version for people. `answers` raises RunError where the server refuses us for good. `hopeless`: once this is in its
-    log it will never answer, and might never end: it is stopped. `also`: other ports that the command was given.
+    `title`: name and version for messages. `answers` raises RunError if the server refuses for good. `hopeless`: if
+    this text appears in the log, the server will never answer and might never end, so it is stopped. `also`: other
+    ports that the command was given.
 
-    Another program may take the port between its choice and the server's start. So we check that the server itself holds the port before
-    we send anything; otherwise we try another port.
+    Another program may take the port between its choice and the server's start. So we check that the server itself
+    holds the port before we send anything; otherwise we try another port.
     """
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"
-    cgroups = cgroup_for(guard.run_id, f"{name}-{secrets.token_hex(4)}")
-    said = ""
+    cgroups = cgroup_for(supervisor.run_id, f"{name}-{secrets.token_hex(4)}")
+    output = ""
     for _ in range(ATTEMPTS):
         port = free_port()
         begin = log.stat().st_size if log.exists() else 0
-        process = guard.spawn(
+        process = supervisor.spawn(
             command(port),
             env=env,
             cwd=directory,
@@ -94,34 +98,34 @@ def launch(
                 return Launch(process, port, cgroups)
         except Taken as error:
             process.stop(5.0)
-            said = str(error)
+            output = str(error)
             continue
         except BaseException:
             process.stop(5.0)
             raise
-        said = _after(log, begin, hopeless) or log.read_bytes()[begin:].decode(errors="replace")
-        if "address already in use" not in said.lower():
+        output = _after(log, begin, hopeless) or log.read_bytes()[begin:].decode(errors="replace")
+        if "address already in use" not in output.lower():
             break
-    lines = "\n".join(said.strip().splitlines()[-LAST_LINES:])
+    lines = "\n".join(output.strip().splitlines()[-LAST_LINES:])
     raise RunError(f"{title} did not start (log: {log}):\n{lines}")
 
 
 def _after(log: Path, begin: int, words: str) -> str:
-    """What the log has from there to the line with these words; empty where they are not in it, or there are none."""
+    """The log from offset `begin` to the line that contains `words`. Empty if `words` is empty or missing."""
     if not words or not log.exists():
         return ""
     with log.open("rb") as file:
         file.seek(begin)
-        said, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
-    return said + found + rest.partition("\n")[0] if found else ""
+        output, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
+    return output + found + rest.partition("\n")[0] if found else ""
 
 
 def _wait(
     process: Process, ports: list[int], title: str, answers: Callable[[int], bool], hopeless: Callable[[], object]
 ) -> bool:
-    """True when the server answers at the first of its ports, False when it has ended, or is hopeless and was ended.
+    """True when the server answers on the first of its ports; False when it has ended, or was hopeless and was stopped.
 
-    Raises Taken where somebody else listens on one of them.
+    Raises Taken if another program listens on one of them.
     """
     port = ports[0]
     deadline = time.monotonic() + START_SECONDS
@@ -129,7 +133,7 @@ def _wait(
     while process.poll() is None:
         if _listens(process, port) and answers(port):
             for each in ports:
-                _listens(process, each)  # also what came to the first port meanwhile
+                _listens(process, each)  # this also covers the first port, which may have been taken meanwhile
             return process.poll() is None
         if time.monotonic() >= deadline:
             raise RunError(f"{title} did not answer on port {port} within {START_SECONDS:g} seconds")
@@ -143,7 +147,7 @@ def _wait(
 
 
 def _listens(process: Process, port: int) -> bool:
-    """Whether the server listens on this port. Raises Taken where somebody else does."""
+    """Whether the server listens on this port. Raises Taken if another program does."""
     user = server_user()
     found = held(port, process.pid, user[0] if user else os.geteuid())
     if found.others:

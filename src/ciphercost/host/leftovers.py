@@ -1,4 +1,6 @@
-"""leftovers: what runs left behind that ended without their guard: found, shown, removed. What a living run owns is never touched."""
+"""leftovers: finds, lists and removes what runs left behind when they ended without their supervisor. Never touches
+what belongs to a living run.
+"""
 
 from __future__ import annotations
 
@@ -37,36 +39,36 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.run_directory import is_id
 
 GRACE_SECONDS = 60.0
-"""A scratch directory without an owner file may be one that is being made."""
+"""A younger scratch directory without an owner file may still be under construction."""
 ORDERLY_MS, KILL_MS = 5000, 5000
 
 Kind = Literal["process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory"]
 ORDER: tuple[Kind, ...] = (
     "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory",
 )  # fmt: skip
-"""In this order they can be removed: each holds what follows it."""
+"""The order of removal: each kind may hold the ones after it."""
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """Something of a run whose controller is dead."""
+    """Something left by a run whose controller is dead."""
 
     kind: Kind
     what: str
-    """Process number, path or device; of an idle setting `cpu3=0`: the CPU and the value that it had."""
+    """Process number, path or device; for an idle setting `cpu3=0`: the CPU and its original value."""
     run: str
     start: str = ""
-    """Of a process: when it was started, so that no other of that number is meant."""
+    """For a process: its start time, so that a later process with the same number is not meant."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.what} of run {self.run}"
 
 
 class Dead(msgspec.Struct, frozen=True):
-    """The scratch directory of a run that is over, and what its notes say."""
+    """The scratch directory of a run that is over, and the content of its notes."""
 
     path: Path
     outside: tuple[str, ...] = ()
-    """Directories that it has made elsewhere."""
+    """Directories that the run has made elsewhere."""
     idle: str = ""
     """Its journal of idle settings."""
 
@@ -75,18 +77,20 @@ class Dead(msgspec.Struct, frozen=True):
 
 
 def leftovers(ended: str = "") -> list[Leftover]:
-    """Everything of ours that was left behind, in the order of removal. Only what our own user made is ours, also for root.
+    """Everything of ciphercost's that was left behind, in the order of removal. Only what our own user made counts,
+    also for root.
 
-    `ended`: a run that is over though its controller lives. Raises UsageError where somebody else could have written the scratch directory.
+    `ended`: a run that is over although its controller lives. Raises UsageError if another user could have written the
+    scratch directory.
     """
-    # Before the marks are read: a run that begins meanwhile has its mark first, and then its groups and its links.
+    # List these before reading the marks: a new run sets its mark first, then makes its groups and links.
     limited = memory_parent()
     parents = dict.fromkeys((*cgroup_parents(), *(limited[:1] if limited else ())))
     groups = [group for parent in parents for group in parent.glob(f"{CGROUP_PREFIX}*")]
     namespaces = left_behind()
     marks = dict(_marked())
-    # Servers run as nobody when we are root, and so may anybody's process: it can't make a run a living one.
-    living = {run for run, owner, guards, own in marks.values() if own and (guards or lives(owner))}
+    # Servers run as nobody when we are root, and any process may do so: only our own processes prove that a run lives.
+    living = {run for run, owner, supervisors, own in marks.values() if own and (supervisors or lives(owner))}
     dead = {}
     for run, found_dead in _directories(ended):
         if found_dead is None:
@@ -102,7 +106,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
         for run, each in dead.items()
         for cpu, was in idle_setting.left_behind(each.idle)
     )
-    # PostgreSQL's children write over their environment; but they stand in their data directory.
+    # PostgreSQL's children overwrite their environment, but their working directory is their data directory.
     runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), paths) for pid in _pids()}
     found.extend(
         Leftover("process", str(pid), run, start_time(pid))
@@ -127,12 +131,13 @@ def leftovers(ended: str = "") -> list[Leftover]:
         for name in namespaces
         if _ours(NAMESPACES / name) and not any(name.startswith(f"{PREFIX}{run}-") for run in living)
     )
-    found.reverse()  # the newest mount first: it may lie within an older one
+    found.reverse()  # the newest mount first: it may be inside an older one
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
 
 def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
-    """(pid, (run, its controller, whether this is the run's supervisor, whether it is our own user's)) of each process with a run's mark.
+    """(pid, (run, its controller, whether this is the run's supervisor, whether it is our own user's)) of each process
+    with a run's mark.
 
     Other users' are left out.
     """
@@ -144,19 +149,19 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
             continue
         environment = {name: value for name, _, value in pairs}
         if RUN_MARK in environment and _ends_with_us(pid):
-            # A supervisor whose controller is dead is undoing its list: it must be left to.
-            guards = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
+            # A supervisor whose controller is dead is undoing its list: let it finish.
+            supervisors = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
             own = _users(pid) == {os.geteuid()}
-            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), guards, own)
+            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), supervisors, own)
 
 
-def guarded(run: str) -> bool:
-    """Whether a supervisor still takes down what this run had started."""
-    return any(guards for of, _, guards, own in dict(_marked()).values() if own and of == run)
+def supervised(run: str) -> bool:
+    """Whether a supervisor is still removing what this run had started."""
+    return any(supervisors for of, _, supervisors, own in dict(_marked()).values() if own and of == run)
 
 
 def _directories(ended: str) -> Iterator[tuple[str, Dead | None]]:
-    """(run, what is known of it, or None where it lives) of each scratch directory that is ours alone. Raises UsageError."""
+    """(run, facts about it, or None if it lives) for each scratch directory that is ours alone. Raises UsageError."""
     with _base() as base:
         for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
             with contextlib.suppress(OSError, owned.Distrusted), owned.opened(name, base) as within:
@@ -164,7 +169,7 @@ def _directories(ended: str) -> Iterator[tuple[str, Dead | None]]:
 
 
 def _judged(name: str, within: int, ended: str) -> Iterator[tuple[str, Dead | None]]:
-    """Of an open directory in our scratch; nothing where it is no run's, or may be one that is being made."""
+    """Judge one directory opened in our scratch. Yields nothing if it is no run's, or may be under construction."""
     try:
         owner = owned.read(OWNER_FILE, within)
     except FileNotFoundError:
@@ -181,7 +186,7 @@ def _judged(name: str, within: int, ended: str) -> Iterator[tuple[str, Dead | No
 
 @contextlib.contextmanager
 def _base() -> Iterator[int | None]:
-    """The directory of all scratch, opened; None where there is none. Raises UsageError where it isn't ours alone."""
+    """The base directory of all scratch, opened; None if there is none. Raises UsageError if others could write to it."""
     base = scratch_base()
     try:
         owned.check_above(base)
@@ -191,8 +196,9 @@ def _base() -> Iterator[int | None]:
         return
     except (owned.Distrusted, OSError) as error:
         raise UsageError(
-            f"can't trust the scratch directory {error}. Somebody else may have written its lists of what to remove, so nothing was removed. "
-            "Inspect it and remove it yourself, or set CIPHERCOST_SCRATCH to the scratch directory of your own runs."
+            f"can't trust the scratch directory {error}. Somebody else may have written its lists of what to remove, "
+            "so nothing was removed. Inspect it and remove it yourself, or set CIPHERCOST_SCRATCH to the scratch "
+            "directory of your own runs."
         ) from None
     try:
         yield descriptor
@@ -201,7 +207,7 @@ def _base() -> Iterator[int | None]:
 
 
 def distrusted() -> list[str]:
-    """What in our scratch looks like a run's and isn't ours alone, so that nothing of it is removed: one line each."""
+    """Entries of our scratch that look like a run's but are not ours alone, so they are not removed: one line each."""
     lines = []
     with _base() as base:
         for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
@@ -225,7 +231,9 @@ def _note(name: str, within: int) -> str:
 
 
 def _outside(run: str, notes: str) -> Iterator[str]:
-    """What a run has made elsewhere, by its own notes: named as only it would name it, by a path without links, of our users."""
+    """What a run has made elsewhere, from its own notes. Counts only if named as only the run would name it, on a path
+    without links, and owned by our users.
+    """
     for line in notes.splitlines():
         path = Path(line)
         with contextlib.suppress(OSError):
@@ -239,7 +247,7 @@ def _pids() -> list[int]:
 
 
 def _inside(place: str, directories: dict[str, Path]) -> str:
-    """The run in whose directory this place lies; empty: in none."""
+    """The run whose directory contains this place; empty if none does."""
     return next((run for run, path in directories.items() if Path(place).is_relative_to(path)), "") if place else ""
 
 
@@ -250,19 +258,21 @@ def _ours(path: Path) -> bool:
 
 
 def _our_users() -> set[int]:
-    """Who owns what runs start and make: we, and for root also nobody, whom servers run as."""
+    """The users that own what runs start and make: our own and, for root, also nobody, whom servers run as."""
     user = server_user()
     return {os.geteuid(), user[0]} if user else {os.geteuid()}
 
 
 def _ends_with_us(pid: int) -> bool:
-    """Whether a process is of our users, by all of its user ids."""
+    """Whether a process belongs to our users, by all of its user ids."""
     users = _users(pid)
     return bool(users) and users <= _our_users()
 
 
 def _users(pid: int) -> set[int]:
-    """Real, effective and saved user id; empty where there is no such process. (Its directory in /proc belongs to root for many reasons.)"""
+    """Real, effective and saved user id; empty if there is no such process. (Its directory in /proc belongs to root for
+    many reasons.)
+    """
     for line in _lines(Path(f"/proc/{pid}/status")):
         if line.startswith("Uid:"):
             return {int(uid) for uid in line.split()[1:4]}
@@ -307,18 +317,19 @@ def _end(each: Leftover) -> None:
         return
     try:
         if start_time(int(each.what)) != each.start:
-            return  # ended meanwhile; this is another
+            return  # it has ended; this is another process
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        # A database server ends in order by SIGINT, most others by SIGTERM; the first that is understood counts.
+        # A database server shuts down cleanly on SIGINT, most others on SIGTERM; the first signal it understands
+        # counts.
         for numbers, patience in (((signal.SIGINT, signal.SIGTERM), ORDERLY_MS), ((signal.SIGKILL,), KILL_MS)):
             for number in numbers:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
-                    signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # it may have been stopped
+                    signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # it may be stopped
             if poll.poll(patience):
                 return
-        raise OSError("it does not end, not even when killed")
+        raise OSError("it does not end, even after SIGKILL")
     finally:
         os.close(descriptor)
 
@@ -329,26 +340,27 @@ def _put_back(each: Leftover) -> None:
 
 
 def _system(*argv: str, check: bool = True) -> int:
-    """Run a command of the system's; its exit status. Raises CalledProcessError where `check` and that is not 0."""
+    """Run a system command and return its exit status. Raises CalledProcessError if `check` and the status is not 0."""
     done = subprocess.run(argv, check=check, capture_output=True, text=True, timeout=60, env=child_environment())
     return done.returncode
 
 
 def _unmount(each: Leftover) -> None:
     if _system("umount", each.what, check=False):
-        # Somebody stands in it: it leaves the tree now, and goes when they do.
+        # Some process is inside it: detach it now, and it goes when that process does.
         _system("umount", "--lazy", each.what)
 
 
 def _detach(each: Leftover) -> None:
     backing = " ".join(_lines(Path("/sys/block") / Path(each.what).name / "loop" / "backing_file"))
     if not backing.startswith(f"{scratch_base()}/"):
-        return  # it went with its mount, and may be somebody else's by now
+        return  # it went with its mount, and may now belong to somebody else
     _system("losetup", "--detach", each.what)
 
 
 def _remove_namespace(each: Leftover) -> None:
-    # Its card first, and with it the one at the other end: else the kernel takes them away only some time later.
+    # Remove its interface first, and with it the one at the other end: otherwise the kernel removes them only some time
+    # later.
     _system("ip", "-n", each.what, "link", "del", "dev", NEAR_END, check=False)
     _system("ip", "netns", "del", each.what)
 
@@ -363,7 +375,7 @@ def _remove_directory(each: Leftover) -> None:
     _refuse_mounted(path)
     if path.parent != scratch_base():
         if each.what not in _outside(each.run, each.what):
-            raise OSError("it is another directory by now, and was left alone")
+            raise OSError("it is now a different directory, and was left alone")
         shutil.rmtree(path)
         return
     with _base() as base:
@@ -390,7 +402,8 @@ REMOVERS = {
 
 
 def after(run: str, made: Sequence[Path] = ()) -> list[str]:
-    """Remove what a run has left whose supervisor is gone; its controller, who calls, lives. Returns what remains, one line each.
+    """Remove what a run left whose supervisor is gone; its controller, the caller, lives. Returns what remains, one
+    line each.
 
     `made`: what the supervisor was to remove besides, in the order in which it was made.
     """
@@ -409,7 +422,9 @@ def after(run: str, made: Sequence[Path] = ()) -> list[str]:
 
 
 def sweep() -> tuple[str, bool]:
-    """Find, remove, and say what was done: the text of `ciphercost clean`, and whether nothing was left. Raises UsageError."""
+    """Find and remove leftovers. Returns the text of `ciphercost clean`, and whether nothing remains. Raises
+    UsageError.
+    """
     found = leftovers()
     problems = remove(found)
     failed = {problem.split(": ")[0] for problem in problems}

@@ -1,8 +1,8 @@
-"""link: a link of stated bandwidth and MTU between agent and server: a pair of virtual cards, the agent behind one in a namespace of
-its own.
+"""link: a link of given bandwidth and MTU between agent and server: a veth pair, with the agent in a network namespace
+behind one end.
 
-The server stays where it is, on 127.0.0.1, and the agent still connects to 127.0.0.1: in its namespace that address lies across the
-link. So neither engines nor agents know of it, and no relay of ours stands in the way. The server sees a client from 127.0.0.0/8.
+The server stays on 127.0.0.1, and the agent still connects to 127.0.0.1: in its namespace that address lies across the
+link. So neither engines nor agents know about it, and no relay is involved. The server sees a client from 127.0.0.0/8.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
 
 SERVER = "127.0.0.1"
 MTU = 1500
-"""Where none is asked for: Ethernet's."""
+"""Default: Ethernet's."""
 LEAST_BURST = 32 << 10
-"""Bytes that may leave at once: a little over 20 packets, so that a slow link is not waited for packet by packet."""
+"""Bytes that may be sent at once: a little over 20 packets, so that a slow link does not wait for every packet."""
 BURST_SECONDS, QUEUE_SECONDS = 0.001, 0.1
 LEAST_QUEUE = 256 << 10
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
@@ -34,26 +34,27 @@ class Link:
     def __init__(self, namespace: str, device: str) -> None:
         self.namespace = namespace
         self.device = device
-        """The server's card, in the host's namespace."""
+        """The server's interface, in the host's namespace."""
 
     @property
     def path(self) -> Path:
-        """What an agent enters."""
+        """The namespace file that an agent enters."""
         return NAMESPACES / self.namespace
 
     def crossed(self) -> int:
-        """Bytes that came over the link so far, both ways, headers included."""
+        """Bytes that crossed the link so far, in both directions, headers included."""
         counters = Path("/sys/class/net") / self.device / "statistics"
         return sum(int((counters / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
 
 
 def check_rights() -> None:
-    """Raises UsageError where no link can be made here, before anything is started."""
-    advice = "Run it as root, or leave --bandwidth and --mtu out; --delay needs no rights"
+    """Raises UsageError before anything is started if no link can be made here."""
+    advice = "Run it as root, or leave out --bandwidth and --mtu; --delay needs no rights"
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
             raise UsageError(
-                f"--bandwidth and --mtu need the command '{program}', which is not here (Debian: apt-get install iproute2)"
+                f"--bandwidth and --mtu need the command '{program}', which was not found (Debian: apt-get install "
+                "iproute2)"
             )
     status = Path("/proc/self/status").read_text()
     effective = int(status.partition("CapEff:")[2].split()[0], 16)
@@ -64,9 +65,10 @@ def check_rights() -> None:
 
 
 def shaper(bits_per_second: float) -> list[str]:
-    """The words of `tc` for a token bucket of this rate. Pure.
+    """The arguments of `tc` for a token bucket of this rate. Pure.
 
-    Its burst is a millisecond's worth, its queue holds a tenth of a second's: enough that TCP fills the link without loss.
+    Its burst is a millisecond's worth, its queue holds a tenth of a second's: enough for TCP to fill the link without
+    loss.
     """
     per_second = bits_per_second / 8
     burst = max(LEAST_BURST, round(per_second * BURST_SECONDS))
@@ -78,58 +80,58 @@ SET = "import os, sys; [open(path, 'w').write('1') for path in sys.argv[1:] if o
 
 
 def settings_of(device: str) -> list[str]:
-    """The kernel's settings of a card that must be 1, where they are. Pure.
+    """The kernel settings of an interface that must be 1, if they exist. Pure.
 
-    The kernel lets 127.0.0.0/8 over a card only where it is told to, and these cards are ours; without IPv6 they say nothing
-    of their own, so that what crossed the link is the load's.
+    By default the kernel does not route 127.0.0.0/8 over an interface. Without IPv6 the interfaces send nothing of
+    their own, so everything that crosses the link is load.
     """
     return [f"/proc/sys/net/ipv4/conf/{device}/route_localnet", f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"]
 
 
 @contextmanager
-def linked(guard: Guard, bits_per_second: float, mtu: int) -> Iterator[Link]:
-    """A link of this bandwidth (0: as fast as it goes) each way and this MTU (0: 1500). Gone afterwards. Raises RunError.
+def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator[Link]:
+    """A link of this bandwidth (0: unlimited) each way and this MTU (0: 1500). Removed afterwards. Raises RunError.
 
-    Whatever is made is registered with the guard first, so that it goes even when this process is killed.
+    Everything is registered with the supervisor first, so that it is removed even if this process is killed.
     """
     token = secrets.token_hex(4)
-    link = Link(f"{PREFIX}{guard.run_id}-{token}", f"cc{token}")
+    link = Link(f"{PREFIX}{supervisor.run_id}-{token}", f"cc{token}")
     agent = f"127.{200 + secrets.randbelow(50)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
     inside = ["-n", link.namespace]
     with ExitStack() as stack:
         stack.enter_context(
-            _made(guard, ["ip", "netns", "add", link.namespace], ["ip", "netns", "del", link.namespace])
+            _made(supervisor, ["ip", "netns", "add", link.namespace], ["ip", "netns", "del", link.namespace])
         )
         pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
-        stack.enter_context(_made(guard, pair, ["ip", "link", "del", "dev", link.device]))
+        stack.enter_context(_made(supervisor, pair, ["ip", "link", "del", "dev", link.device]))
         for path in settings_of(link.device):
             if Path(path).exists():
                 Path(path).write_text("1")
         within = ["ip", "netns", "exec", link.namespace, sys.executable, "-I", "-S", "-c", SET]
-        guard.run([*within, *settings_of(NEAR_END)])
+        supervisor.run([*within, *settings_of(NEAR_END)])
         for where, device in ((inside, NEAR_END), ([], link.device)):
-            guard.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
+            supervisor.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
             if bits_per_second:
-                guard.run(["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second)])
-            guard.run(["ip", *where, "link", "set", "dev", device, "up"])
-        # The namespace's own loopback stays down, so 127.0.0.1 is nobody there; it goes over the link.
-        guard.run(["ip", *inside, "address", "add", f"{agent}/32", "dev", NEAR_END])
-        guard.run(["ip", *inside, "route", "add", SERVER, "dev", NEAR_END, "src", agent])
-        # Of two routes the narrower counts: the agent's address leaves the host's 127.0.0.0/8.
-        guard.run(["ip", "route", "add", f"{agent}/32", "dev", link.device, "table", "local", "scope", "link"])
+                supervisor.run(["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second)])
+            supervisor.run(["ip", *where, "link", "set", "dev", device, "up"])
+        # The namespace's own loopback stays down, so 127.0.0.1 is not local there and goes over the link.
+        supervisor.run(["ip", *inside, "address", "add", f"{agent}/32", "dev", NEAR_END])
+        supervisor.run(["ip", *inside, "route", "add", SERVER, "dev", NEAR_END, "src", agent])
+        # The narrower of two routes counts: the agent's address is taken out of the host's 127.0.0.0/8.
+        supervisor.run(["ip", "route", "add", f"{agent}/32", "dev", link.device, "table", "local", "scope", "link"])
         yield link
 
 
 @contextmanager
-def _made(guard: Guard, make: list[str], undo: list[str]) -> Iterator[None]:
-    forget: Callable[[], None] = guard.undo(undo)
+def _made(supervisor: Supervisor, make: list[str], undo: list[str]) -> Iterator[None]:
+    forget: Callable[[], None] = supervisor.undo(undo)
     try:
-        guard.run(make)
+        supervisor.run(make)
     except RunError as error:
         forget()
-        raise RunError(f"the link for --bandwidth or --mtu could not be made: {error}") from None
+        raise RunError(f"can't make the link for --bandwidth or --mtu: {error}") from None
     try:
         yield
     finally:
-        guard.run(undo)
+        supervisor.run(undo)
         forget()

@@ -1,4 +1,4 @@
-"""marks: Who a run is and what belongs to it: ids, owners, scratch base, control groups."""
+"""marks: identifies runs and what belongs to them: ids, owners, scratch base, control groups."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from ciphercost.model.errors import UsageError
 
 RUN_MARK = "CIPHERCOST_RUN"
 OWNER_MARK = "CIPHERCOST_OWNER"
-"""In the environment of everything a run starts: its id, and which controller owns it (`identity()`)."""
+"""Set in the environment of everything a run starts: the run's id, and the controller that owns it (`identity()`)."""
 OWNER_FILE = "owner"
 OUTSIDE_FILE = "outside"
-"""In a run's scratch: directories that it has made elsewhere, one a line, each with the run's id in its name."""
+"""File in a run's scratch: directories that the run has made elsewhere, one per line, each with the run's id in its
+name.
+"""
 CGROUP_PREFIX = "ciphercost-"
 SUPERVISOR = Path(__file__).with_name("supervisor_process.py")
-"""The program of each run's supervisor; a process is recognised by its name."""
+"""The program of each run's supervisor; a supervisor process is recognised by its name."""
 
 User = tuple[int, int]
 
@@ -37,21 +39,21 @@ def server_user() -> User | None:
 
 
 def hand_over(path: Path) -> None:
-    """Give a file, or a directory and all in it, to the user that servers run as. Does nothing where that is us."""
+    """Give a file, or a directory with its content, to the user that servers run as. Does nothing if that is us."""
     user = server_user()
     if user is None:
         return
     os.chown(path, *user, follow_symlinks=False)
     if path.is_symlink() or not path.is_dir():
         return
-    # Through descriptors: the owner of a directory could replace an entry by a link while we walk.
+    # Use descriptors: the owner of a directory could replace an entry by a link while we walk.
     for _, directories, files, within in os.fwalk(path):
         for name in (*directories, *files):
             os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
 def start_time(pid: int) -> str:
-    """A process's start in clock ticks since boot; empty when there is no such process, or only its zombie."""
+    """A process's start in clock ticks since boot; empty if there is no such process, or only its zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -74,13 +76,17 @@ def _pid_namespace() -> str:
 
 
 def identity(pid: int | None = None) -> str:
-    """`pid:start:boot:namespace`: names this process (or another of our namespace) for good, not just until its number is used again."""
+    """`pid:start:boot:namespace`: identifies this process (or another in our namespace) for good, not only until its
+    number is reused.
+    """
     pid = pid or os.getpid()
     return f"{pid}:{start_time(pid)}:{_boot()}:{_pid_namespace()}"
 
 
 def lives(owner: str) -> bool:
-    """Whether the process of that identity still runs. What another pid namespace owns counts as living: we can't see it."""
+    """Whether the process of that identity still runs. Processes of another pid namespace count as living, because we
+    can't see them.
+    """
     match = re.fullmatch(r"(\d+):(\d+):([^:]*):([^:]*)", owner.strip())
     if match is None:
         return False
@@ -94,17 +100,21 @@ def lives(owner: str) -> bool:
 
 
 def scratch_base() -> Path:
-    """Where runs keep data and keys: $CIPHERCOST_SCRATCH, else a directory of ours in /var/tmp, which survives small /tmp file systems."""
+    """Where runs keep data and keys: $CIPHERCOST_SCRATCH, else our own directory in /var/tmp, because /tmp is often too
+    small.
+    """
     chosen = os.environ.get("CIPHERCOST_SCRATCH")
     return Path(chosen).absolute() if chosen else Path(f"/var/tmp/ciphercost-{os.geteuid()}")  # noqa: S108 - owner is checked
 
 
 FULL_BYTES, FULL_SHARE = 64 << 20, 0.02
-"""Of a disk: what is free where it counts as full. Servers want room for whole extents, and for their logs."""
+"""Free bytes, and share of the disk, below which a disk counts as full. Servers need room for whole extents, and for
+their logs.
+"""
 
 
 def disk_full() -> str:
-    """What to do about the disk that runs keep their data on, where it is full; else empty."""
+    """What to do if the disk that holds the runs' data is full; else empty."""
     base = scratch_base()
     try:
         status = os.statvfs(base)
@@ -113,13 +123,16 @@ def disk_full() -> str:
     free = status.f_bavail * status.f_frsize
     if free > max(FULL_BYTES, FULL_SHARE * status.f_blocks * status.f_frsize):
         return ""
-    return f"the disk of {base} is full ({free / 1e6:.0f} MB free): take fewer --rows, or set CIPHERCOST_SCRATCH to a directory on a larger one"
+    return (
+        f"the disk of {base} is full ({free / 1e6:.0f} MB free): use fewer --rows, or set CIPHERCOST_SCRATCH to a "
+        "directory on a larger one"
+    )
 
 
 def check_run_id(run_id: str) -> str:
     """The id, if it can be a file name. Raises UsageError."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
-        raise UsageError(f"'{run_id}' can't be a run's id: letters, digits, '.', '_' and '-' only")
+        raise UsageError(f"'{run_id}' can't be a run's id: use only letters, digits, '.', '_' and '-'")
     return run_id
 
 
@@ -147,7 +160,7 @@ def cgroup_parents() -> tuple[Path, ...]:
 
 
 def memory_parent() -> tuple[Path, str] | None:
-    """Where we may make a control group with a limit of its memory, and the name of the file that sets it; None: nowhere."""
+    """Where we may make a control group with a memory limit, and the name of the file that sets it; None: nowhere."""
     own = {}
     for line in _lines("/proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
@@ -159,7 +172,8 @@ def memory_parent() -> tuple[Path, str] | None:
             if _may_make(parent := _inside(mount, path)):
                 return parent, "memory.limit_in_bytes"
         elif kind == "cgroup2":
-            # A group has a limit where the one above it passes the controller on, which it can't while it has processes of its own.
+            # A group can have a limit only if its parent delegates the controller, which it can't while it has
+            # processes of its own.
             nearest = _inside(mount, own.get("unified", "/"))
             above = [each for each in (nearest, *nearest.parents) if each.is_relative_to(mount)]
             for parent in above:
@@ -169,7 +183,7 @@ def memory_parent() -> tuple[Path, str] | None:
 
 
 def cgroup_for(run_id: str, name: str) -> tuple[Path, ...]:
-    """Control groups for one server of this run, to be given to `spawn`, which makes them. Empty where we may make none."""
+    """Control groups for one server of this run, to be passed to `spawn`, which makes them. Empty if we may make none."""
     return tuple(parent / f"{CGROUP_PREFIX}{check_run_id(run_id)}-{name}" for parent in cgroup_parents())
 
 
@@ -179,7 +193,7 @@ def _inside(mount: str, path: str) -> Path:
 
 
 def _may_make(parent: Path) -> bool:
-    # To move a process, cgroup v2 wants the common ancestor's cgroup.procs to be ours as well.
+    # To move a process, cgroup v2 requires that the common ancestor's cgroup.procs is ours as well.
     return os.access(parent, os.W_OK) and os.access(parent / "cgroup.procs", os.W_OK) and not _read_only(parent)
 
 

@@ -1,4 +1,6 @@
-"""maven: jars and archives with pinned checksums, fetched by the machine's own `mvn`. No registry is named here: `mvn` knows its own."""
+"""maven: jars and archives with pinned checksums, fetched by the machine's own `mvn`. No registry is named here: `mvn`
+has its own settings.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, say
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, print_progress
 from ciphercost.model.errors import MissingServer, RunError
 
 
@@ -41,12 +43,14 @@ def need_maven() -> str:
 
 
 def fetch_jar(artifact: Artifact, work: Work) -> Path:
-    """Bring an artifact's jar into `work` and return its path. Raises MissingServer, and RunError when its checksum is another."""
+    """Fetch an artifact's jar into `work` and return its path. Raises MissingServer, or RunError if its checksum
+    differs.
+    """
     client = need_maven()
-    say(f"fetching {artifact.coordinate} with mvn …")
+    print_progress(f"fetching {artifact.coordinate} with mvn …")
     download = work.path / "download"
     download.mkdir()
-    # -e: the cause of a failure is in its exceptions alone. By its short name a plugin that can't be fetched is "not found".
+    # -e: only the exceptions show why it failed. By its short name, a plugin that can't be fetched is just "not found".
     goal = [client, "-B", "-q", "-e", COPY, f"-Dartifact={artifact.coordinate}", f"-DoutputDirectory={download}"]
     output = work.run(goal, f"mvn could not fetch {artifact.coordinate}")
     jars = list(download.glob("*.jar"))
@@ -55,16 +59,18 @@ def fetch_jar(artifact: Artifact, work: Work) -> Path:
     found = hashlib.sha256(jars[0].read_bytes()).hexdigest()
     if found != artifact.sha256:
         raise RunError(
-            f"{artifact.coordinate} is not what it should be: SHA-256 {found}, expected {artifact.sha256}. It was not unpacked. "
-            "Remove it from Maven's local repository and try again; if it is still another, the repository can't be trusted."
+            f"{artifact.coordinate} has the wrong SHA-256: {found}, expected {artifact.sha256}. It was not unpacked. "
+            "Remove it from Maven's local repository and try again; if it is still different, the repository can't "
+            "be trusted."
         )
     return jars[0]
 
 
 def maven_jars(kind: str, name: str, artifacts: Sequence[Artifact], *, fetch: bool = True) -> list[Path]:
-    """The jars of these artifacts, in their order, brought once into `<cache>/<kind>`. They go by their checksums: other ones are others.
+    """The jars of these artifacts, in their order, fetched once into `<cache>/<kind>`. The cache key is their
+    checksums.
 
-    Raises MissingServer, also where `fetch` is false and they aren't there; RunError when a checksum is another.
+    Raises MissingServer, also if `fetch` is false and they are missing; RunError if a checksum differs.
     """
     pins = hashlib.sha256("".join(each.sha256 for each in artifacts).encode()).hexdigest()[:12]
     kept = f"{name}-{pins}"

@@ -1,6 +1,7 @@
-"""memory: a limit of the memory that a server and its client use together, by a control group that the supervisor removes. I/O.
+"""memory: limits the memory that a server and its client use together, with a control group that the supervisor
+removes. I/O.
 
-What counts is what Linux counts: anonymous memory and the page cache of the files that they read and write, swapped pages not.
+Linux counts anonymous memory and the page cache of the files that they read and write, but not swapped pages.
 """
 
 from __future__ import annotations
@@ -11,24 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ciphercost.host.marks import CGROUP_PREFIX, memory_parent
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import UsageError
 
 
 def check(where: str) -> None:
-    """Raises UsageError where no limit can be set. `where`: the option that asks for one."""
+    """Raises UsageError if no limit can be set. `where`: the option that requests one."""
     if memory_parent() is None:
         raise UsageError(
-            f"{where}: no control group with a memory limit can be made here. Run as root, in a container with its own writable control "
-            "groups, or under `systemd-run --user --scope -p Delegate=yes`; or leave the option out"
+            f"{where}: no control group with a memory limit can be made here. Run as root, in a container with its "
+            "own writable control groups, or under `systemd-run --user --scope -p Delegate=yes`; or leave the "
+            "option out"
         )
 
 
 @contextlib.contextmanager
-def limited(guard: Guard, limit: int) -> Iterator[tuple[Path, ...]]:
-    """A control group of `limit` bytes, into which the guard starts everything meanwhile; none where `limit` is 0. Raises RunError, UsageError.
+def limited(supervisor: Supervisor, limit: int) -> Iterator[tuple[Path, ...]]:
+    """A control group of `limit` bytes in which the supervisor starts everything meanwhile; none if `limit` is 0.
+    Raises RunError, UsageError.
 
-    Whatever else is to be limited enters the yielded groups by itself.
+    Any other process to be limited enters the yielded groups by itself.
     """
     if not limit:
         yield ()
@@ -37,6 +40,6 @@ def limited(guard: Guard, limit: int) -> Iterator[tuple[Path, ...]]:
     found = memory_parent()
     assert found is not None
     parent, file = found
-    group = parent / f"{CGROUP_PREFIX}{guard.run_id}-memory-{secrets.token_hex(4)}"
-    with guard.within(group, {file: str(limit)}):
+    group = parent / f"{CGROUP_PREFIX}{supervisor.run_id}-memory-{secrets.token_hex(4)}"
+    with supervisor.within(group, {file: str(limit)}):
         yield (group,)

@@ -1,4 +1,4 @@
-"""mounts: What is mounted where. Reads /proc/self/mountinfo."""
+"""mounts: what is mounted where. Reads /proc/self/mountinfo."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def mounts(text: str | None = None) -> list[Mount]:
 
 
 def mount_of(path: Path) -> Mount:
-    """What `path` lies on. Raises RunError, which can't happen below `/`."""
+    """The mount that contains `path`. Raises RunError, which can't happen below `/`."""
     place = path.resolve()
     over = [each for each in mounts() if place.is_relative_to(each.point)]
     if not over:
-        raise RunError(f"{path} lies on no file system that is mounted here")
+        raise RunError(f"{path} is on no file system that is mounted here")
     longest = max(len(each.point) for each in over)
-    return [each for each in over if len(each.point) == longest][-1]  # the last one hides those below it
+    return [each for each in over if len(each.point) == longest][-1]  # the last one hides the others
 
 
 def plain(text: str) -> str:
-    r"""A path as /proc/mounts writes it (a space is \040) as it is. Pure."""
+    r"""A path as it is, from the form in /proc/mounts (where a space is \040). Pure."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
 def escaped(path: Path) -> str:
-    """A path as /proc/mounts writes it. Pure."""
+    """A path in the form of /proc/mounts. Pure."""
     return "".join(f"\\{ord(sign):03o}" if sign in " \t\n\\" else sign for sign in str(path))
 
 

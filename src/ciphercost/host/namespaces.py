@@ -1,4 +1,4 @@
-"""namespaces: Network namespaces that runs made, and those that are left."""
+"""namespaces: network namespaces of runs, and those that are left."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 NAMESPACES = Path("/run/netns")
 PREFIX = "ciphercost-"
 NEAR_END = "link"
-"""Name of the agent's card, in its namespace; the server's has a name of its own."""
+"""Name of the agent's interface, in its namespace; the server's interface has its own name."""
 
 
 def left_behind() -> list[str]:
-    """Namespaces of links, whosever. Each holds one end of its pair, so with it the pair goes."""
+    """Network namespaces of links, whoever made them. Each holds one end of a pair, so removing it removes the pair."""
     return sorted(path.name for path in NAMESPACES.glob(f"{PREFIX}*")) if os.access(NAMESPACES, os.R_OK) else []

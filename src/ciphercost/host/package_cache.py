@@ -1,4 +1,4 @@
-"""package_cache: where fetched servers, tools and jars are kept. Each root is filled once; nothing is installed on the host."""
+"""package_cache: keeps fetched servers, tools and jars. Each root is filled once; nothing is installed on the host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import server_user
 from ciphercost.host.package_client_errors import decisive
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.versions import version_key
 from ciphercost.model import owned
 from ciphercost.model.errors import MissingServer, RunError, UsageError
@@ -26,7 +26,7 @@ FETCH_SECONDS = 900
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """Written last into an installed root; without it a root isn't one."""
+    """Written last into an installed root; a root without it is incomplete."""
 
     engine: str
     version: str
@@ -35,13 +35,15 @@ class Receipt(msgspec.Struct, frozen=True):
     """Directory of the server's programs, relative to the root."""
 
 
-def say(text: str) -> None:
-    """Tell the user what is being fetched; standard output is for results."""
+def print_progress(text: str) -> None:
+    """Print what is being fetched to stderr; standard output is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def cache() -> Path:
-    """Where fetched servers are kept: $CIPHERCOST_CACHE; for root, whose servers run as nobody, a place that nobody can reach."""
+    """Where fetched servers are kept: $CIPHERCOST_CACHE; for root, whose servers run as nobody, a place that nobody can
+    reach.
+    """
     if chosen := os.environ.get("CIPHERCOST_CACHE"):
         return Path(chosen).absolute()
     if server_user() is not None:
@@ -50,12 +52,13 @@ def cache() -> Path:
 
 
 def installed(engine: str) -> list[Installation]:
-    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018.
+    """Fetched installations of this engine, newest version first; Maven builds last, because their OpenSSL is from
+    2018.
 
-    Raises UsageError where somebody else could have put it there.
+    Raises UsageError if somebody else could have put them there.
     """
     found = []
-    # A cache that holds nothing of this engine needs no trust: nothing of it is run.
+    # A cache without this engine needs no trust: nothing from it is run.
     for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
         check_trust(receipt.parent)
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
@@ -67,7 +70,8 @@ def installed(engine: str) -> list[Installation]:
 def check_trust(place: Path) -> None:
     """Check that nobody else can write to a directory of the cache, whose programs we run. Raises UsageError.
 
-    Every directory on the way must belong to us or to root (users may share root's cache). A directory that does not exist is fine.
+    Every directory on the path must belong to us or to root (users may share root's cache). A directory that does not
+    exist is fine.
     """
     owners = (0, Path("/").stat().st_uid)
     try:
@@ -84,7 +88,7 @@ def check_trust(place: Path) -> None:
             "set CIPHERCOST_CACHE to a directory of your own."
         ) from None
     except OSError:
-        return  # it can't be reached, so nothing of it is run
+        return  # unreachable, so nothing from it is run
 
 
 def reachable(directory: Path) -> bool:
@@ -93,18 +97,20 @@ def reachable(directory: Path) -> bool:
 
 
 class Work:
-    """A root that is being filled: `path` now, `final` once it is whole. It and its package clients live no longer than we do."""
+    """A root that is being filled: at `path` now, at `final` once complete. It and its package clients don't outlive
+    this process.
+    """
 
-    def __init__(self, path: Path, final: Path, guard: Guard) -> None:
+    def __init__(self, path: Path, final: Path, supervisor: Supervisor) -> None:
         self.path = path
         self.final = final
-        self._guard = guard
+        self._supervisor = supervisor
 
     def run(self, command: list[str], failure: str, env: Mapping[str, str] | None = None) -> str:
-        """Run a package client to its end. Raises MissingServer with `failure` and the lines that tell the cause."""
+        """Run a package client to its end. Raises MissingServer with `failure` and the lines that name the cause."""
         given = {**(env or child_environment(registries=True)), "LC_ALL": "C"}
         try:
-            process = self._guard.spawn(command, env=given, cwd=self.path, umask=0o022)
+            process = self._supervisor.spawn(command, env=given, cwd=self.path, umask=0o022)
             try:
                 status, output = process.wait(FETCH_SECONDS), process.output()
             finally:
@@ -117,9 +123,9 @@ class Work:
 
 
 def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installation:
-    """Fill `<cache>/<engine>/<name>` once: `make` fills a directory beside it, which then takes its place at one stroke.
+    """Fill `<cache>/<engine>/<name>` once: `make` fills a directory beside it, which is then renamed atomically.
 
-    Idempotent, and safe when two runs ask at once: the second waits and finds it done.
+    Idempotent, and safe if two runs ask at once: the second one waits and finds it complete.
     """
     home = cache() / engine
     final, path = home / name, home / f".new-{name}-{os.getpid()}"
@@ -134,10 +140,10 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (final / RECEIPT).exists():
-            with Guard(f"fetch-{os.getpid()}") as guard:
-                guard.remove(path)
+            with Supervisor(f"fetch-{os.getpid()}") as supervisor:
+                supervisor.remove(path)
                 path.mkdir(mode=0o755)
-                receipt = make(Work(path, final, guard))
+                receipt = make(Work(path, final, supervisor))
                 _open_up(path)
                 (path / RECEIPT).write_bytes(msgspec.json.encode(receipt))
                 shutil.rmtree(final, ignore_errors=True)
@@ -147,7 +153,7 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
 
 
 def _open_up(root: Path) -> None:
-    """Everybody may read and run it: servers aren't run by who fetched them. Nothing in it is secret."""
+    """Let everybody read and run it: servers don't run as the user who fetched them. Nothing in it is secret."""
     for directory, _, files in os.walk(root):
         Path(directory).chmod(0o755)
         for name in files:

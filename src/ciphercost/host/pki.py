@@ -1,4 +1,4 @@
-"""pki: a directory -> a certificate authority of this run's own, and one server certificate, good for one day."""
+"""pki: makes a certificate authority for this run, and one server certificate that is valid for a day."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from ciphercost.model.errors import UsageError, nearest
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 RSA_BITS = (2048, 1024, 1280, 1536, 3072, 4096)
-"""The first is what is used unless another is asked for."""
+"""The first one is the default."""
 CERTIFICATES: dict[str, Callable[[], Key]] = {
     **{f"rsa{bits}": functools.partial(rsa.generate_private_key, 65537, bits) for bits in RSA_BITS},
     "ecdsa-p256": lambda: ec.generate_private_key(ec.SECP256R1()),
 }
 CLIENT = ("client.pem", "client.key")
-"""The client's own certificate and key, where it has them."""
+"""The client's own certificate and key, if it has them."""
 DAY = datetime.timedelta(days=1)
 HOUR = datetime.timedelta(hours=1)
 
 
 class Pki:
-    """`ca`, `certificate` and `key`: PEM files in `directory`, which is made, 0700.
+    """`ca`, `certificate` and `key`: PEM files in `directory`, which is created with mode 0700.
 
-    The server certificate is for localhost and 127.0.0.1. For tests that must fail, `name` makes one for that name alone, and
-    `expired` one that ended an hour ago. `owner` is the uid and gid that reads the key, if it isn't the user that servers run
-    as. `reuse` keeps what an earlier call made; `both_ends`: a client may show the certificate too. `client`: a second certificate
-    of the same kind is made, in the files CLIENT, for a client that the server asks for one. The CA's own key is never written.
+    The server certificate is for localhost and 127.0.0.1. For tests that must fail, `name` makes one for that name
+    only, and `expired` one that ended an hour ago. `owner`: uid and gid that read the key, if they are not those of the
+    user that servers run as. `reuse` keeps what an earlier call made. `both_ends`: a client may present the certificate
+    too. `client`: also make a second certificate of the same kind, in the files CLIENT, for servers that require a
+    client certificate. The CA's own key is never written to disk.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Pki:
         now = datetime.datetime.now(datetime.UTC)
         begin = now - DAY if expired else now - HOUR  # an hour back: clocks of client and server may differ
         end = now - HOUR if expired else now + DAY
-        ca_key = CERTIFICATES[certificate]()  # of the same kind: the client checks its signature in every handshake
+        ca_key = CERTIFICATES[certificate]()  # of the same kind: the client verifies its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
         key = CERTIFICATES[certificate]()
         server = _server(key, ca, ca_key, begin, end, name, both_ends=both_ends)
@@ -74,7 +75,7 @@ class Pki:
             own = CERTIFICATES[certificate]()
             path, key_file = (directory / each for each in CLIENT)
             _write_pair(path, key_file, _client(own, ca, ca_key, begin, end), own)
-        _write_pair(self.certificate, self.key, server, key)  # the last: `reuse` looks for it
+        _write_pair(self.certificate, self.key, server, key)  # written last: `reuse` checks for it
         if user := owner or server_user():
             for path in (directory, *directory.iterdir()):
                 os.chown(path, *user)

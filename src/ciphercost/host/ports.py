@@ -1,4 +1,4 @@
-"""ports: what can be seen of servers on this machine and on the network: addresses, ports, processes, their crypto library."""
+"""ports: inspects servers on this machine and on the network: addresses, ports, processes, their crypto library."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ciphercost.host.procfs import tree
 from ciphercost.model.errors import UsageError
 
 MOST_ADDRESSES = 8
-"""Of a host, that are tried in turn."""
+"""How many of a host's addresses are tried in turn."""
 
 
 def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
-    """The process of one of these programs that listens on a port of this machine; 0 where there is none, or none that we may see.
+    """The process of one of these programs that listens on a port of this machine; 0 if there is none, or none that we
+    may see.
 
-    A relay or a pooler may be what listens, and its CPU is not the server's: hence `programs`, beginnings of command names.
+    A relay or a pooler may be listening, and its CPU is not the server's: hence `programs`, prefixes of command names.
     """
     if not (address.startswith("127.") or address == "::1"):
         return 0
@@ -37,7 +38,7 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
 
 
 class _Socket(msgspec.Struct, frozen=True):
-    """One that listens."""
+    """A listening socket."""
 
     address: str
     """In hexadecimal digits, as the kernel writes it."""
@@ -46,24 +47,24 @@ class _Socket(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Who takes connections to a port of 127.0.0.1."""
+    """Who accepts connections to a port of 127.0.0.1."""
 
     ours: bool
-    """Whether the process that was asked about, or one below it, does."""
+    """Whether the process in question, or one below it, does."""
     others: str = ""
-    """Who else does, for people; empty: nobody."""
+    """Who else does, as text for messages; empty: nobody."""
 
 
 def held(port: int, root: int, uid: int) -> Held:
-    """Who takes connections to 127.0.0.1:`port`; ours are process `root`, which runs as user `uid`, and all below it.
+    """Who accepts connections to 127.0.0.1:`port`. Ours are process `root`, which runs as user `uid`, and all below it.
 
-    With SO_REUSEPORT several sockets may share a port, and each connection goes to one of them. Where we may not look into our server's
-    process (root without CAP_SYS_PTRACE), the user whom a socket belongs to decides. Where the kernel lists no sockets, nothing can be told,
-    and all count as ours.
+    With SO_REUSEPORT several sockets may share a port, and each connection goes to one of them. If we may not look into
+    our server's process (root without CAP_SYS_PTRACE), the socket's user decides. If the kernel lists no sockets,
+    nothing can be checked, and all count as ours.
     """
     if not Path("/proc/net/tcp").exists():
         return Held(ours=True)
-    # A server may take IPv6's wildcard too, with or without IPv4's connections.
+    # A server may also use IPv6's wildcard, with or without accepting IPv4 connections.
     sockets = {each.inode: each.uid for each in _sockets(port) if each.address in _TAKES_LOOPBACK}
     if not sockets:
         return Held(ours=False)
@@ -92,7 +93,7 @@ def _sockets(port: int) -> list[_Socket]:
 
 
 def _words(address: str) -> str:
-    """An IPv4 address as /proc/net/tcp writes it: in the machine's own order of bytes. Pure."""
+    """An IPv4 address as /proc/net/tcp writes it: in the machine's byte order. Pure."""
     return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
 
 
@@ -116,7 +117,7 @@ def _open_sockets(pid: int) -> set[str]:
 
 
 def _who(sockets: Mapping[str, int]) -> str:
-    """The processes that hold these sockets, for people; their users where we may not see more."""
+    """The processes that hold these sockets, as text for messages; their users if we may not see more."""
     names = []
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -133,14 +134,15 @@ def _command(pid: int) -> str:
 
 
 def address_of(host: str, port: int) -> str:
-    """The first address of a host at which somebody listens, else its first: `localhost` may be ::1, and the server not.
+    """The first address of a host at which a server listens, else its first one: `localhost` may be ::1 while the
+    server is not.
 
     Raises UsageError for a host that has none.
     """
     try:
         found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except OSError as error:
-        raise UsageError(f"the host '{host}' of --url can't be found: {error.strerror or error}") from None
+        raise UsageError(f"--url: can't find the host '{host}': {error.strerror or error}") from None
     for address in found[:MOST_ADDRESSES] if len(found) > 1 else []:
         with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
             return address
@@ -148,7 +150,7 @@ def address_of(host: str, port: int) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether this is an address of this machine's own that nobody else can answer at; never true of a name. Pure."""
+    """Whether this is a loopback address, which nobody else can answer at; never true of a name. Pure."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -157,7 +159,9 @@ def is_loopback(address: str) -> bool:
 
 
 def crypto_library(pid: int) -> str:
-    """`OpenSSL 3.0.17 1 Jul 2025`: what the process has loaded. The cost of encryption is first of all this library's."""
+    """`OpenSSL 3.0.17 1 Jul 2025`: the library that the process has loaded. It has the largest effect on the cost of
+    encryption.
+    """
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             path = line.split(maxsplit=5)[-1]

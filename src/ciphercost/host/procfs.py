@@ -1,10 +1,12 @@
-"""procfs: what the server's processes and the host did in a slice's counted part. I/O by /proc and control groups, no statistics.
+"""procfs: samples what the server's processes and the host did in the counted part of a slice. Reads /proc and control
+groups, no statistics.
 
-CPU time of the server comes, in this order, from its control group (cpuacct.usage or cpu.stat: nanoseconds or microseconds,
-processes that came and went included) or from the CPU clock of each process of the tree (nanoseconds, all its threads) plus the
-ended children in /proc/PID/stat (clock ticks).
+The server's CPU time comes from its control group if there is one (cpuacct.usage or cpu.stat: nanoseconds or
+microseconds, including processes that came and went). Otherwise it comes from the CPU clock of each process of the tree
+(nanoseconds, all its threads) plus the ended children in /proc/PID/stat (clock ticks).
 
-User mode apart from kernel mode is counted by the kernel in clock ticks of 10 ms: of little worth in windows below a second.
+The kernel counts user mode and kernel mode separately only in clock ticks of 10 ms, which says little about windows
+below a second.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ciphercost.model.slices import Counters
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _SCHED_CLOCK = 2
-"""CPUCLOCK_SCHED: of a process's three clocks the one that counts what the scheduler gave it."""
+"""CPUCLOCK_SCHED: of a process's three clocks, the one that counts the scheduler's time."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -37,20 +39,20 @@ class Level(msgspec.Struct, frozen=True):
     write_bytes: int
     host: tuple[int, ...]
     all_cpu_ns: int
-    """CPU of every process of the machine, or -1 where no control group tells."""
+    """CPU of every process of the machine, or -1 if no control group shows it."""
     own_cpu_ns: int
-    """CPU of this process, the controller, and of the relay where there is one."""
+    """CPU of this process, the controller, and of the relay if there is one."""
     own_user_ns: int
-    """The part of it in user mode."""
+    """Its part in user mode."""
     network_bytes: int
     disk_weighted_ms: int
     disk_busy_ms: tuple[int, ...]
-    """Of each whole disk: how long it has had a request in flight; empty where nothing tells."""
+    """For each whole disk: how long it has had a request in flight; empty if unknown."""
     memory_available: int
 
 
 class ProcFile:
-    """A file below /proc or /sys that is read again and again: opened once, read from its start."""
+    """A file below /proc or /sys that is read repeatedly: opened once, read from its start."""
 
     def __init__(self, path: Path | str) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -70,7 +72,7 @@ def _open(path: Path | str) -> ProcFile | None:
 
 
 def tree(root: int) -> list[int]:
-    """Process ids of `root` and everything below it, from /proc/*/stat. Empty when root is gone or 0."""
+    """Process ids of `root` and everything below it, from /proc/*/stat. Empty if root is gone or 0."""
     if not root:
         return []
     if Path(f"/proc/{root}/task/{root}/children").exists():
@@ -110,18 +112,20 @@ def _children(pid: int) -> list[int]:
 
 
 def cpu_clock_ns(pid: int) -> int:
-    """CPU time of a process, of all its threads that are and were: its POSIX CPU clock, which anybody may read. OSError: it is gone."""
+    """CPU time of a process, of all its current and former threads: its POSIX CPU clock, which anybody may read. Raises
+    OSError if it is gone.
+    """
     return time.clock_gettime_ns(~pid << 3 | _SCHED_CLOCK)
 
 
 def _ticks(pid: int) -> tuple[int, int, int, int]:
-    """utime, stime, cutime and cstime of a process. OSError: it is gone."""
+    """utime, stime, cutime and cstime of a process. Raises OSError if it is gone."""
     user, system, ended_user, ended_system = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:15]
     return int(user), int(system), int(ended_user), int(ended_system)
 
 
 def memory_pss(pids: Iterable[int]) -> int:
-    """Proportional set size of these processes together, bytes; processes that are gone or not ours count nothing."""
+    """Proportional set size of these processes together, in bytes; processes that are gone or not ours count nothing."""
     total = 0
     for pid in pids:
         try:
@@ -137,10 +141,10 @@ def memory_pss(pids: Iterable[int]) -> int:
 class Sampler:
     """Counters at slice edges. `server`: root of the server's process tree (0: none).
 
-    `relay`: a process of ours, of one thread, whose CPU is neither the server's nor foreign (0: none).
-    `embedded`: the database lives in that process together with the load, so its CPU is the agent's to tell, not ours.
-    `helpers`: processes of ours that work for the server (FUSE daemons), with what is below them: their CPU, their bytes and their
-    memory are the server's. They are in none of its control groups.
+    `relay`: ciphercost's single-threaded relay process, whose CPU is neither the server's nor foreign (0: none).
+    `embedded`: the database lives in the agent's process together with the load, so the agent reports its CPU.
+    `helpers`: processes that work for the server (FUSE daemons), with their children: their CPU, bytes and memory count
+    as the server's. They are in none of its control groups.
     """
 
     def __init__(
@@ -170,7 +174,7 @@ class Sampler:
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
         self._counted: set[int] = set()
-        """Processes whose own CPU clocks are summed: the helpers', and the server's where no control group holds them."""
+        """Processes whose own CPU clocks are summed: the helpers, and the server if no control group holds it."""
         self._started = self._level()
         self._stopped: Level | None = None
         self.memory = 0
@@ -185,7 +189,7 @@ class Sampler:
                 file.close()
 
     def refresh(self, every: float = 0.0) -> None:
-        """Look again which processes the server has and how much memory they hold, unless that was less than `every` seconds ago.
+        """Update the list of the server's processes and their memory, unless that was less than `every` seconds ago.
 
         Takes milliseconds: call it outside counted parts.
         """
@@ -203,20 +207,21 @@ class Sampler:
         self.memory = memory_pss(pids)
 
     def level(self) -> Level:
-        """All counters as they stand now."""
+        """All counters at this moment."""
         return self._level()
 
     def begin(self) -> None:
         self._started = self._level()
 
     def stop(self) -> None:
-        """The counted part is over: what comes until `end` is not counted."""
+        """End the counted part: what follows until `end` is not counted."""
         self._stopped = self._level()
 
     def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters:
         """What happened from `begin` to `stop` (or to now).
 
-        `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign; `agent_user_ns`: the part in user mode.
+        `agent_cpu_ns`: CPU that the agent reports it used, so that it doesn't count as foreign; `agent_user_ns`: the
+        part in user mode.
         """
         a, b = self._started, self._stopped or self._level()
         self._stopped = None
@@ -230,7 +235,7 @@ class Sampler:
         foreign = max(0, everything - known)
         server_user = b.server_user_ns - a.server_user_ns
         known_user = server_user + agent_user_ns + b.own_user_ns - a.own_user_ns
-        # Counted in ticks, so it may come out as more than there was: the whole is known better.
+        # Counted in ticks, so it may exceed the total, which is known more precisely.
         foreign_user = min(foreign, max(0, (user + nice) * _TICK_NS - known_user))
         return Counters(
             window_ns=window,
@@ -290,7 +295,7 @@ class Sampler:
         )
 
     def _relay_cpu(self) -> tuple[int, int]:
-        """All of it, and the part in user mode."""
+        """The relay's total, and its part in user mode."""
         try:
             return (cpu_clock_ns(self._relay), _ticks(self._relay)[0] * _TICK_NS) if self._relay else (0, 0)
         except OSError:
@@ -305,7 +310,7 @@ class Sampler:
         return -1
 
     def _grouped_cpu(self) -> tuple[int, int, int]:
-        """Of the server's control group: all, in user mode, in kernel mode."""
+        """The server's control group: total, user mode, kernel mode."""
         if self._embedded:
             return 0, 0, 0
         if file := self._groups.get("cpuacct.usage"):
@@ -317,7 +322,7 @@ class Sampler:
         return 0, 0, 0
 
     def _counted_cpu(self) -> tuple[int, int, int]:
-        """Of the processes that no control group holds, their ended children included: all, in user mode, in kernel mode."""
+        """Processes outside any control group, including their ended children: total, user mode, kernel mode."""
         total = user = system = 0
         for pid in list(self._counted):
             try:
@@ -335,11 +340,11 @@ class Sampler:
             return 0
         total = 0
         for line in self._network.read().splitlines()[2:]:
-            total += int(line.partition(b":")[2].split()[8])  # transmitted bytes: each byte of loopback counted once
+            total += int(line.partition(b":")[2].split()[8])  # transmitted bytes: each loopback byte counted once
         return total
 
     def _disk_times(self) -> tuple[int, tuple[int, ...]]:
-        """Milliseconds: weighted by requests in flight, of all disks; and with any request in flight, of each."""
+        """Milliseconds: weighted by requests in flight, for all disks; and with any request in flight, for each."""
         if self._disks is None:
             return 0, ()
         fields = [line.split() for line in self._disks.read().splitlines()]
@@ -348,7 +353,7 @@ class Sampler:
 
 
 def busiest(before: Sequence[int], after: Sequence[int], window_ns: int) -> float | None:
-    """Share of a window in which the busiest disk was busy; None where that is not known. Pure."""
+    """Share of a window in which the busiest disk was busy; None if unknown. Pure."""
     if not before or len(before) != len(after):
         return None
     most = max(late - early for early, late in zip(before, after, strict=True))
@@ -356,18 +361,21 @@ def busiest(before: Sequence[int], after: Sequence[int], window_ns: int) -> floa
 
 
 def whole_disks() -> frozenset[bytes]:
-    """Names of the disks that are none of another's parts: no partition, loop device or mapping, whose requests would count twice."""
+    """Names of the disks that are not part of another: no partition, loop device or mapping, whose requests would count
+    twice.
+    """
     return frozenset(os.fsencode(path.parent.name) for path in Path("/sys/block").glob("*/device"))
 
 
 MEMORY = 0.01
-"""Share by which the memory that a kernel leaves differs from one start of the same machine to the next."""
+"""Share by which the memory that a kernel leaves free may differ between two boots of the same machine."""
 
 
 def alike(name: str, was: object, now: object) -> bool:
-    """Whether a machine's property is as it was. Pure."""
+    """Whether a property of the machine is unchanged. Pure."""
     if name == "disk" or (name.startswith("disk_") and None in (was, now)):
-        # The kernel's name for it may change with each start; its model and transport are compared, where both records have them.
+        # The kernel may rename it at each boot; its model and transport are compared instead, if both records have
+        # them.
         return True
     if name == "memory" and isinstance(was, int) and isinstance(now, int):
         return abs(was - now) <= MEMORY * was
@@ -375,7 +383,9 @@ def alike(name: str, was: object, now: object) -> bool:
 
 
 def machine() -> dict[str, object]:
-    """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation, disk under the scratch directory."""
+    """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation,
+    disk under the scratch directory.
+    """
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     names = {line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")}
     flags = next(

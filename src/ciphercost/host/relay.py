@@ -1,6 +1,6 @@
-"""relay: a TCP relay on loopback that keeps the bytes it passes on: the wire witness's eyes. Needs no root.
+"""relay: a TCP relay on loopback that records the bytes it forwards, for the wire witness. Needs no root.
 
-It lives in this process as two threads a connection, so it dies with the run.
+It runs as two threads per connection in this process, so it dies with the run.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Self
 from ciphercost.host.ports import is_loopback
 
 KEEP = 8 << 20
-"""Bytes kept of each direction; what comes later is passed on but not kept (a witness looks at a handful of rows)."""
+"""Bytes recorded per direction; later bytes are forwarded but not recorded (a witness checks a handful of rows)."""
 
 
 def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, object]:
-    """Fields of a `connect` that lead to a relay. What a certificate is checked against stays the server's name. Pure.
+    """Fields of a `connect` that lead to a relay. The certificate is still checked against the server's name. Pure.
 
-    `relayed` tells the agent that the server is on another machine, so that no password is sent as if it were on this one.
+    `relayed` tells the agent that the server is on another machine, so that it sends no password as if the server were
+    local.
     """
     name = {"tls_server_name": fields.get("tls_server_name", fields["host"])} if "tls" in fields else {}
     away = bool(fields.get("relayed")) or not is_loopback(str(fields["host"]))
@@ -30,10 +31,10 @@ def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, objec
 
 
 class Relay:
-    """Listens on 127.0.0.1 (or `listen`) and passes each connection on to `host:port`.
+    """Listens on 127.0.0.1 (or `listen`) and forwards each connection to `host:port`.
 
-    `to_server` and `to_client` hold what passed, all connections one after the other as it came; `sent` and `received` count it
-    all. `turns`: how often the client spoke after the server had.
+    `to_server` and `to_client` hold the recorded bytes of all connections in order of arrival; `sent` and `received`
+    count all bytes. `turns`: how often the client sent after the server had.
     """
 
     def __init__(self, host: str, port: int, *, listen: str = "127.0.0.1") -> None:
@@ -57,7 +58,7 @@ class Relay:
         self.close()
 
     def close(self) -> None:
-        """End every connection and forget what was kept open."""
+        """Close every connection and every file kept open."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -120,10 +121,11 @@ def tls_records(data: bytes) -> int:
 
 
 def tls_record_sizes(data: bytes) -> list[int]:
-    """Bytes of each of those records, in order, without the five bytes of its header; an incomplete last one as announced. Pure.
+    """Sizes in bytes of each of those records, in order, without their five-byte headers; an incomplete last one as
+    announced. Pure.
 
-    The walk begins at a handshake record, since database protocols speak in clear before TLS begins. What they say may look
-    like one (MySQL's greeting holds random bytes): the longest walk counts.
+    The walk begins at a handshake record, because database protocols send unencrypted bytes before TLS begins. Those
+    may look like one (MySQL's greeting contains random bytes), so the longest walk counts.
     """
     return max((_walk(data, hello.start()) for hello in _HELLO.finditer(data)), key=len, default=[])
 

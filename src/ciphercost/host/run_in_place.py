@@ -1,4 +1,4 @@
-"""run_in_place: programs of an unpacked root -> programs that run there, with the root's own libraries and loader."""
+"""run_in_place: makes programs of an unpacked root run there, with the root's own libraries and loader."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from ciphercost.model.errors import MissingServer
 
 
 def run_in_place(work: Work, programs: Iterable[str]) -> None:
-    """Make programs of an unpacked root (patterns relative to it) run where it will be, with its own libraries and loader.
+    """Make programs of an unpacked root (patterns relative to it) run from their final place, with the root's own
+    libraries and loader.
 
-    The loader's path must be absolute: `final`. The library path is a DT_RPATH, which, unlike DT_RUNPATH, also serves the
-    libraries' own needs. So a program can start its siblings, which a wrapper around each call can't give.
+    The loader's path must be absolute: `final`. The library path is a DT_RPATH, which, unlike DT_RUNPATH, also applies
+    to the libraries' own dependencies. So a program can start its siblings, which a wrapper around each call does not
+    allow.
     """
     loader, libraries = _loader(work.path)
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -44,7 +46,9 @@ def run_in_place(work: Work, programs: Iterable[str]) -> None:
 
 
 def with_loader(root: Path) -> list[str]:
-    """What to put before a program of an unpacked root so that it runs where it is, once; it can't start its siblings."""
+    """The command prefix that runs a program of an unpacked root from where it is. The program can't start its
+    siblings.
+    """
     loader, libraries = _loader(root)
     return [str(loader), "--library-path", ":".join(map(str, libraries))]
 
@@ -53,7 +57,7 @@ def _loader(root: Path) -> tuple[Path, list[Path]]:
     """The program loader of an unpacked root, and the directories of its libraries. Raises MissingServer."""
     loader = next(_loaders(root), None)
     if loader is None:
-        raise MissingServer(f"there is no program loader in {root}: the packages were unpacked in part only")
+        raise MissingServer(f"{root} contains no program loader: the packages were unpacked incompletely")
     triplets = {path.parent.name for path in root.glob("**/lib/*/libc.so.6")}
     places = [root / top / triplet for triplet in sorted(triplets) for top in ("usr/lib", "lib")]
     return loader, [place for place in places if place.is_dir()]

@@ -1,7 +1,8 @@
-"""supervisor: what a run starts and makes outside its own process, tied to the run's life: processes, scratch, control groups.
+"""supervisor: ties what a run starts and makes outside its own process to the run's life: processes, scratch, control
+groups.
 
-The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the supervisor, to. The supervisor
-notices the controller's end and undoes everything; see `supervisor_process.py`.
+The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the supervisor, to
+do so. The supervisor notices the controller's end and undoes everything; see `supervisor_process.py`.
 """
 
 from __future__ import annotations
@@ -39,20 +40,21 @@ from ciphercost.model import owned
 from ciphercost.model.errors import RunError, UsageError
 
 PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
-"""All that a started server sees of the user's environment, so that two runs differ in little else."""
+"""All of the user's environment that a started server sees, so that two runs differ in little else."""
 
-GONE = "the guard process is gone, and with it all that this run had started. Start the run again."
+GONE = "this run's supervisor process is gone, and so is everything it had started. Start the run again."
 LOST = (
-    "the guard process of this run was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
-    "The run itself cleaned up in its place."
+    "this run's supervisor process was killed (by hand, or for lack of memory), and so were the servers that it had "
+    "started. The run cleaned up instead."
 )
 
 
-def scratch(run_id: str, guard: Guard | None = None) -> Path:
-    """Make this run's scratch directory, with `secrets/` in it, and let the guard remove it at the run's end.
+def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
+    """Make this run's scratch directory, with `secrets/` in it, and register it with the supervisor for removal at the
+    end.
 
-    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError where it can't be made, or where
-    somebody else could write to it.
+    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError if it can't be
+    made, or if somebody else could write to it.
     """
     base = scratch_base()
     mode = 0o700 if server_user() is None else 0o711
@@ -60,8 +62,8 @@ def scratch(run_id: str, guard: Guard | None = None) -> Path:
     try:
         within = _open_base(base, mode)
         try:
-            if guard is not None:
-                guard.remove(path)  # before it exists, so that no moment is left when nobody would remove it
+            if supervisor is not None:
+                supervisor.remove(path)  # before it exists, so that it is registered at every moment
             _fill(run_id, within, mode)
         finally:
             os.close(within)
@@ -85,7 +87,9 @@ def scratch(run_id: str, guard: Guard | None = None) -> Path:
 
 
 def _open_base(base: Path, mode: int) -> int:
-    """Make the directory of all scratch where it isn't there; a descriptor of it. Raises owned.Distrusted, OSError."""
+    """Make the base directory of all scratch if it is missing. Returns a descriptor of it. Raises owned.Distrusted,
+    OSError.
+    """
     base.parent.mkdir(parents=True, exist_ok=True)
     owned.check_above(base)
     with contextlib.suppress(FileExistsError):
@@ -109,11 +113,13 @@ def _fill(run_id: str, within: int, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def temporary(guard: Guard, name: str) -> Iterator[Path]:
-    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the supervisor or `clean` removes it."""
-    home = scratch_base() / guard.run_id
+def temporary(supervisor: Supervisor, name: str) -> Iterator[Path]:
+    """Make a temporary directory (0700) in the scratch of the supervisor's run. If this process is killed, the
+    supervisor or `clean` removes it.
+    """
+    home = scratch_base() / supervisor.run_id
     if not home.is_dir():
-        home = scratch(guard.run_id, guard)
+        home = scratch(supervisor.run_id, supervisor)
     path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home))
     try:
         yield path
@@ -121,14 +127,14 @@ def temporary(guard: Guard, name: str) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-# ── the guard ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── client ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Process:
     """A process that the supervisor started."""
 
-    def __init__(self, guard: Guard, pid: int, name: str) -> None:
-        self._guard = guard
+    def __init__(self, supervisor: Supervisor, pid: int, name: str) -> None:
+        self._supervisor = supervisor
         self._status: int | None = None
         self.pid = pid
         self.name = name
@@ -136,11 +142,11 @@ class Process:
     def poll(self) -> int | None:
         """Exit status, negative for a signal; None while it runs."""
         if self._status is None:
-            self._status = self._guard.ask("poll", pid=self.pid)["status"]
+            self._status = self._supervisor.ask("poll", pid=self.pid)["status"]
         return self._status
 
     def wait(self, timeout: float | None = None) -> int:
-        """Exit status, once there is one. Raises RunError after `timeout` seconds."""
+        """Wait for the exit status and return it. Raises RunError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
             if deadline is not None and time.monotonic() >= deadline:
@@ -156,27 +162,31 @@ class Process:
         return status
 
     def output(self) -> str:
-        """The end of what it wrote, where it was given no log file."""
-        text: str = self._guard.ask("output", pid=self.pid)["text"]
+        """The end of its output, if it has no log file."""
+        text: str = self._supervisor.ask("output", pid=self.pid)["text"]
         return text
 
     def stop(self, timeout: float = 5.0) -> int | None:
-        """End it: its stop signal, after `timeout` seconds SIGQUIT, then SIGKILL to it and all below it. Returns its status."""
-        status = self._guard.ask("stop", pid=self.pid, timeout=timeout)["status"]
+        """Stop it: its stop signal, after `timeout` seconds SIGQUIT, then SIGKILL to it and all its descendants.
+        Returns its status.
+        """
+        status = self._supervisor.ask("stop", pid=self.pid, timeout=timeout)["status"]
         self._status = status if self._status is None else self._status
         return self._status
 
 
-class Guard:
-    """Client of one supervisor. A context manager: leaving it undoes everything. Safe to use from several threads."""
+class Supervisor:
+    """Client of one supervisor process. A context manager: leaving it undoes everything. Safe to use from several
+    threads.
+    """
 
     def __init__(self, run_id: str) -> None:
         self.run_id = check_run_id(run_id)
         self.problems: list[str] = []
         """What could not be undone, known after `close`."""
         self.lost = False
+        """Whether the supervisor process ended too early, known after `close`."""
         self._closed = False
-        """Whether the supervisor was gone before its time, known after `close`."""
         self._removed: list[Path] = []
         self._groups: tuple[Path, ...] = ()
         self._lock = threading.Lock()
@@ -187,18 +197,18 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
+            start_new_session=True,  # Ctrl-C at the terminal is for the controller only
             cwd="/",
             env={**self._mark, "PATH": os.environ.get("PATH", os.defpath)},
         )
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> Supervisor:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Undo everything. Whatever remains is reported: as RunError, or on stderr when another error is on its way."""
+        """Undo everything. Whatever remains is reported: as RunError, or on stderr if another error is being raised."""
         self.close()
         if self.lost:
             print(f"ciphercost: {LOST}", file=sys.stderr, flush=True)
@@ -211,16 +221,16 @@ class Guard:
 
     @property
     def pid(self) -> int:
-        """The supervisor's own."""
+        """Process id of the supervisor process."""
         return self._process.pid
 
     def check(self) -> None:
-        """Raises RunError if the supervisor has ended."""
+        """Raise RunError if the supervisor process has ended."""
         if self._process.poll() is not None:
             raise RunError(GONE)
 
     def ask(self, do: str, **fields: object) -> dict[str, Any]:
-        """One request, one answer. Raises RunError when the supervisor refuses, or is gone."""
+        """Send one request and return its answer. Raises RunError if the supervisor refuses or is gone."""
         with self._lock:
             self._number += 1
             answer = self._exchange(json.dumps({"do": do, **fields, "number": self._number}).encode() + b"\n")
@@ -258,10 +268,11 @@ class Guard:
         stop_signal: int = signal.SIGTERM,
         umask: int = 0o077,
     ) -> Process:
-        """Start a process that can't outlive the run. Raises RunError when it can't be started.
+        """Start a process that can't outlive the run. Raises RunError if it can't be started.
 
-        `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the program starts.
-        `stdin` is a file that is opened before that, so it needn't be the user's; without it there is nothing to read.
+        `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the
+        program starts. `stdin` is a file that is opened before that, so `user` needn't be able to read it; without it,
+        standard input is empty.
         """
         command = [str(part) for part in argv]
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -296,7 +307,9 @@ class Guard:
         stdin: Path | None = None,
         umask: int = 0o077,
     ) -> str:
-        """Run a command to its end and return what it wrote. Raises RunError, with its last lines, unless it ends with status 0."""
+        """Run a command to its end and return its output. Raises RunError, with its last lines, unless it ends with
+        status 0.
+        """
         process = self.spawn(argv, env=env, cwd=cwd, user=user, stdin=stdin, umask=umask)
         try:
             status = process.wait(timeout)
@@ -314,16 +327,17 @@ class Guard:
         self.ask("remove", path=str(path.absolute()))
 
     def undo(self, argv: Sequence[str | Path]) -> Callable[[], None]:
-        """Run this command at the end (`umount …`). Call what is returned when it was done earlier by other means."""
+        """Run this command at the end (`umount …`). Call the returned function if it was undone earlier by other means."""
         command = [str(part) for part in argv]
         self.ask("undo", argv=command)
         return lambda: self._forget("undo", command)
 
     @contextlib.contextmanager
     def within(self, group: Path, limits: Mapping[str, str]) -> Iterator[None]:
-        """Start every process in this control group meanwhile, which is made with these limits and removed again. Raises RunError.
+        """Start every process within this context in a control group, which is made with these limits and removed
+        again. Raises RunError.
 
-        `limits`: what its files have written into them.
+        `limits`: file name -> what to write into it.
         """
         self.ask("group", path=str(group), limits=dict(limits))
         self._groups = (*self._groups, group)
@@ -352,7 +366,7 @@ class Guard:
                         pipe.close()
             self._process.wait()
         if self.lost:
-            from ciphercost.host import leftovers  # late: it imports this
+            from ciphercost.host import leftovers  # late: it imports this module
 
             try:
                 self.problems = leftovers.after(self.run_id, self._removed)

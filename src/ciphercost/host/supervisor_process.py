@@ -1,11 +1,13 @@
 # Importing pathlib would double the time that it takes to start.
 # ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH114, PTH118, PTH123, PTH208
-"""supervisor_process: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
+"""supervisor_process: the process that owns whatever a run starts or makes outside its own process, and undoes it.
+Standard library only.
 
-Started by `supervisor.Guard` as `python -I -S supervisor_process.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
-standard input and answers each by one line. When its input ends or its controller dies, however that came about, it undoes
-its list, last entry first, and ends. It is small because it must start fast and because nothing guards the supervisor: if it is
-killed itself, the kernel kills its children (PR_SET_PDEATHSIG) and `ciphercost clean` finds the rest.
+Started by `supervisor.Supervisor` as `python -I -S supervisor_process.py RUN CONTROLLER`, in its own session. It reads
+one JSON object per line on standard input and answers each with one line. When its input ends or its controller dies,
+for whatever reason, it undoes its list, last entry first, and ends. It is small because it must start fast and because
+nothing watches the supervisor itself: if it is killed, the kernel kills its children (PR_SET_PDEATHSIG) and `ciphercost
+clean` removes the rest.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ORDERLY_SECONDS = 5.0
-"""How long a process may take to end in order when the controller is gone."""
+"""Seconds that a process may take to shut down cleanly when the controller is gone."""
 QUIT_SECONDS = 2.0
 OUTPUT_BYTES = 256 * 1024
-"""How much of a command's output is kept where it has no log file: its end."""
+"""Bytes of a command's output that are kept if it has no log file: its end."""
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -44,7 +46,7 @@ def processes() -> dict[int, tuple[int, str]]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()  # a command's name may hold spaces and parentheses
+                fields = file.read().rpartition(")")[2].split()  # a command's name may contain spaces and parentheses
                 if fields[0] not in "ZX":
                     found[int(entry)] = (int(fields[1]), fields[19])
     return found
@@ -67,7 +69,7 @@ def kill(pid: int, number: int) -> None:
 
 
 class Supervisor:
-    """The list of things to undo, and the commands that make it longer or shorter."""
+    """The list of things to undo, and the commands that extend or shorten it."""
 
     def __init__(self, controller: int) -> None:
         self.undo_list: list[tuple[str, Any]] = []
@@ -87,7 +89,7 @@ class Supervisor:
     def answer(self, request: Request) -> Answer:
         command = getattr(self, "do_" + str(request.get("do")), None)
         if command is None:
-            return {"error": f"the guard knows no '{request.get('do')}'"}
+            return {"error": f"unknown command '{request.get('do')}'"}
         try:
             result: Answer = command(request)
         except OSError as error:
@@ -103,11 +105,11 @@ class Supervisor:
         else:
             log = os.memfd_create("output")
         reader, writer = os.pipe()
-        guard = os.getpid()
+        supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self.become(request, guard, log, writer)
-        self.ended.pop(pid, None)  # of an earlier process with this number
+            self.become(request, supervisor, log, writer)
+        self.ended.pop(pid, None)  # an earlier process with this number
         self.stop_signals[pid] = request["stop_signal"]
         self.cgroups[pid] = request["cgroups"]
         self.undo_list.append(("process", pid))
@@ -124,8 +126,8 @@ class Supervisor:
             return {"error": failure}
         return {"pid": pid}
 
-    def become(self, request: Request, guard: int, log: int, writer: int) -> None:
-        """In the child: join, drop, and turn into the command. Never returns."""
+    def become(self, request: Request, supervisor: int, log: int, writer: int) -> None:
+        """In the child: enter control groups, drop rights, and become the command. Never returns."""
         try:
             os.setpgid(0, 0)
             os.dup2(os.open(request["stdin"] or "/dev/null", os.O_RDONLY), 0)
@@ -143,7 +145,7 @@ class Supervisor:
                 os.setresgid(gid, gid, gid)
                 os.setresuid(uid, uid, uid)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, so it comes after
-            if os.getppid() != guard:
+            if os.getppid() != supervisor:
                 os._exit(127)
             os.chdir(request["cwd"] or "/")
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -180,7 +182,7 @@ class Supervisor:
         return {"status": status}
 
     def do_group(self, request: Request) -> Answer:
-        """A control group that outlives the processes in it, with its limits."""
+        """Make a control group, with its limits, that outlives the processes in it."""
         path = request["path"]
         self.make_cgroup(path)
         self.kept.add(path)
@@ -190,7 +192,7 @@ class Supervisor:
         return {}
 
     def do_ungroup(self, request: Request) -> Answer:
-        """Removes the group, or lets it end with the last process that is in it."""
+        """Remove the group, or let it end with the last process in it."""
         path = request["path"]
         self.kept.discard(path)
         used = any(path in groups for groups in self.cgroups.values())
@@ -208,7 +210,7 @@ class Supervisor:
         return {}
 
     def do_forget(self, request: Request) -> Answer:
-        """Something was undone already by its maker: the newest entry like it leaves the list."""
+        """Remove the newest matching entry from the list: its maker has undone it already."""
         for index in reversed(range(len(self.undo_list))):
             if self.undo_list[index] == (request["kind"], request["what"]):
                 del self.undo_list[index]
@@ -234,7 +236,7 @@ class Supervisor:
         return bool(self.controller.poll(0))
 
     def wait(self, pid: int, seconds: float) -> bool:
-        """True when the process has ended. Waits at most `seconds`, and less when the controller goes meanwhile."""
+        """Wait at most `seconds`, or until the controller is gone. True when the process has ended."""
         deadline = time.monotonic() + seconds
         shortened = False
         while True:
@@ -248,12 +250,12 @@ class Supervisor:
             time.sleep(0.005)
 
     def end(self, pid: int, seconds: float) -> int | None:
-        """Ask, then insist, then kill; whatever of the process's subtree is still there afterwards is killed too."""
+        """Stop a process in three steps: ask, insist, kill; then kill whatever is left of its subtree."""
         before = processes()
         family = {member: before[member][1] for member in subtree(pid, before)}
         if pid not in self.ended:
             for member in (pid, *family):
-                kill(member, signal.SIGCONT)  # a twin whose turn it wasn't stands still
+                kill(member, signal.SIGCONT)  # the server of the waiting arm may be stopped
             kill(pid, self.stop_signals[pid])
             if not self.wait(pid, seconds):
                 kill(pid, signal.SIGQUIT)
@@ -264,7 +266,7 @@ class Supervisor:
                     self.wait(pid, ORDERLY_SECONDS)
         after = processes()
         for member, start in family.items():
-            if after.get(member, (0, ""))[1] == start:  # the same process, not a new one of that number
+            if after.get(member, (0, ""))[1] == start:  # the same process, not a new one with that number
                 kill(member, signal.SIGKILL)
         self.reap()
         return self.ended.get(pid)
@@ -291,7 +293,7 @@ class Supervisor:
             kind, what = self.undo_list.pop()
             try:
                 getattr(self, "undo_" + kind)(what)
-            except Exception as error:  # one failure mustn't keep the rest of the list from being undone
+            except Exception as error:  # one failure must not prevent the rest from being undone
                 self.problems.append(f"{kind} {what}: {error}")
         self.undo_orphans()
 
@@ -302,7 +304,7 @@ class Supervisor:
             self.undo_orphans()  # now, or they would write into what is removed next
 
     def undo_orphans(self) -> None:
-        """Nothing may be left below us: what lost its parent came to us."""
+        """Kill all orphans: processes that lost their parent became our children."""
         deadline = time.monotonic() + ORDERLY_SECONDS
         while (left := subtree(os.getpid(), processes())) and time.monotonic() < deadline:
             for pid in left:
@@ -334,7 +336,7 @@ class Supervisor:
         else:
             deadline = time.monotonic() + ORDERLY_SECONDS
             while os.path.isdir(path):
-                # What was killed this moment may still finish a write.
+                # A process killed just now may still finish a write.
                 shutil.rmtree(path, ignore_errors=time.monotonic() < deadline)
 
     def undo_undo(self, argv: list[str]) -> None:
@@ -348,7 +350,7 @@ class Supervisor:
 def main() -> None:
     controller = int(sys.argv[2])
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # it ends by its input alone
+        signal.signal(number, signal.SIG_IGN)  # it ends only through its input
     if os.getppid() != controller:
         return
     prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -1,7 +1,7 @@
-"""threads: processes -> the CPU time of each of their threads, in user mode and in kernel mode. I/O by /proc, no statistics.
+"""threads: the CPU time of each thread of some processes, in user mode and in kernel mode. Reads /proc, no statistics.
 
-The whole comes from the scheduler (nanoseconds); user mode apart from kernel mode is counted in clock ticks of 10 ms, so that of
-little work it says little.
+The total comes from the scheduler (nanoseconds). User and kernel mode are counted separately only in clock ticks of 10
+ms, which says little about short work.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class ThreadTime(msgspec.Struct, frozen=True):
-    """Seconds of one thread since it began, or between two looks."""
+    """Seconds of CPU of one thread since it began, or between two readings."""
 
     name: str
     pid: int
     thread: int
     seconds: float
-    """By the scheduler; where the kernel keeps no account of that, user and kernel mode together."""
+    """From the scheduler; if the kernel keeps no account of that, the sum of user and kernel mode."""
     user: float
     system: float
 
 
 def parse(stat: bytes, schedstat: bytes = b"") -> tuple[str, float, float, float]:
-    """(name, seconds, user, system) of a thread's two files; the name may hold blanks and parentheses. Pure."""
+    """(name, seconds, user, system) from a thread's two files; the name may contain spaces and parentheses. Pure."""
     before, _, after = stat.rpartition(b")")
     fields = after.split()
     user, system = int(fields[11]) * _TICK_S, int(fields[12]) * _TICK_S
@@ -39,7 +39,7 @@ def parse(stat: bytes, schedstat: bytes = b"") -> tuple[str, float, float, float
 
 
 def read(pids: Iterable[int]) -> dict[int, ThreadTime]:
-    """Every thread of these processes, by its id. What is gone meanwhile is left out."""
+    """Every thread of these processes, by its id. Threads that vanish meanwhile are left out."""
     found: dict[int, ThreadTime] = {}
     for pid in pids:
         tasks = Path(f"/proc/{pid}/task")
@@ -54,7 +54,7 @@ def read(pids: Iterable[int]) -> dict[int, ThreadTime]:
 
 
 def _schedstat(task: Path) -> bytes:
-    """Empty where the kernel has none."""
+    """Empty if the kernel has none."""
     try:
         return (task / "schedstat").read_bytes()
     except OSError:
@@ -62,7 +62,9 @@ def _schedstat(task: Path) -> bytes:
 
 
 def between(before: Mapping[int, ThreadTime], after: Mapping[int, ThreadTime]) -> list[ThreadTime]:
-    """What each thread that did anything did meanwhile, the busiest first; one that ended meanwhile is not known. Pure."""
+    """CPU time of each thread that did anything between the readings, busiest first. A thread that ended meanwhile is
+    missing. Pure.
+    """
     found = []
     for thread, now in after.items():
         then = before.get(thread)

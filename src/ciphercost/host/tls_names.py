@@ -1,4 +1,4 @@
-"""tls_names: TLS versions, suites, groups and keys: our names and those of OpenSSL and the agent. Pure."""
+"""tls_names: names of TLS versions, suites, groups and keys: ciphercost's, OpenSSL's and the agent's. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SUITES_12 = {
     "chacha20": "ECDHE-{}-CHACHA20-POLY1305",
 }
 SUITES_CBC = {"aes256-cbc": "ECDHE-{}-AES256-SHA384", "aes128-cbc": "ECDHE-{}-AES128-SHA256"}
-"""CBC with an HMAC, as old servers and old middleboxes have it: of TLS 1.2 alone, and not of every server."""
+"""CBC with an HMAC, for old servers and middleboxes: only in TLS 1.2, and not on every server."""
 SUITES_OLD = {"aes256-cbc": "ECDHE-{}-AES256-SHA", "aes128-cbc": "ECDHE-{}-AES128-SHA"}
-"""TLS 1.0 and 1.1 have no suites but those of CBC; these use HMAC-SHA-1."""
+"""TLS 1.0 and 1.1 have only CBC suites; these use HMAC-SHA-1."""
 OLD = ("1.1", "1.0")
 """Versions that were deprecated by RFC 8996 (2021)."""
 PROTOCOLS = {"1.3": "TLSv1.3", "1.2": "TLSv1.2", "1.1": "TLSv1.1", "1.0": "TLSv1"}
@@ -34,13 +34,17 @@ WEAK = tuple(name for name, key in KEYS.items() if key.startswith("RSA") and int
 
 
 def suite(factors: Mapping[str, str]) -> str:
-    """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
+    """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in.
+    Pure.
+    """
     suites = {"1.3": SUITES_13, "1.2": SUITES_12 | SUITES_CBC}.get(factors["version"], SUITES_OLD)
     return suites[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
 
 
 def offered(version: str, *, cbc: bool = True) -> list[str]:
-    """Every suite of that version that a cell may ask for: what a server of ours offers, whatever its certificate. Pure."""
+    """Every suite of that version that a cell may request: offered by a server that ciphercost starts, whatever its
+    certificate. Pure.
+    """
     if version == "1.3":
         return list(SUITES_13.values())
     suites = SUITES_OLD if version in OLD else SUITES_12 | (SUITES_CBC if cbc else {})
@@ -48,9 +52,10 @@ def offered(version: str, *, cbc: bool = True) -> list[str]:
 
 
 def security_level(factors: Mapping[str, str]) -> int | None:
-    """OpenSSL's security level that these factors need, where the default refuses them; None: the default will do. Pure.
+    """OpenSSL's security level that these factors need if the default refuses them; None: the default is fine. Pure.
 
-    Level 1 takes RSA keys from 1024 bits on. TLS 1.0 and 1.1 sign handshakes with SHA-1, which OpenSSL 3 allows at level 0 alone.
+    Level 1 accepts RSA keys from 1024 bits on. TLS 1.0 and 1.1 sign handshakes with SHA-1, which OpenSSL 3 allows only
+    at level 0.
     """
     if factors.get("version") in OLD:
         return 0

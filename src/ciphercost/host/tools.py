@@ -1,4 +1,4 @@
-"""tools: programs that are no servers: from PATH, else from the cache, else unpacked from Debian."""
+"""tools: finds programs other than servers: in PATH, else in the cache, else unpacked from Debian."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ciphercost.host.run_in_place import run_in_place
 from ciphercost.model.errors import MissingServer
 
 ONLY = "only"
-"""In a root of tools: links to those that it was fetched for."""
+"""Directory in a root of tools with links to the programs that the root was fetched for."""
 
 
 class Tools(msgspec.Struct, frozen=True):
-    """Programs that aren't servers and are fetched together."""
+    """Programs other than servers that are fetched together."""
 
     name: str
     packages: tuple[str, ...]
@@ -26,12 +26,15 @@ class Tools(msgspec.Struct, frozen=True):
 
 
 FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "sid")
-"""Of sid: as root, the gocryptfs 2.5.1 of trixie changes the user of all its threads at once, and files can't be made."""
+"""From sid: as root, the gocryptfs 2.5.1 of trixie changes the user of all its threads at once, and can't create files.
+"""
 TOOLS = {Path(program).name: tools for tools in (FUSE,) for program in tools.programs}
 
 
 def tool(name: str, *, fetch: bool = True) -> Path:
-    """This program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache. Raises MissingServer."""
+    """The path of this program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache.
+    Raises MissingServer.
+    """
     if found := shutil.which(name):
         return Path(found)
     return together(TOOLS[name], name, fetch=fetch) / name
@@ -54,10 +57,10 @@ def together(tools: Tools, name: str = "", *, fetch: bool = True) -> Path:
 def _unpack(tools: Tools, work: Work) -> Receipt:
     unpack_suite(tools.suite, tools.packages, work)
     run_in_place(work, tools.programs)
-    # A directory to put into a PATH: the root's own would hide the system's programs behind those of another suite.
+    # Use a separate directory in PATH: the root's own would put another suite's programs before the system's.
     (work.path / ONLY).mkdir()
     for program in tools.programs:
         if not (work.path / program).is_file():
-            raise MissingServer(f"the packages {', '.join(tools.packages)} of {tools.suite} hold no {program}")
+            raise MissingServer(f"the packages {', '.join(tools.packages)} of {tools.suite} contain no {program}")
         (work.path / ONLY / Path(program).name).symlink_to(f"../{program}")
     return Receipt("tools", "", "debian", ONLY)

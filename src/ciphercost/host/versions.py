@@ -1,4 +1,4 @@
-"""versions: a version as text -> a key to sort by, and whether it is the one asked for. Pure."""
+"""versions: sorts versions and matches them against the requested one. Pure."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 def matches(version: str, wanted: str) -> bool:
-    """Whether `17.5` is what `17`, `17.5` or '' asks for; `1` does not ask for it. Pure."""
+    """Whether version `17.5` matches the requested `17`, `17.5` or ''; `1` does not match it. Pure."""
     return not wanted or re.match(rf"{re.escape(wanted)}(?!\d)", version) is not None

@@ -1,1 +1,1 @@
-"""measure: Slices of load in order, with what the host did meanwhile. No statistics."""
+"""measure: runs slices of load in order and records what the host did meanwhile. No statistics."""

@@ -1,7 +1,9 @@
-"""experiment: cells that share their sessions, from finding their servers to their last block. Most often it is one cell.
+"""experiment: runs cells that share their sessions, from finding their servers to their last block. Most often it is
+one cell.
 
-In an experiment of several every session starts all of them, and their blocks alternate in an order drawn anew each round: so
-they are compared under the same weather, one with another and not only each with its own plain arm.
+In an experiment of several cells, every session starts all of them, and their blocks alternate in an order drawn anew
+each round. So all cells see the same disturbances, and can be compared with each other as well as with their own plain
+arms.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.host import idle, idle_setting, marks, procfs, supervisor, tls_names
+from ciphercost.host import idle, idle_setting, marks, procfs, tls_names
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.measure import fio, round_trips
@@ -32,7 +35,7 @@ from ciphercost.measure.facts import (
     warn,
 )
 from ciphercost.measure.pause import Pause
-from ciphercost.measure.progress import PREPARING, Watcher
+from ciphercost.measure.progress import PREPARING, Display
 from ciphercost.measure.session import CellMeasurement, NoSteadyState
 from ciphercost.measure.stopping import Stopping
 from ciphercost.mechanisms._rest import AtRest
@@ -43,12 +46,12 @@ from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
-from ciphercost.prove import aes_mask, destructive_test, heard, load_connections, same_rows, witnesses
+from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
 from ciphercost.provision.bench import Bench
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 
 DONE = object()
 LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
@@ -59,17 +62,17 @@ class Run(msgspec.Struct):
 
     cells: Sequence[PlannedCell]
     record: Record
-    guard: supervisor.Guard
+    supervisor: Supervisor
     scratch: Path
-    watcher: Watcher
+    display: Display
     stopping: Callable[[Iterable[int], bool], Stopping]
-    """Makes what decides when a cell has been measured long enough; see `CellMeasurement`."""
+    """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
-    """Those that were found already."""
+    """Servers that were already found."""
 
 
 class Unit(msgspec.Struct):
-    """A cell that is being measured: its binaries and data, and its measurement."""
+    """A cell being measured: its binaries, its data and its measurement."""
 
     bench: Bench
     measurement: CellMeasurement
@@ -82,10 +85,10 @@ class Unit(msgspec.Struct):
 
 
 def experiment(numbers: list[int], run: Run) -> None:
-    """Cells that share their sessions (most often one), from finding their servers to their last session.
+    """Run cells that share their sessions (most often one), from finding their servers to their last session.
 
-    What goes wrong with one is written into its facts; the others go on. Those that are done already, and the sessions that a run
-    which was cut off has whole, are left as they are.
+    An error of one cell goes into its facts; the others continue. Finished cells, and complete sessions of an
+    interrupted run, are kept as they are.
     """
     cells = run.record.facts.cells
     together = sum(run.cells[number].clients for number in numbers) if len(numbers) > 1 else 0
@@ -95,27 +98,27 @@ def experiment(numbers: list[int], run: Run) -> None:
         last = max((session for number in numbers for session in cells[number].whole_sessions), default=0)
         wanted = [number for number in numbers if cells[number].status is None]
         for number in wanted:
-            run.watcher.phase(number, last + 1, PREPARING)
-            with telling(cells[number], run, alone=len(cells) == 1):
+            run.display.phase(number, last + 1, PREPARING)
+            with recording_errors(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
                     server_pairs.bench(
                         run.cells[number],
-                        run.guard,
+                        run.supervisor,
                         run.scratch,
                         run.record.logs,
                         number,
                         shared,
                         left=functools.partial(schema_left, cells[number]),
-                        paused=run.watcher.paused,
+                        paused=run.display.paused,
                         servers=run.servers,
                     )
                 )
                 describe(cells[number], bench)
                 if isinstance(bench.mechanism, AtRest) and not cells[number].whole_sessions:
-                    look_closely(number, bench, cells[number], run)
+                    run_destructive_test(number, bench, cells[number], run)
                 facts = run.record.facts
                 measurement = CellMeasurement(
-                    number, facts.spec, cells[number], facts.seed, run.record, run.watcher, run.stopping
+                    number, facts.spec, cells[number], facts.seed, run.record, run.display, run.stopping
                 )
                 if cells[number].whole_sessions:
                     measurement.recall(each for each in read_slices(run.record.directory) if each.cell == number)
@@ -126,50 +129,52 @@ def experiment(numbers: list[int], run: Run) -> None:
             one_session(session, live, shared, run)
             for unit in live:
                 if unit.measurement.facts.status is None and unit.measurement.must_repeat(session):
-                    run.watcher.say(
-                        f"{title(unit.measurement.facts)}: one arm's debt reached the other; "
-                        f"the slices are now {unit.measurement.facts.slice_seconds:g} s long"
+                    run.display.say(
+                        f"{title(unit.measurement.facts)}: carry-over between arms detected; slice length is now "
+                        f"{unit.measurement.facts.slice_seconds:g} s"
                     )
             whole = [unit.measurement for unit in live if unit.measurement.facts.status is None]
             for measurement in whole:
                 measurement.facts.whole_sessions = [*measurement.facts.whole_sessions, session]
             run.record.checkpoint(*(measurement.number for measurement in whole))
         for unit in units:
-            with telling(unit.measurement.facts, run, alone=len(cells) == 1):
+            with recording_errors(unit.measurement.facts, run, alone=len(cells) == 1):
                 facts_ = unit.measurement.facts
                 if facts_.status is None and not unit.measurement.estimator.blocks:
                     raise RunError(
-                        f"no operation ended within a slice of {facts_.slice_seconds:g} s; give it longer with --time"
+                        f"no operation finished within a slice of {facts_.slice_seconds:g} s; use a longer --time"
                     )
                 facts_.status = facts_.status or "ok"
     for number in wanted:
         status, reason = cells[number].status, cells[number].reason
-        run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
+        run.display.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
 
 
-def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
-    """What only a pair of twins that nobody needs can show. Raises Unproven."""
-    run.watcher.phase(number, 1, "looking closely")
+def run_destructive_test(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
+    """Check what only a disposable server pair can show. Raises Unproven."""
+    run.display.phase(number, 1, "destructive test")
     found = destructive_test.run(bench)
     facts.findings = found.findings
     if found.rotation_s is not None:
         facts.key_life["rotation_s"] = found.rotation_s
     run.record.prove(number, found.proofs)
-    if reason := heard.failed(found.proofs):
+    if reason := proof_verdict.failed(found.proofs):
         raise Unproven(reason)
 
 
 def schema_left(facts: CellFacts, sentence: str) -> None:
-    """A schema of ours is still on the user's server: said at once, and in the result."""
+    """Report a scratch schema that is still on your server: at once, and in the result."""
     facts.warnings = [*facts.warnings, Warning_("schema-left", sentence)]
     scratch_schema.say_left(sentence)
 
 
 @contextlib.contextmanager
-def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
-    """What goes wrong in here is the cell's end: it is written into its facts. `alone`: bad usage of a run's only cell is raised."""
+def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
+    """Record any error in here as the cell's end, in its facts. `alone`: a usage error of a run's only cell is raised
+    instead.
+    """
     try:
         yield
         return
@@ -191,43 +196,43 @@ def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
 
 
 def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
-    """Fresh twins for every cell, proven; then their phases, one cell's blocks between the others'."""
+    """Start a fresh, proven server pair for every cell, then run their phases with the cells' blocks interleaved."""
     alone = len(run.record.facts.cells) == 1
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(shared.session())
-            # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
+            # For all cells at once: after the controller has left the measured cores, it sees only the CPUs left to it.
             regimes = {unit.measurement.cell.regime for unit in units}
             seed, available = run.record.facts.seed, available_cpus()
             physical = idle_setting.physical(available)
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
-            stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
-            awake = stack.enter_context(idle.Awake(run.guard, run.scratch))
+            stack.enter_context(off_measured_cores({cpu for both in cores.values() for side in both for cpu in side}))
+            awake = stack.enter_context(idle.Awake(run.supervisor, run.scratch))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
-                with telling(unit.measurement.facts, run, alone=alone):
+                with recording_errors(unit.measurement.facts, run, alone=alone):
                     phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run.record)
                     ready.append((unit, phases))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
-                by_turns(
+                interleave(
                     [(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run, alone=alone
                 )
             awake.keep(())
             for unit, _ in ready:
                 describe_awake(unit.measurement.facts, awake.failed())
     except (CiphercostError, OSError) as error:
-        # Ending what the cells shared went wrong, so it is the end of all of them.
+        # Releasing what the cells shared failed, so all of them end here.
         for unit in units:
             if unit.measurement.facts.status is None:
-                with telling(unit.measurement.facts, run, alone=alone):
+                with recording_errors(unit.measurement.facts, run, alone=alone):
                     raise error
 
 
-def by_turns(
+def interleave(
     phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
 ) -> None:
-    """One phase of every cell to its end: in each round every cell that is not done has one block."""
+    """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
     going = {number: each for number, each in enumerate(phases) if each[0].measurement.facts.status is None}
     while going:
         for number in next(rounds):
@@ -237,9 +242,9 @@ def by_turns(
             if len(going) > 1:
                 unit.measurement.pause()
             ended = True
-            with telling(unit.measurement.facts, run, alone=alone):
-                # A worker process of the server may outlive the supervisor and go on answering.
-                run.guard.check()
+            with recording_errors(unit.measurement.facts, run, alone=alone):
+                # A worker process of the server may outlive the supervisor and keep answering.
+                run.supervisor.check()
                 ended = next(steps, DONE) is DONE
             if len(going) > 1:
                 unit.measurement.rest()
@@ -255,125 +260,127 @@ def open_unit(
     stack: contextlib.ExitStack,
     record: Record,
 ) -> tuple[Iterator[None], ...]:
-    """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
+    """Start a fresh server pair, prove it and connect to it. `stack` closes what was opened. Returns the session's
+    phases.
 
-    `cores`: CPUs of the server and of the agent. `awake`: what keeps them from halting while load is made.
+    `cores`: CPUs of the server and of the agent. `awake`: keeps them from halting during load.
     """
     bench, measurement = unit.bench, unit.measurement
     facts, seed = measurement.facts, record.facts.seed
-    measurement.watcher.phase(measurement.number, session, "starting and proving")
-    # Where a server of the user's runs is not ours to say.
+    measurement.display.phase(measurement.number, session, "starting and proving")
+    # ciphercost does not choose the CPUs of your own server.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
-    twins = server_pairs.twins(
-        bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session)
-    )
-    agent = stack.enter_context(bench.agent(twins))
+    pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
+    agent = stack.enter_context(bench.agent(pair))
     if isinstance(agent, JdbcAgent):
-        agent.enter(twins.connect, twins.note if facts.spec.url else None)
-    connected = proven(session, unit, twins, agent, record)
-    users_server.ready(bench, twins)
-    describe_session(facts, twins, connected)
-    describe_client(facts, twins, agent)
+        agent.enter(pair.connect, pair.note if facts.spec.url else None)
+    connected = proven(session, unit, pair, agent, record)
+    users_server.ready(bench, pair)
+    describe_session(facts, pair, connected)
+    describe_client(facts, pair, agent)
     describe_agent(facts, agent.hello)
-    describe_idle(facts, twins)
+    describe_idle(facts, pair)
     if facts.spec.mechanism == "tls" and not facts.floor:
         facts.floor = floor(agent)
     agent.program(bench.program)
 
     def open_arm(arm: Arm) -> None:
-        fields = twins.connect[arm]
+        fields = pair.connect[arm]
         answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
         load_connections.load_connections(
-            bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected
+            bench.engine, bench.mechanism, pair.by_arm[arm], agent, arm, answer, connected
         )
         describe_version(facts, str(answer["server_version"]))
 
-    for arm in twins.login_order:
+    for arm in pair.login_order:
         open_arm(arm)
     if reason := same_rows.same_rows(
-        twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
+        pair, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
     ):
         raise AgentError(f"the arms do not return the same rows: {reason}")
     if isinstance(bench.mechanism, AtRest):
-        describe_at_rest(facts, bench.mechanism, twins, agent)
-    if twins.sealing is not None:
-        describe_columns(facts, twins, agent)
+        describe_at_rest(facts, bench.mechanism, pair, agent)
+    if pair.sealing is not None:
+        describe_columns(facts, pair, agent)
     if round_trips.wanted(bench) and not facts.traffic:
-        facts.chatter, facts.traffic = round_trips.measure(bench, twins, agent)
-    samplers = samplers_of(twins, agent, stack)
-    if not twins.embedded and twins.server is None:
+        facts.chatter, facts.traffic = round_trips.measure(bench, pair, agent)
+    samplers = samplers_of(pair, agent, stack)
+    if not pair.embedded and pair.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
-    pause = stack.enter_context(contextlib.closing(Pause(twins.by_arm)))
+    pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm)))
     if wants_storage(bench, record.facts.spec, session):
         pause.none()
-        measure_storage(session, unit, twins, record)
+        measure_storage(session, unit, pair, record)
         pause.close()
     if cache.empties(facts.spec):
-        # After the proofs, which have read every file.
-        places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
+        # Only after the proofs, which have read every file.
+        places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return measurement.begin(session, twins, agent, samplers, open_arm, pause, awake)
+    return measurement.begin(session, pair, agent, samplers, open_arm, pause, awake)
 
 
-def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record) -> dict[str, Any]:
-    """What the encrypted arm negotiated, once every witness has been heard of both arms and is in the record. Raises Unproven."""
+def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
+    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises
+    Unproven.
+    """
     bench = unit.bench
     if bench.sealing:
-        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
-        users_server.ready(bench, twins)
-    proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, session)
+        # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.
+        users_server.ready(bench, pair)
+    proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, session)
     if bench.mask:
-        proofs += aes_mask.prove(bench, twins, agent, session)
+        proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
-    witnesses.require(proofs, bench.mechanism, bench.engine.mute, twins.closed)
+    witnesses.require(proofs, bench.mechanism, bench.engine.mute, pair.closed)
     return connected
 
 
 def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
-    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell asks for it or has time for it.
+    """Whether fio runs as well: it is installed, the arms' file systems differ, and the cell asks for it or has time
+    for it.
 
-    In every other session: it takes as long as the server's load does, and has less to find out.
+    It runs in every other session: it takes as long as the server's load and has less to measure.
     """
     below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
     wanted = bench.cell.fio_bytes or spec.time >= LEAST_SECONDS_FOR_FIO
     return below and session % 2 == 1 and bool(wanted) and bool(fio.find())
 
 
-def measure_storage(session: int, unit: Unit, twins: Twins, record: Record) -> None:
-    """fio on both arms' directories, into the record."""
+def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) -> None:
+    """Run fio on both arms' directories and record the results."""
     measurement, facts = unit.measurement, record.facts
-    measurement.watcher.phase(measurement.number, session, "fio on both directories")
-    directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
+    measurement.display.phase(measurement.number, session, "fio on both directories")
+    directories = {arm: volume.path.parent for arm in ARMS if (volume := pair.by_arm[arm].volume)}
     blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
     size = unit.bench.cell.fio_bytes or fio.SIZE
     for each in fio.measure(
-        directories, session, facts.seed, unit.bench.guard, cell=measurement.number, blocks=blocks, size=size
+        directories, session, facts.seed, unit.bench.supervisor, cell=measurement.number, blocks=blocks, size=size
     ):
         record.append_storage(each)
 
 
-def samplers_of(twins: Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
-    """What counts each arm's CPU time and bytes: one sampler for both where one process serves both."""
+def samplers_of(pair: ServerPair, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
+    """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
     made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
     found: dict[Arm, procfs.Sampler] = {}
-    for arm, server in twins.by_arm.items():
-        root, helpers = agent.pid if twins.embedded else server.pid, server.volume.pids if server.volume else ()
+    for arm, server in pair.by_arm.items():
+        root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
         if (root, helpers) not in made:
-            sampler = procfs.Sampler(root, server.cgroups, embedded=twins.embedded, relay=twins.relay, helpers=helpers)
+            sampler = procfs.Sampler(root, server.cgroups, embedded=pair.embedded, relay=pair.relay, helpers=helpers)
             made[root, helpers] = stack.enter_context(contextlib.closing(sampler))
         found[arm] = made[root, helpers]
     return found
 
 
 def floor(agent: Agent) -> dict[str, float]:
-    """What each cipher of TLS alone costs the agent here, ns a byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
+    """What each TLS cipher alone costs the agent here, in ns per byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
     return {f"{cipher}_{way}": cost for cipher in tls_names.SUITES_13 for way, cost in agent.floor(cipher).items()}
 
 
 @contextlib.contextmanager
-def out_of_the_way(measured: set[int]) -> Iterator[None]:
-    """Keep the controller off the measured cores, where there are others."""
+def off_measured_cores(measured: set[int]) -> Iterator[None]:
+    """Keep the controller off the measured cores, if there are others."""
     before = os.sched_getaffinity(0)
     others = before - measured
     if others:
@@ -389,7 +396,7 @@ def available_cpus() -> list[int]:
 
 
 def title(facts: CellFacts) -> str:
-    """`postgresql:tls point-select`, as people read it."""
+    """`postgresql:tls point-select`, as shown to users."""
     cell = facts.spec
     version = f"@{cell.version}" if cell.version else ""
     what = cell.variant or (Path(cell.sql).name if cell.sql else cell.workload)

@@ -1,4 +1,4 @@
-"""facts: What a cell's facts say of the server, the session, the client and what lies on the disk."""
+"""facts: records what a cell's facts hold about the server, the session, the client and the files on disk."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ciphercost.provision import cache
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 
 SECRET_FIELDS = frozenset({"password", "key", "tls_certificate"})
-"""Fields that are reported as set or none: secrets, and the file of a client's certificate."""
+"""Fields reported only as set or none: secrets, and the file of a client certificate."""
 
 
 def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
-    """What differs between the arms' connections, secrets left out. Pure."""
+    """How the arms' connections differ, without secrets. Pure."""
     plain, encrypted = connect["plain"], connect["encrypted"]
     lines = []
     for field in sorted({*plain, *encrypted}):
@@ -41,7 +41,7 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
                 f"{field}: {'set' if plain.get(field) else 'none'} | {'set' if encrypted.get(field) else 'none'}"
             )
         elif field in ("path", "tls_ca", "tls_key"):
-            # These name places of this machine and this run; that they differ is no setting.
+            # These name places of this machine and this run, so a difference is no setting.
             continue
         else:
             lines.append(f"{field}: {plain.get(field, 'not set')} | {encrypted.get(field, 'not set')}")
@@ -50,14 +50,14 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
 
 OLD_OPENSSL = ("OpenSSL 0.", "OpenSSL 1.")
 OLD_OPENSSL_TEXT = (
-    "the server is linked to OpenSSL {}; that series has had no support since September 2023 and lacks VAES and recent key exchange, so "
-    "encryption may cost more here than with a current OpenSSL"
+    "the server is linked to OpenSSL {}; that series has had no support since September 2023 and lacks VAES and "
+    "recent key exchange, so encryption may cost more here than with a current OpenSSL"
 )
 """{}: its version."""
 
 
 def describe(facts: CellFacts, bench: Bench) -> None:
-    """What is known of a cell once its server was found and its data loaded."""
+    """Record what is known about a cell once its server is found and its data is loaded."""
     same_server(facts, bench.installation.version)
     facts.version = bench.installation.version
     facts.source = bench.installation.source
@@ -66,7 +66,7 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.workload = bench.program.name
     facts.arrivals, facts.think_s = bench.program.arrivals, bench.program.think_s
     facts.rows = int(bench.program.parameters.get("rows", 0))
-    # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
+    # On your own server, only what you gave is fixed; the rest is in `encryption`, as negotiated.
     own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
     facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
     client = bench.planned.client
@@ -84,37 +84,44 @@ def describe(facts: CellFacts, bench: Bench) -> None:
         facts.warnings.append(
             Warning_(
                 "cpu-crypto-unproven",
-                "the server was told to leave out the CPU's AES instructions, but that it does is proven behind tls alone: a "
-                "library other than OpenSSL, or the kernel, would not heed it",
+                "the server was started without the CPU's AES instructions, but only tls proves that it does not use "
+                "them: a library other than OpenSSL, or the kernel, would ignore the setting",
             )
         )
     if bench.cell.url:
         facts.warnings += [
-            Warning_("not-restarted", "each session is new connections only: this server is not ours to restart"),
             Warning_(
-                "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"
+                "not-restarted", "each session only opens new connections: ciphercost can't restart your own server"
             ),
+            Warning_("not-controlled", "ciphercost did not start, stop or configure this server"),
         ]
         if bench.cell.regime == "one-core":
             facts.warnings.append(
-                Warning_("not-pinned", "one core is the agent's alone: where a server of yours runs is not ours to say")
+                Warning_(
+                    "not-pinned",
+                    "one core is reserved for the agent; ciphercost does not choose the cores of your own server",
+                )
             )
-    # Of a run that is gone on with, most of this was known.
+    # On resume, most of these are already there.
     facts.warnings = list(dict.fromkeys(facts.warnings))
 
 
 def same_server(facts: CellFacts, version: str) -> None:
-    """Of a cell that is gone on with. Raises UsageError where another server would answer than in the sessions that it has."""
+    """Check the server on resume. Raises UsageError if its version differs from the one in the cell's recorded
+    sessions.
+    """
     if facts.whole_sessions and facts.version and version and version != facts.version:
         raise UsageError(
-            f"{facts.spec.engine} {version} is here, and the {len(facts.whole_sessions)} sessions that this cell has are of "
-            f"{facts.version}: one cell is never of two servers. Bring back {facts.version} (--bindir, `ciphercost install`) and "
-            "resume again, or run it anew"
+            f"{facts.spec.engine} {version} was found, but the {len(facts.whole_sessions)} recorded sessions of "
+            f"this cell are from {facts.version}, and one cell can't mix two servers. Restore {facts.version} "
+            "(--bindir, `ciphercost install`) and resume again, or start a new run"
         )
 
 
 def describe_version(facts: CellFacts, version: str) -> None:
-    """What the server itself says of its version; binaries of ours have said it before. Raises UsageError where another was asked for."""
+    """Record the version that the server itself reports; ciphercost's own binaries have reported it earlier. Raises
+    UsageError if another version was requested.
+    """
     if (
         facts.source == "running"
         and facts.spec.version
@@ -127,30 +134,33 @@ def describe_version(facts: CellFacts, version: str) -> None:
 
 
 def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
-    """A mask in the user's own environment reaches server and agent too, and would go unsaid."""
+    """Warn about a mask in the user's own environment: it reaches server and agent too."""
     asked = facts.spec.cpu_crypto == "off" or not hello["tls_library"]
     if asked or hello["aes"] or "aes" not in aes.cpu_flags():
         return
     hidden = Warning_(
         "aes-hidden",
-        "OpenSSL does not use this CPU's AES instructions, though it has them: the environment masks them (OPENSSL_ia32cap or "
-        "OPENSSL_armcap); unset that, or say --cpu-crypto off, which also proves it",
+        "OpenSSL does not use this CPU's AES instructions, although the CPU has them: the environment masks them "
+        "(OPENSSL_ia32cap or OPENSSL_armcap); unset that, or use --cpu-crypto off, which also proves it",
     )
     warn(facts, hidden.code, [hidden])
 
 
 def warn(facts: CellFacts, code: str, found: Iterable[Warning_]) -> None:
-    """What a session found, in the place of what an earlier one did under this code."""
+    """Replace an earlier session's warning of this code with what this session found."""
     facts.warnings = [*(each for each in facts.warnings if each.code != code), *found]
 
 
 UNVERIFIED = "server-not-verified"
 LOWERED = "security-level-lowered"
-LOWERED_TEXT = "OpenSSL's security level was lowered to {} for {}, which its default level refuses: for measuring what they cost, not for use"
+LOWERED_TEXT = (
+    "OpenSSL's security level was lowered to {} for {}, which its default level refuses: for measuring their cost, "
+    "not for production"
+)
 
 
 def weakened(factors: Mapping[str, str]) -> list[str]:
-    """Those of a cell's factors that OpenSSL refuses at its default security level. Pure."""
+    """The cell's factors that OpenSSL refuses at its default security level. Pure."""
     return [
         f"{name}={factors[name]}"
         for name, weak in (("version", tls_names.OLD), ("certificate", tls_names.WEAK))
@@ -158,72 +168,73 @@ def weakened(factors: Mapping[str, str]) -> list[str]:
     ]
 
 
-def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:
-    """What a session's twins turned out to be."""
-
-    facts.config_diff = config_diff(twins.connect)
+def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, Any]) -> None:
+    """Record what a session's server pair negotiated and where it runs."""
+    facts.config_diff = config_diff(pair.connect)
     facts.encryption = client_witness.negotiated(connected)
-    if reason := client_witness.unverified(connected, twins.connect["encrypted"]):
-        told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
-        warn(facts, UNVERIFIED, [told])
-    if (level := twins.connect["encrypted"].get("tls_security_level")) is not None:
-        told = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
-        warn(facts, LOWERED, [told])
-    if twins.server is not None and twins.server.library:
-        facts.encryption["server_library"] = twins.server.library
-        warn(facts, "old-openssl", old_openssl(twins.server.library))
-    facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
-    facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+    if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
+        warning = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
+        warn(facts, UNVERIFIED, [warning])
+    if (level := pair.connect["encrypted"].get("tls_security_level")) is not None:
+        warning = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
+        warn(facts, LOWERED, [warning])
+    if pair.server is not None and pair.server.library:
+        facts.encryption["server_library"] = pair.server.library
+        warn(facts, "old-openssl", old_openssl(pair.server.library))
+    facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
+    facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 
 
 def old_openssl(library: str) -> list[Warning_]:
-    """What to mind where a server has loaded this library (`Server.library`). Pure."""
+    """Warnings about a server that has loaded this library (`Server.library`). Pure."""
     if not library.startswith(OLD_OPENSSL):
         return []
     return [Warning_("old-openssl", OLD_OPENSSL_TEXT.format(library.split()[1]))]
 
 
-def describe_client(facts: CellFacts, twins: Twins, agent: Agent) -> None:
-    """Where a JDBC driver makes the load: what it is told differently in the two arms, in its own words."""
+def describe_client(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
+    """Record how the JDBC driver's options differ between the arms, in the driver's own names."""
     if isinstance(agent, jdbc_agent.JdbcAgent):
-        facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(twins.connect[arm]) for arm in ARMS})
+        facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(pair.connect[arm]) for arm in ARMS})
 
 
-def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
-    """Of values encrypted in columns: who encrypts; and once a cell what the stored bytes give away, and how many they are.
+def describe_columns(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
+    """For a column mechanism, record who encrypts and, once per cell, what the stored bytes leak and how many they are.
 
     The agent is connected to both arms.
     """
-    assert twins.sealing is not None
-    sealing = twins.sealing
+    assert pair.sealing is not None
+    sealing = pair.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
     if sealing.codec.client_side:
         facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
     if facts.stored or facts.findings:
         return
-    facts.findings = column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
-    facts.stored = column_checks.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
+    facts.findings = column_checks.findings(pair.sight("encrypted", agent, "encrypted"))
+    facts.stored = column_checks.sizes(pair.sight(arm, agent, arm) for arm in ARMS)
 
 
-def describe_idle(facts: CellFacts, twins: Twins) -> None:
-    """Decide what idle cores do in this cell, once for all of its sessions. Raises UsageError where it can't be what it must be."""
-    server, client = twins.server_cpus, twins.agent_cpus
-    # Sessions recorded before this was known had halting cores.
+def describe_idle(facts: CellFacts, pair: ServerPair) -> None:
+    """Decide once for all sessions of a cell what its idle cores do. Raises UsageError if the required mode is not
+    possible.
+    """
+    server, client = pair.server_cpus, pair.agent_cpus
+    # Sessions recorded before this setting existed had halting cores.
     wish = facts.idle or ("halt" if facts.whole_sessions else facts.spec.idle)
     reason = "" if wish == "halt" else idle.obstacle(server, client)
     if wish == "poll" and reason:
-        begun = f"the {len(facts.whole_sessions)} sessions that this cell has were measured with idle cores polling"
+        begun = f"the {len(facts.whole_sessions)} recorded sessions of this cell were measured with idle cores polling"
         raise UsageError(f"{begun if facts.whole_sessions else '--idle poll'}: {reason}")
     if facts.idle:
         return
     facts.idle = "halt" if wish == "halt" or reason else "poll"
     if facts.idle == "halt" and idle.kept_by_others(server | client):
         kept = (
-            "idle cores were to halt, and another run or the machine's owner keeps some of them from it "
+            "idle cores were to halt, but another run or the machine's owner keeps some of them from halting "
             "(pm_qos_resume_latency_us is n/a): these figures are not those of halting cores"
         )
         facts.warnings = [*facts.warnings, Warning_("cores-kept", kept)]
-    # On one core nobody waits for another core to wake.
+    # On one core, nobody waits for another core to wake.
     if reason and server != client:
         halting = (
             "idle cores halt, and waking the client's core is part of the server's CPU per operation, in both arms "
@@ -233,28 +244,28 @@ def describe_idle(facts: CellFacts, twins: Twins) -> None:
 
 
 def describe_awake(facts: CellFacts, problem: str) -> None:
-    """What is wrong with a session whose cores were to be kept from halting, if anything is."""
+    """Record what went wrong in a session whose cores were to be kept from halting, if anything did."""
     if problem and facts.idle == "poll":
         others = [each for each in facts.warnings if each.code != "cores-halt"]
         facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
-def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: Agent) -> None:
-    """What only the servers can tell of a session's twins: their settings, who does the encrypting, how long a start took.
+def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agent: Agent) -> None:
+    """Record what only the session's servers can report: their settings, who encrypts, how long a start took.
 
     The agent is connected to both arms.
     """
-    assert twins.rest is not None
-    looks = {arm: twins.look(arm, agent, arm, twins.connect[arm]) for arm in ARMS}
-    engine = StoresData.of(twins.rest.engine)
+    assert pair.rest is not None
+    looks = {arm: pair.look(arm, agent, arm, pair.connect[arm]) for arm in ARMS}
+    engine = StoresData.of(pair.rest.engine)
     if query := engine.variables:
-        said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
+        settings = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
         facts.config_diff += [
-            f"{name}: {said['plain'].get(name, 'not there')} | {said['encrypted'].get(name, 'not there')}"
-            for name in sorted({*said["plain"], *said["encrypted"]})
-            if said["plain"].get(name) != said["encrypted"].get(name)
+            f"{name}: {settings['plain'].get(name, 'not there')} | {settings['encrypted'].get(name, 'not there')}"
+            for name in sorted({*settings["plain"], *settings["encrypted"]})
+            if settings["plain"].get(name) != settings["encrypted"].get(name)
         ]
-    direct = mechanism.direct_io and engine.does_direct_io(twins.rest.installation.version)
+    direct = mechanism.direct_io and engine.does_direct_io(pair.rest.installation.version)
     if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
         kept = [each for each in facts.warnings if each.code != "page-cache"]
         facts.warnings = [*kept, Warning_("page-cache", text)]
@@ -263,13 +274,15 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: A
         kept = [each for each in facts.warnings if each.code != "implementation"]
         facts.warnings = [*kept, Warning_("implementation", warning)]
     facts.encryption |= known
-    if not twins.embedded:
+    if not pair.embedded:
         session = len({each.session for each in facts.openings}) + 1
-        facts.openings += [Opening(session, arm, seconds) for arm, seconds in twins.openings.items()]
+        facts.openings += [Opening(session, arm, seconds) for arm, seconds in pair.openings.items()]
 
 
 def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
-    """Of a server's (name, value) rows those that can be compared with another's: no ports, no identifiers, paths within its own place."""
+    """The settings among a server's (name, value) rows that can be compared with another server's: no ports, no
+    identifiers, paths relative to its own place.
+    """
     found = {}
     place, unlike = str(look.volume.path), StoresData.of(look.rest.engine).unlike
     for name, value in rows:

@@ -1,7 +1,9 @@
-"""pause: the twin whose turn it isn't stands still, so that each pays for its own checkpoints, purges and vacuum. I/O by signals.
+"""pause: stops the server whose arm is not being measured, so that each arm pays for its own checkpoints, purges and
+vacuum. I/O by signals.
 
-A stopped process holds no CPU and starts no I/O; what it had handed to the kernel is still written. SIGSTOP and not the control
-group's freezer: it needs no rights over control groups, and a stopped process can be killed.
+A stopped process uses no CPU and starts no I/O; what it had handed to the kernel is still written. This uses SIGSTOP
+rather than the control group's freezer, because it needs no rights over control groups and a stopped process can be
+killed.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from ciphercost.host.procfs import tree
 from ciphercost.model.spec import Arm
 
 ROUNDS = 3
-"""A server may start a process between being looked at and being stopped."""
+"""A server may start a process between being listed and being stopped, so repeat."""
 
 
 class Pause:
-    """Two servers of which at most one runs. Where one serves both arms, or none can be seen, it does nothing."""
+    """Two servers of which at most one runs. Does nothing if one serves both arms, or if none is visible."""
 
     def __init__(self, by_arm: Mapping[Arm, Server]) -> None:
         roots = {arm: server.pid for arm, server in by_arm.items()}
@@ -32,7 +34,7 @@ class Pause:
         return bool(self._roots)
 
     def only(self, arm: Arm) -> None:
-        """Let this arm's server run, and no other."""
+        """Let only this arm's server run."""
         for other in self._roots:
             if other == arm:
                 self._go(other)
@@ -40,12 +42,12 @@ class Pause:
                 self._halt(other)
 
     def none(self) -> None:
-        """Neither runs: it is another cell's turn."""
+        """Stop both: another cell is being measured."""
         for arm in self._roots:
             self._halt(arm)
 
     def close(self) -> None:
-        """Both run."""
+        """Let both run."""
         for arm in self._roots:
             self._go(arm)
 
@@ -59,7 +61,7 @@ class Pause:
             stopped |= new
 
     def _go(self, arm: Arm) -> None:
-        # Also where nothing of ours is known to be stopped: cells that share a server stop it for each other.
+        # Signal all, even if this object has stopped none: cells that share a server stop it for each other.
         _signal(self._stopped.pop(arm, set()) | set(tree(self._roots[arm])), signal.SIGCONT)
 
 

@@ -1,4 +1,4 @@
-"""progress: What a run tells whoever watches it; this one says nothing."""
+"""progress: the interface through which a run reports its progress. This base class prints nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ciphercost.model.result import Estimate
 Asked = Callable[[], Estimate | None]
 
 
-class Watcher:
-    """Silent: what `--no-progress` and the Python interface use. The others override what they show."""
+class Display:
+    """Prints nothing: used by `--no-progress` and the Python interface. Subclasses override what they show."""
 
     def __enter__(self) -> Self:
         return self
@@ -23,34 +23,34 @@ class Watcher:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing is drawn in here, so that a person can be asked."""
+        """Draw nothing within this context, so that a person can be asked."""
         yield
 
     @contextmanager
     def aside(self, name: str, seconds: float) -> Iterator[None]:
-        """In here is something that is no cell's: a published procedure of about that length."""
-        self.say(f"{name}: about {minutes(seconds)}; then by our own method")
+        """Within this context something runs that is no cell: a published procedure of about that length."""
+        self.say(f"{name}: about {minutes(seconds)}; then with ciphercost's own method")
         yield
 
     def start(
         self, titles: list[str], load_seconds: list[float], wall_seconds: float, sessions: Sequence[int] = ()
     ) -> None:
-        """`load_seconds`, `sessions`: planned of each cell; `wall_seconds`: estimate of the whole run's time."""
+        """`load_seconds`, `sessions`: planned for each cell; `wall_seconds`: estimated time of the whole run."""
 
     def kept(self, cell: int, sessions: int, *, done: bool) -> None:
-        """A run that is gone on with has so much of the cell."""
+        """A resumed run already has this many sessions of the cell."""
 
     def say(self, text: str) -> None:
-        """One line that stays."""
+        """Print one line that stays."""
 
     def phase(self, cell: int, session: int, name: str) -> None:
-        """What the cell does now."""
+        """Show what the cell does now."""
 
     def slice(self, cell: int, seconds: float, rate: float, arm: str, marks: Sequence[str] | None = None) -> None:
-        """A slice ended; `marks`: why it is suspect, of one that counts."""
+        """A slice ended. `marks`: why it is suspect, if it counts."""
 
     def interval(self, cell: int, estimate: Asked) -> None:
-        """The throughput ratio as it stands, for who asks."""
+        """The current throughput ratio, computed only if the display asks for it."""
 
     def done(self, cell: int, text: str) -> None:
         """The cell ended."""

@@ -1,7 +1,9 @@
-"""round_trips: what an operation is to the server and on the wire: statements by kind, as the server counted them; bytes and round trips.
+"""round_trips: what an operation sends: statements by kind, as the server counts them, and bytes and round trips on the
+wire.
 
-Outside of the measured slices, on one connection of each arm. Two runs of different lengths are compared, so that what happens once
-(the login, what is prepared, what the session is asked) is in neither figure. On servers of ours alone: a user's is not made to log.
+This happens outside the measured slices, on one connection per arm. Two runs of different lengths are compared, so that
+one-time work (login, preparing statements, session queries) is in neither figure. Statements are counted only on
+servers that ciphercost starts: it never turns on logging on your own.
 """
 
 from __future__ import annotations
@@ -28,15 +30,15 @@ from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 FEW, OPERATIONS = 10, 200
 """Operations of the shorter run, and how many more the longer one has."""
 LONGEST = 1.5
-"""Seconds that the longer run should take; where operations are slower there are fewer of them."""
+"""Seconds that the longer run should take. Slow operations get fewer repetitions."""
 LEAST = 10
 LONGEST_KIND = 100
-"""Letters of a statement."""
+"""Characters of a statement."""
 MOST_KINDS, OTHERS = 20, "other statements"
 LOG_SECONDS = 10.0
 ARM = "chatter"
@@ -44,7 +46,7 @@ Counts = dict[str, float]
 
 
 def wanted(bench: Bench) -> bool:
-    """Whether the cell says what an operation is: where a driver makes it, or the workload is about that."""
+    """Whether the cell records what an operation sends: a JDBC driver makes it, or the workload is about that."""
     return (
         (bench.planned.client is not None or bench.program.loop)
         and not bench.engine.embedded
@@ -53,17 +55,19 @@ def wanted(bench: Bench) -> bool:
     )
 
 
-def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
-    """(statements, traffic) by arm, each an operation's. The agent's program is the cell's. What can't be counted is left out."""
+def measure(bench: Bench, pair: ServerPair, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
+    """(statements, traffic) by arm, per operation. The agent's program is the cell's. What can't be counted is left
+    out.
+    """
     statements: dict[str, Counts] = {}
     traffic: dict[str, Counts] = {}
-    for arm in encrypted_first(twins.connect):
-        fields = alone(twins.connect[arm])
+    for arm in encrypted_first(pair.connect):
+        fields = alone(pair.connect[arm])
         traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
         if bench.cell.url:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
-            control.connect("control", **single(twins.direct[arm]))
+            control.connect("control", **single(pair.direct[arm]))
             log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
             counted = log.counted(agent, fields, few, operations, EncryptsConnections.of(bench.engine).tls_witness)
         statements[arm] = counted
@@ -71,23 +75,23 @@ def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts]
 
 
 def together(cell: CellSpec) -> int:
-    """Operations that are executed or committed together: a run has whole such lots. Pure.
+    """Operations that are executed or committed together; a run consists of whole lots of this size. Pure.
 
-    With one commit a run, however long, two runs differ by operations alone.
+    With one commit per run, whatever its length, two runs differ only in their operations.
     """
-    said = cell.factors
-    batch = int(said.get("batch", options.USUAL_BATCH)) if said.get("how") == "batch" else 1
-    commit = said.get("commit_every", "1")
+    given = cell.factors
+    batch = int(given.get("batch", options.USUAL_BATCH)) if given.get("how") == "batch" else 1
+    commit = given.get("commit_every", "1")
     return batch if commit == options.END else math.lcm(batch, int(commit))
 
 
 def alone(fields: Mapping[str, object]) -> dict[str, object]:
-    """An arm's fields for one client, who opens its connections as the load's do."""
+    """An arm's fields for a single client that opens its connections as the load does."""
     return {**fields, "connections": 1, "threads": 1}
 
 
 def through_a_relay(agent: Agent, fields: Mapping[str, object], lot: int = 1) -> tuple[Counts, int, int]:
-    """Bytes and round trips an operation; operations of the shorter run, and how many more the longer one may have."""
+    """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have."""
     few = math.ceil(FEW / lot) * lot
     with Relay(str(fields["host"]), int(str(fields["port"]))) as relay:
         agent.connect(ARM, **moved(fields, "127.0.0.1", relay.port))
@@ -112,9 +116,9 @@ def through_a_relay(agent: Agent, fields: Mapping[str, object], lot: int = 1) ->
 
 
 def _settled(relay: Relay) -> tuple[int, int, int]:
-    """What has passed, once nothing more comes: a connection's last words follow its last operation.
+    """What has passed, once nothing more arrives: a connection's last bytes follow its last operation.
 
-    Raises AgentError where the server never stops sending.
+    Raises AgentError if the server never stops sending.
     """
     until = time.monotonic() + deadlines.login()
     while time.monotonic() < until:
@@ -122,11 +126,11 @@ def _settled(relay: Relay) -> tuple[int, int, int]:
         time.sleep(0.05)
         if before == (relay.sent, relay.received, relay.turns):
             return before
-    raise AgentError(f"the server still sends {deadlines.login():g} s after its last answer", deadlines.TIMEOUT)
+    raise AgentError(f"the server is still sending {deadlines.login():g} s after its last answer", deadlines.TIMEOUT)
 
 
 def _operate(agent: Agent, operations: int) -> None:
-    """Raises AgentError where one fails."""
+    """Run operations. Raises AgentError if one fails."""
     answer = agent.slice(ARM, 120, discard=0.0, seed=7, operations=operations)
     if answer.errors:
         raise AgentError(f"counting statements: {answer.first_error}", "statement")
@@ -140,20 +144,20 @@ def _round(value: float) -> float:
 
 
 class Log(ABC):
-    """Where a server writes down what it is sent."""
+    """A place where a server records the statements it receives."""
 
     def __init__(self, control: Agent, logs: Path, name: str) -> None:
-        """`control`: an agent whose arm `control` is a session of our own; `logs`: the run's; `name`: the engine's."""
+        """`control`: an agent whose arm `control` is a separate session; `logs`: the run's; `name`: the engine's."""
         self.control = control
         self.logs = logs
         self.name = name
 
     def counted(self, agent: Agent, fields: Mapping[str, object], few: int, operations: int, witness: str) -> Counts:
-        """Of each kind how many an operation is."""
+        """How many statements of each kind an operation sends."""
         self.prepare()
         try:
             agent.connect(ARM, **fields)
-            _operate(agent, few)  # prepares what is kept
+            _operate(agent, few)  # prepares the statements that are kept
             less, more = (
                 self.of(functools.partial(_operate, agent, count), witness) for count in (few, few + operations)
             )
@@ -164,10 +168,10 @@ class Log(ABC):
         return frequent({kind: rate for kind, rate in rates.items() if rate > 0})
 
     def prepare(self) -> None:  # noqa: B027 - some write anyway
-        """The server begins to write."""
+        """Turn the server's log on."""
 
     def restore(self) -> None:  # noqa: B027
-        """The server is as it was."""
+        """Restore the server's settings."""
 
     @abstractmethod
     def of(self, run: Callable[[], None], witness: str) -> Counter[str]:
@@ -175,7 +179,7 @@ class Log(ABC):
 
 
 class GeneralLog(Log):
-    """Of MySQL and MariaDB: every command, in a table of the server's."""
+    """MySQL and MariaDB: every command, in a table of the server's."""
 
     def prepare(self) -> None:
         (row,) = self.control.query("control", "SELECT @@GLOBAL.log_output, @@GLOBAL.general_log, CONNECTION_ID()")
@@ -190,7 +194,7 @@ class GeneralLog(Log):
     def of(self, run: Callable[[], None], witness: str) -> Counter[str]:
         self.control.query("control", "TRUNCATE TABLE mysql.general_log; SET GLOBAL general_log = ON")
         run()
-        time.sleep(0.1)  # the last connection's end
+        time.sleep(0.1)  # for the last connection to end
         self.control.query("control", "SET GLOBAL general_log = OFF")
         rows = self.control.query(
             "control",
@@ -205,10 +209,10 @@ class GeneralLog(Log):
 
 
 class Output(Log):
-    """Of PostgreSQL: every statement, by `log_statement`, in what the server writes."""
+    """PostgreSQL: every statement, through `log_statement`, in the server's output."""
 
     def prepare(self) -> None:
-        # Of sessions that begin from now on.
+        # For sessions that begin from now on.
         self.control.query("control", "ALTER ROLE CURRENT_USER SET log_statement = 'all'")
         self.control.query("control", "ALTER ROLE CURRENT_USER SET log_min_error_statement = 'panic'")
         ((directory,),) = self.control.query("control", "SELECT current_setting('data_directory')")
@@ -221,7 +225,7 @@ class Output(Log):
         begin = self._file.stat().st_size
         run()
         mark = f"ciphercost_end_{time.monotonic_ns()}"
-        # What a server writes comes in order: once this is there, so is all before it.
+        # A server writes in order: once this line is there, so is everything before it.
         try:
             self.control.query("control", f"DO $$ BEGIN RAISE LOG '{mark}'; END $$")
         except AgentError:
@@ -238,7 +242,7 @@ class Output(Log):
 
 
 class Monitor(Log):
-    """Of Firebird: no statements, but transactions and rows, as its monitoring tables count them for the whole database."""
+    """Firebird: no statements, but transactions and rows, as its monitoring tables count them for the whole database."""
 
     NAMES = ("transactions", "rows read", "rows inserted", "rows updated", "rows deleted")
 
@@ -259,28 +263,29 @@ class Monitor(Log):
 
 
 LOGS: dict[str, Callable[[Agent, Path, str], Log]] = {"mysql": GeneralLog, "postgres": Output, "firebird": Monitor}
-"""By the Rust agent's driver."""
+"""Keyed by the Rust agent's driver."""
 
 
 # ── kinds ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LITERAL = re.compile(
-    # The log has the beginning of a long statement: a text that was cut has no closing quote.
+    # The log holds only the beginning of a long statement, so a truncated text has no closing quote.
     r"(?:_\w+\s*)?'(?:[^'\\]|\\.|'')*(?:'|\\?$)|\b0x[0-9a-fA-F]+\b|\b\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b|\$\d+"
 )
 _DOUBLE = re.compile(r'"(?:[^"\\]|\\.|"")*(?:"|\\?$)')
-"""To MySQL and MariaDB a text, to others a name."""
+"""A text in MySQL and MariaDB; a name in other databases."""
 _ROWS = re.compile(r"(\((?:\s*\?\s*,?)+\))(?:\s*,\s*\((?:\s*\?\s*,?)+\))+")
 
 
 def kind(command: str, text: str, *, double: bool = False) -> str:
-    """What a command is, its values left out: `INSERT INTO t (a) VALUES (?)`. Pure.
+    """The kind of a command, without its values: `INSERT INTO t (a) VALUES (?)`. Pure.
 
-    `command`: as MySQL calls it: Query, Prepare, Execute, Connect, Quit, …; `double`: what stands in double quotes is a value too.
+    `command`: MySQL's name for it: Query, Prepare, Execute, Connect, Quit, …; `double`: text in double quotes is a
+    value too.
     """
     words = re.sub(r"^/\*.*?\*/\s*", "", " ".join(text.split()))
     words = _DOUBLE.sub("?", words) if double else words
-    # Of a long batch the log has the beginning.
+    # The log holds only the beginning of a long batch.
     words = re.sub(r"(, …).*", r"\1", _ROWS.sub(r"\1, …", _LITERAL.sub("?", words)))
     words = words if len(words) <= LONGEST_KIND else words[: LONGEST_KIND - 1] + "…"
     if command in ("Query", "Execute"):
@@ -289,7 +294,7 @@ def kind(command: str, text: str, *, double: bool = False) -> str:
 
 
 def statements_in(text: str, witness: str) -> Counter[str]:
-    """Of what PostgreSQL writes: its statements by kind. Pure."""
+    """Statements by kind in PostgreSQL's log output. Pure."""
     found: Counter[str] = Counter()
     entry = re.compile(r"^\S.*?LOG:  (?:statement|execute [^:]*): (.*(?:\n\t.*)*)", re.MULTILINE)
     for match in entry.finditer(text):
@@ -299,19 +304,19 @@ def statements_in(text: str, witness: str) -> Counter[str]:
 
 
 def frequent(rates: Mapping[str, float]) -> Counts:
-    """The most frequent first; of more than MOST_KINDS the rest together. Pure."""
+    """The most frequent first; beyond MOST_KINDS, the rest are summed up. Pure."""
     ordered = sorted(rates.items(), key=lambda each: (-each[1], each[0]))
     rest = math.fsum(rate for _, rate in ordered[MOST_KINDS:])
     return dict(ordered[:MOST_KINDS]) | ({OTHERS: _round(rest)} if rest else {})
 
 
 def unlike(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
-    """Kinds of statement of which two clients send different numbers. Pure."""
+    """Kinds of statement that two clients send in different numbers. Pure."""
     return [name for name in sorted({*one, *other}) if abs(one.get(name, 0.0) - other.get(name, 0.0)) > 0.01]
 
 
 def differences(reference: Mapping[str, float], other: Mapping[str, float]) -> str:
-    """`1 × SELECT @@session.transaction_read_only (there 0)`: what `unlike` names, in words. Pure."""
+    """Describe what `unlike` returns: `1 × SELECT @@session.transaction_read_only (there 0)`. Pure."""
     return "; ".join(
         f"{other.get(name, 0.0):g} × {name} (there {reference.get(name, 0.0):g})" for name in unlike(reference, other)
     )
@@ -320,7 +325,7 @@ def differences(reference: Mapping[str, float], other: Mapping[str, float]) -> s
 def lines(
     chatter: Mapping[str, Mapping[str, float]], traffic: Mapping[str, Mapping[str, float]] | None = None
 ) -> Iterable[str]:
-    """For people, beside the cost: `each operation: 1 INSERT INTO …; 1 SELECT …`. Pure."""
+    """Lines for the report, beside the cost: `each operation: 1 INSERT INTO …; 1 SELECT …`. Pure."""
     arms = [arm for arm in ARMS if arm in chatter]
     if not arms:
         pass

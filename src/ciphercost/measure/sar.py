@@ -1,4 +1,6 @@
-"""sar: what `sar -u` and `sar -r` print, every few seconds while something else runs. I/O by /proc, no statistics."""
+"""sar: computes what `sar -u` and `sar -r` print, every few seconds while something else runs. Reads /proc, no
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ciphercost.host.procfs import memory_pss, tree
 from ciphercost.model.study import HostSample
 
 INTERVAL = 5.0
-"""Seconds between two rows, as the study had it."""
+"""Seconds between two rows, as in the study."""
 Ticks = tuple[int, ...]
 """user, nice, system, idle, iowait, irq, softirq, steal of /proc/stat."""
 
@@ -19,8 +21,8 @@ Ticks = tuple[int, ...]
 def percentages(before: Ticks, after: Ticks) -> tuple[float, float, float, float, float, float]:
     """%user, %nice, %system, %iowait, %steal, %idle between two readings, with sar's arithmetic. Pure.
 
-    %system holds interrupts, %user holds the time of guests; a counter that went backwards (iowait and idle may, after a
-    CPU was away) counts nothing, and the whole is what was counted. All zero where no time passed.
+    %system includes interrupts, %user includes guest time. A counter that went backwards (iowait and idle may, after a
+    CPU was offline) counts as zero, and the total is the sum of what was counted. All zero if no time passed.
     """
     user, nice, system, idle, iowait, irq, softirq, steal = (
         max(0, now - then) for then, now in zip(before[:8], after[:8], strict=True)
@@ -32,7 +34,7 @@ def percentages(before: Ticks, after: Ticks) -> tuple[float, float, float, float
 
 
 def ticks(text: str | None = None, cpu: int | None = None) -> Ticks:
-    """The machine's line of /proc/stat, or of `text`; or that of one of its CPUs."""
+    """The machine's line of /proc/stat, or of `text`; or the line of one CPU."""
     whole = text if text is not None else Path("/proc/stat").read_text()
     wanted = "cpu" if cpu is None else f"cpu{cpu}"
     line = next(each for each in whole.splitlines() if each.split(None, 1)[0] == wanted)
@@ -40,13 +42,15 @@ def ticks(text: str | None = None, cpu: int | None = None) -> Ticks:
 
 
 def memory_free(text: str | None = None) -> int:
-    """Bytes of /proc/meminfo, or of `text`, that nothing is kept in."""
+    """Bytes of unused memory in /proc/meminfo, or in `text`."""
     whole = text if text is not None else Path("/proc/meminfo").read_text()
     return next((int(line.split()[1]) * 1024 for line in whole.splitlines() if line.startswith("MemFree:")), 0)
 
 
 def memory(text: str | None = None) -> tuple[int, int]:
-    """(available, used) bytes of /proc/meminfo, or of `text`. Used is all that is not available: caches that can be dropped are no use."""
+    """(available, used) bytes of /proc/meminfo, or of `text`. Used is everything that is not available, so caches that
+    can be dropped don't count as used.
+    """
     found = {}
     for line in (text if text is not None else Path("/proc/meminfo").read_text()).splitlines():
         name, _, rest = line.partition(":")
@@ -57,9 +61,9 @@ def memory(text: str | None = None) -> tuple[int, int]:
 
 
 class Sar:
-    """A thread that takes a row each `interval` seconds; leaving it takes the last, shorter one.
+    """A thread that takes a row every `interval` seconds. Leaving it takes the last, shorter one.
 
-    `server`: root of the server's processes; `cpu`: the only one whose time is told, where the load is on one.
+    `server`: root of the server's processes; `cpu`: report only this CPU's time, if the load runs on one.
     """
 
     def __init__(self, server: int = 0, interval: float = INTERVAL, cpu: int | None = None) -> None:
@@ -89,7 +93,7 @@ class Sar:
     def _row(self) -> None:
         now, level = time.monotonic(), ticks(cpu=self._cpu)
         if sum(level) <= sum(self._ticks):
-            return  # not one clock tick since the last row
+            return  # no clock tick has passed since the last row
         user, nice, system, iowait, steal, idle = percentages(self._ticks, level)
         available, used = memory()
         self.rows.append(

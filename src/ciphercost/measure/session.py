@@ -1,7 +1,9 @@
-"""session: one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O by the agent, no statistics.
+"""session: runs one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O
+through the agent, no statistics.
 
-Every slice goes to the record the moment it is answered. Time is counted as load time asked of the agent, so that a session
-has the same length on a fast and on a slow machine; only where operations outlast their slices is it the time taken.
+Every slice is recorded as soon as the agent answers. Time is counted as the load time requested of the agent, so that a
+session has the same length on a fast and on a slow machine. Only when operations outlast their slices, the time taken
+counts.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ciphercost.host.idle import Awake
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
 from ciphercost.measure.pause import Pause
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
 from ciphercost.measure.stopping import Stopping
 from ciphercost.model.errors import AgentError, RunError, Unproven
@@ -27,34 +29,38 @@ from ciphercost.model.run_directory import Record
 from ciphercost.model.slices import AgentSlice, Block, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Phase, Spec
 from ciphercost.plan import schedule
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
-"""Seconds: fine enough to see the machine's noise at every length that a slice may get."""
+"""Seconds. Short enough to show the machine's noise at every slice length that may be chosen."""
 LEAST_PILOT = 8
-"""Slices of a pilot, however slow the operations are."""
+"""Minimum number of slices of a pilot, however slow the operations are."""
 OVERRUN = 1.5
-"""A slice that took this many times what was asked waited for slow operations; then what it took is what it cost."""
+"""A slice that took more than this many times the requested time waited for slow operations; then the time taken
+counts.
+"""
 COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
-"""Seconds of a slice at a session's beginning, of an agent that compiles; of all of them at most, also as a share of the cell's time."""
+"""For an agent that compiles, in seconds: the length of a slice at a session's beginning, and the maximum of all these
+slices; then the maximum as a share of the cell's time.
+"""
 COMPILED_SLICES = 4
-"""Slices in a row that hold no heavy compiling, by which an agent counts as warm."""
+"""Number of slices in a row without heavy compiling after which an agent counts as warm."""
 REFRESH = 1.0
-"""Seconds between two looks at which processes the server has and how much memory they hold."""
+"""Seconds between two checks of which processes the server has and how much memory they use."""
 MAX_FAILURES = 3
-"""Slices in a row that may fail before the cell is given up."""
+"""Number of slices in a row that may fail before the cell is abandoned."""
 MAX_REPEATS = 2
-"""Sessions that are run again with longer slices; after that the report warns."""
+"""Number of sessions that are repeated with longer slices; after that the report warns."""
 
 
 def _cost(asked: float, began: float) -> float:
-    """Seconds of load that a slice cost: those asked of the agent, or those it took where operations are slow."""
+    """Seconds of load that a slice cost: those requested of the agent, or those it took if operations are slow."""
     took = time.monotonic() - began
     return took if took > OVERRUN * asked else asked
 
 
 class NoSteadyState(RunError):
-    """The warm-up ended without a level to measure at."""
+    """The warm-up ended without a steady level to measure at."""
 
 
 class CellMeasurement:
@@ -67,16 +73,18 @@ class CellMeasurement:
         facts: CellFacts,
         seed: int,
         record: Record,
-        watcher: Watcher,
+        display: Display,
         stopping: Callable[[Iterable[int], bool], Stopping],
     ) -> None:
-        """`stopping`: makes a new `Stopping` of (sessions that do not count, whether the cell may stop before its time is over)."""
+        """`stopping`: makes a new `Stopping` from (sessions that do not count, whether the cell may stop before its
+        time is over).
+        """
         self.number = number
         self.spec = spec
         self.facts = facts
         self.seed = seed
         self.record = record
-        self.watcher = watcher
+        self.display = display
         self.estimator = stopping((), bool(spec.precision))
         self._stopping = stopping
         self.budget = schedule.budget(spec, facts.spec)
@@ -85,15 +93,15 @@ class CellMeasurement:
         self._last_answer = 0.0
         self._warm_for = 0
         """Slices in a row without heavy compiling."""
-        self._twins: Twins
+        self._pair: ServerPair
         self._agent: Agent
         self._samplers: dict[Arm, Sampler]
         self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
-        """That first which comes first in this session."""
+        """The arms in this session's order."""
         self._sealed: dict[Arm, int]
-        """Values that the agent itself sealed or opened in this session, by arm."""
+        """Values that the agent itself encrypted or decrypted in this session, by arm."""
 
     @property
     def cell(self) -> CellSpec:
@@ -102,19 +110,20 @@ class CellMeasurement:
     def begin(
         self,
         number: int,
-        twins: Twins,
+        pair: ServerPair,
         agent: Agent,
         samplers: dict[Arm, Sampler],
         open_arm: Callable[[Arm], None],
         pause: Pause,
         awake: Awake,
     ) -> tuple[Iterator[None], ...]:
-        """A session's phases, in order; each is to be run to its end and pauses after every block, so that cells can take turns.
+        """A session's phases, in order. Run each to its end; it pauses after every block, so that cells can alternate.
 
-        `open_arm` connects an arm and sees to it that it is what was proven; `pause` keeps still whose turn it isn't; `awake`
-        keeps cores from halting. A phase raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
+        `open_arm` connects an arm and checks that it is what was proven; `pause` stops the server of the other arm;
+        `awake` keeps cores from halting. A phase raises RunError if it can't continue, NoSteadyState if there is no
+        level to measure at.
         """
-        self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
+        self._pair, self._agent, self._samplers, self._open_arm = pair, agent, samplers, open_arm
         self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
@@ -124,7 +133,7 @@ class CellMeasurement:
         return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
 
     def recall(self, slices: Iterable[SliceRecord]) -> None:
-        """What an earlier part of a run that was cut off has of this cell."""
+        """Take over what an interrupted run has recorded of this cell."""
         self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision))
         ended = 0.0
         for each in slices:
@@ -133,21 +142,22 @@ class CellMeasurement:
         self._began = time.monotonic() - ended
 
     def pause(self) -> None:
-        """Another cell's turn: the time until the next slice is not the controller's own."""
+        """Another cell runs now: the time until the next slice does not count as the controller's."""
         self._last_answer = 0.0
 
     def rest(self) -> None:
-        """This cell's turn is over: neither of its servers does anything until the next."""
+        """Stop both servers of this cell until its next turn."""
         self._pause.none()
 
     def precise_enough(self) -> bool:
-        """Stopping is on precision, never on significance."""
+        """Whether the cell is precise enough. Stopping depends on precision, never on significance."""
         if not self.spec.precision or self.cell.regime == "latency":
             return False
         return self.estimator.precise(self.spec.precision, self.spec.mode)
 
     def must_repeat(self, session: int) -> bool:
-        """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again.
+        """Whether carry-over between the arms was detected in this session (λ ≠ 0). Then the slice length doubles and
+        the session is repeated.
 
         Quick mode has one session and a minute: there the report warns instead.
         """
@@ -177,15 +187,16 @@ class CellMeasurement:
             self.record.save_facts()
             yield
         self._warm_up(session)
-        self._twins.by_arm["encrypted"].handshakes()  # they are nobody's: what can be resumed is only being gathered
+        self._pair.by_arm["encrypted"].handshakes()  # discard these: they only collect tickets for resumption
         yield
 
     def _compile(self, session: int) -> None:
-        """Of an agent that compiles while it works, and is a new one each session: both arms, until that is over, so that what follows
-        sees what will be measured."""
+        """Load both arms until an agent that compiles, and is new in each session, has finished compiling. What follows
+        then sees the state that will be measured.
+        """
         if not self._agent.compiles:
             return
-        self.watcher.phase(self.number, session, "warm-up")
+        self.display.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
         spent, step = 0.0, 0
@@ -194,10 +205,10 @@ class CellMeasurement:
             step += 1
 
     def _pilot(self, session: int) -> float:
-        """Record both arms finely and choose the slice length from that."""
+        """Record both arms in short slices and choose the slice length from that."""
         if self.spec.slice_seconds:
             return self.spec.slice_seconds
-        self.watcher.phase(self.number, session, "pilot")
+        self.display.phase(self.number, session, "pilot")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
@@ -216,8 +227,8 @@ class CellMeasurement:
         )
 
     def _warm_up(self, session: int) -> None:
-        """Both arms, by turns, until neither is still on its way to its level."""
-        self.watcher.phase(self.number, session, "warm-up")
+        """Alternate the arms until both have reached a steady level."""
+        self.display.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
         length = max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
@@ -232,20 +243,21 @@ class CellMeasurement:
             if spent < self.budget.warmup_limit_s:
                 continue
             if steady:
-                text = "Java was still compiling when the warm-up ended; give it longer with --time"
+                text = "Java was still compiling when the warm-up ended; use a longer --time"
                 self._warn("warmup-jit", text)
                 return
             if step < schedule.WARMUP_POINTS:
-                # One slow operation outlasts a slice, and as many as the test for a level needs would take minutes.
+                # One slow operation outlasts a slice, and the number of slices that the steadiness test needs would
+                # take minutes.
                 text = (
-                    f"operations of {spent / (2 * step):.2g} s: the warm-up had {step} slices an arm, too few to tell whether "
-                    "the throughput was steady; give it longer with --time"
+                    f"operations take {spent / (2 * step):.2g} s: the warm-up had {step} slices per arm, too few to "
+                    "check whether the throughput was steady; use a longer --time"
                 )
                 self._warn("warm-up-short", text)
                 return
             raise NoSteadyState(
-                f"after {spent:.0f} s of warm-up the throughput still changes its level; give it longer with --time, "
-                "or look for what else runs on this machine"
+                f"after {spent:.0f} s of warm-up the throughput is still not steady; use a longer --time, or check "
+                "what else runs on this machine"
             )
 
     def _warn(self, code: str, text: str) -> None:
@@ -255,7 +267,9 @@ class CellMeasurement:
     def _uncounted(
         self, session: int, phase: Phase, position: int, arm: Arm, length: float, rates: dict[Arm, list[float]]
     ) -> float:
-        """One slice of pilot or warm-up, its log rate added to `rates`. Returns the time it took, as `_cost` counts it."""
+        """Run one slice of pilot or warm-up and add its log rate to `rates`. Returns the time it took, as `_cost`
+        counts it.
+        """
         began = time.monotonic()
         answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
         if answer is not None:
@@ -263,32 +277,34 @@ class CellMeasurement:
         return _cost(length, began)
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
-        """Closed loop: each connection sends its next operation when it has the answer to the last."""
+        """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
         yield from self._run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
         self._has_sealed()
 
     def _hear_log(self) -> None:
-        """What the server's log has of this block's handshakes. Raises Unproven where it resumed one and was not to."""
-        full, resumed = self._twins.by_arm["encrypted"].handshakes()
+        """Check this block's handshakes in the server's log. Raises Unproven if one was resumed although resumption is
+        off.
+        """
+        full, resumed = self._pair.by_arm["encrypted"].handshakes()
         if full or resumed:
             known = self.facts.handshakes
             self.facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
         if resumed and self.facts.factors.get("resumption") == "off":
             raise Unproven(
-                f"server witness, under load: by the server's log {resumed} of {full + resumed} handshakes were resumed, "
-                "though resumption is off"
+                f"server witness, under load: the server's log shows {resumed} of {full + resumed} handshakes "
+                "resumed, although resumption is off"
             )
 
     def _has_sealed(self) -> None:
-        """Where the agent itself encrypts: that it did, under this very load, in one arm alone. Raises Unproven."""
-        if self._twins.sealing is None or not self._twins.sealing.codec.client_side:
+        """If the agent itself encrypts: check that it did, under this very load, and in one arm only. Raises Unproven."""
+        if self._pair.sealing is None or not self._pair.sealing.codec.client_side:
             return
         if self._sealed["plain"] or not self._sealed["encrypted"]:
             raise Unproven(
-                f"client witness, under load: the agent sealed or opened {self._sealed['plain']} values in the plain arm and "
-                f"{self._sealed['encrypted']} in the encrypted one"
+                f"client witness, under load: the agent encrypted or decrypted {self._sealed['plain']} values in the "
+                f"plain arm and {self._sealed['encrypted']} in the encrypted arm"
             )
 
     def _run_blocks(
@@ -298,7 +314,7 @@ class CellMeasurement:
         least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
-            self.watcher.phase(self.number, session, phase)
+            self.display.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
                     for sampler in set(self._samplers.values()):
@@ -310,13 +326,13 @@ class CellMeasurement:
             done += 1
             self._hear_log()
             if phase == "capacity":
-                self.watcher.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
+                self.display.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():
                     return
             yield
 
     def _latency(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
-        """Open loop: one fixed rate for both arms, each request timed from when it was due."""
+        """Open loop: one fixed rate for both arms, each request timed from its scheduled start."""
         if not self.budget.latency_s:
             return
         if not self.facts.rate:
@@ -382,7 +398,7 @@ class CellMeasurement:
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - began
         threads = answer.cpu_user_ns + answer.cpu_system_ns
-        # Compiler and collector are the agent's too.
+        # Compiler and collector threads belong to the agent too.
         own = max(threads, answer.process_cpu_ns)
         counters = sampler.end(own, answer.cpu_user_ns + own - threads)
         self._warm_for = self._warm_for + 1 if answer.jit_ms / 1e3 <= JAVA * answer.seconds else 0
@@ -392,28 +408,29 @@ class CellMeasurement:
         self._failures = 0
         self._sealed[arm] += answer.sealed + answer.opened
         record = msgspec.structs.replace(
-            draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._twins)
+            draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._pair)
         )
         self.record.append(record)
         self.estimator.add(record)
         counted = position > 0 and phase in ("capacity", "latency")
         speed = answer.done / answer.seconds if answer.seconds else 0.0
-        self.watcher.slice(self.number, length, speed, arm, record.marks if counted else None)
+        self.display.slice(self.number, length, speed, arm, record.marks if counted else None)
         return answer
 
     def _polling(self, phase: Phase) -> set[int]:
-        """The CPUs that are kept from halting in a slice: the client's; in a closed loop, which is to show capacity, the server's too.
+        """The CPUs that are kept from halting in a slice: the client's and, in a closed loop, which measures capacity,
+        the server's too.
 
         In an open loop the server's cores idle as they would in production, and a request waits for them to wake.
         """
         if self.facts.idle != "poll":
             return set()
         closed = self.cell.regime != "latency" and phase != "latency"
-        return self._twins.agent_cpus | (self._twins.server_cpus if closed else set())
+        return self._pair.agent_cpus | (self._pair.server_cpus if closed else set())
 
     def _fail(self, draft: SliceRecord, reason: str) -> None:
-        """A failed slice is a record, not a gap. Raises RunError when several fail in a row."""
-        record = msgspec.structs.replace(draft, error=reason or "no operation ended")
+        """Record a failed slice instead of leaving a gap. Raises RunError when several fail in a row."""
+        record = msgspec.structs.replace(draft, error=reason or "no operation finished")
         self.record.append(record)
         self.estimator.add(record)
         self._failures += 1
@@ -421,6 +438,6 @@ class CellMeasurement:
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
         self._pause.close()
-        for arm in self._twins.login_order:
-            # A lost connection is opened again, so that one broken slice costs one block and not the session.
+        for arm in self._pair.login_order:
+            # Reopen a lost connection, so that one broken slice costs one block and not the session.
             self._open_arm(arm)

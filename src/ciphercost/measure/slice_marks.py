@@ -1,11 +1,11 @@
-"""slice_marks: a slice's counters -> what disturbed it, by share of the slice or of the CPU. Pure."""
+"""slice_marks: derives from a slice's counters what disturbed it, by share of the slice or of the CPU. Pure."""
 
 from __future__ import annotations
 
 import os
 
 from ciphercost.model.slices import AgentSlice, Counters
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
@@ -16,7 +16,7 @@ CORES = os.cpu_count() or 1
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
-def slice_marks(answer: AgentSlice, counters: Counters, twins: Twins) -> list[str]:
+def slice_marks(answer: AgentSlice, counters: Counters, pair: ServerPair) -> list[str]:
     """What disturbed a slice: `jit`, `gc`, `steal`, `foreign-cpu`, `client-bound`."""
     marks = [
         name
@@ -25,14 +25,14 @@ def slice_marks(answer: AgentSlice, counters: Counters, twins: Twins) -> list[st
     ]
     steal = counters.host_steal
     # At rest the kernel's own threads do part of the work; they have no user time.
-    foreign = counters.foreign_user_cpu if twins.rest is not None else counters.foreign_cpu
-    # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
+    foreign = counters.foreign_user_cpu if pair.rest is not None else counters.foreign_cpu
+    # Steal is counted in clock ticks: one tick in a short slice proves nothing, two do.
     if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
         marks.append("steal")
     if foreign / CORES > FOREIGN:
         marks.append("foreign-cpu")
-    window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(twins.agent_cpus)))
-    shared = twins.embedded or bool(twins.server_cpus & twins.agent_cpus)
+    window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(pair.agent_cpus)))
+    shared = pair.embedded or bool(pair.server_cpus & pair.agent_cpus)
     if (
         not shared
         and not answer.connects

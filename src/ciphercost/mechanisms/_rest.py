@@ -33,7 +33,7 @@ from ciphercost.model.spec import Arm
 if TYPE_CHECKING:
     from ciphercost.engines import Engine, Server
     from ciphercost.host.installation import Installation
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
 
 KeyState = Literal["missing", "wrong"]
@@ -47,7 +47,7 @@ class Rest(msgspec.Struct, frozen=True):
     factors: Mapping[str, str]
     secrets: Path
     """For keys: 0700, owned by who servers run as, gone with the run."""
-    guard: Guard
+    supervisor: Supervisor
 
 
 class Look(msgspec.Struct, frozen=True):

@@ -113,7 +113,7 @@ class CybertecTde(VendorTde):
     def _control(look: Look) -> Control:
         program = Path(look.rest.installation.location) / PROGRAM
         try:
-            return control_of(look.rest.guard.run([program, "-D", look.volume.path], user=server_user()))
+            return control_of(look.rest.supervisor.run([program, "-D", look.volume.path], user=server_user()))
         except RunError:
             return Control()
 

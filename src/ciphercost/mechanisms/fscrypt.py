@@ -63,7 +63,7 @@ class Fscrypt(AtRest):
     @contextmanager
     def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
         """Raises Unproven where no file can be made under the policy: the kernel takes one for ciphers that it lacks."""
-        with image.mounted(rest.guard, place, size) as file:
+        with image.mounted(rest.supervisor, place, size) as file:
             directory = place / DATA
             directory.mkdir(mode=0o700)
             if arm == "encrypted":
@@ -128,7 +128,7 @@ class Fscrypt(AtRest):
             if done.returncode:
                 raise RunError(f"the image can't be copied: {done.stderr.strip()}; is the disk full?")
             place.mkdir(mode=0o700)
-            with image.attached(look.rest.guard, copy, place):
+            with image.attached(look.rest.supervisor, copy, place):
                 for words in ("without its key", "with another key"):
                     if opened := _readable(place / DATA, CLUSTER):
                         return False, f"{words} {opened} can be read"

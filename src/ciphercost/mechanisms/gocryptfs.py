@@ -196,8 +196,8 @@ class Gocryptfs(AtRest):
         factors, program = self._factors(rest), tools.tool(ENCRYPTING)
         key = _password(rest.secrets, below.name)
         cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
-        rest.guard.run([program, "-init", "-q", "-passfile", key, "-scryptn", factors["scrypt"], *cipher, below])
-        return Fuse(rest.guard, place, self._command(key, below, place, rest), f"fuse.{ENCRYPTING}")
+        rest.supervisor.run([program, "-init", "-q", "-passfile", key, "-scryptn", factors["scrypt"], *cipher, below])
+        return Fuse(rest.supervisor, place, self._command(key, below, place, rest), f"fuse.{ENCRYPTING}")
 
     def _command(self, key: Path, below: Path, place: Path, rest: Rest) -> list[str | Path]:
         library = LIBRARIES[self._factors(rest)["library"]]
@@ -206,7 +206,7 @@ class Gocryptfs(AtRest):
 
     def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
         wrong = _password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
-        return Fuse(rest.guard, place, self._command(wrong, below, place, rest), f"fuse.{ENCRYPTING}")
+        return Fuse(rest.supervisor, place, self._command(wrong, below, place, rest), f"fuse.{ENCRYPTING}")
 
     def _tried(self, place: Path, below: Path, rest: Rest) -> tuple[bool, str]:
         other = self._other(place, below, rest)
@@ -223,7 +223,7 @@ class Gocryptfs(AtRest):
 
 
 def _passing(place: Path, below: Path, rest: Rest) -> Fuse:
-    return Fuse(rest.guard, place, [fuse.passing(), below, place], f"fuse.{PASSING}")
+    return Fuse(rest.supervisor, place, [fuse.passing(), below, place], f"fuse.{PASSING}")
 
 
 def _password(secrets: Path, name: str) -> Path:

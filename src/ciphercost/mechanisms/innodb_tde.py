@@ -65,7 +65,7 @@ class InnodbTde(AtRest):
         root = rest.secrets.parent / f"mysql-{rest.installation.version}"
         program, components = root / bindir.name, root / place.relative_to(base)
         if not (program / MANIFEST).exists():  # another cell of this run may have made it
-            rest.guard.remove(root)
+            rest.supervisor.remove(root)
             _mirror(base, root, [program.relative_to(root), components.relative_to(root)])
             (program / "mysqld").unlink()
             shutil.copy(bindir / "mysqld", program / "mysqld")

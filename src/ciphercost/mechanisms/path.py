@@ -81,9 +81,9 @@ class TwoPaths(AtRest):
             raise RunError(
                 f"{free / 1e6:.0f} MB are free in {given}, and the data has {size / 1e6:.0f} MB; is the disk full?"
             )
-        ours = given / f"ciphercost-{rest.guard.run_id}-{randomness.token_hex(4)}"
+        ours = given / f"ciphercost-{rest.supervisor.run_id}-{randomness.token_hex(4)}"
         _remember(rest, ours)
-        rest.guard.remove(ours)
+        rest.supervisor.remove(ours)
         try:
             ours.mkdir(mode=0o700)
             marks.hand_over(ours)
@@ -180,8 +180,8 @@ def _try_blocks(ours: Path, below: Path) -> None:
 
 
 def _remember(rest: Rest, ours: Path) -> None:
-    """For `ciphercost clean`, should even the guard be killed: it lies outside of the run's scratch."""
-    notes = marks.scratch_base() / rest.guard.run_id
+    """For `ciphercost clean`, should even the supervisor be killed: it lies outside of the run's scratch."""
+    notes = marks.scratch_base() / rest.supervisor.run_id
     if notes.is_dir():
         owned.add_line(notes / marks.OUTSIDE_FILE, str(ours))
 

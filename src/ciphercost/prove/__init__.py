@@ -1,1 +1,1 @@
-"""prove: Is it encrypted? Witnesses, at-rest tests, checks of columns, what stored values give away."""
+"""prove: checks whether data is encrypted: witnesses, at-rest tests, column checks, and what stored values leak."""

@@ -1,8 +1,8 @@
-"""aes_mask: proves that the CPU's AES instructions are hidden from server and agent. I/O by the agent.
+"""aes_mask: proves that the CPU's AES instructions are hidden from server and agent. I/O through the agent.
 
-A mask is set in the environment, and an environment is no proof: a library may not read it, a server may write over it. So AES is
-held against ChaCha20, which uses none of the hidden instructions: with them AES is the cheaper of the two on every CPU that has
-them, without them it costs several times as much. That ratio needs no knowledge of the machine.
+The mask is an environment variable, which proves nothing by itself: a library may ignore it, a server may overwrite it.
+So AES is compared with ChaCha20, which uses none of the hidden instructions. With those instructions AES costs less on
+every CPU that has them; without them it costs several times as much. The ratio needs no knowledge of the machine.
 """
 
 from __future__ import annotations
@@ -23,25 +23,28 @@ from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 HIDDEN = 2.0
-"""AES ÷ ChaCha20 above which AES's instructions are hidden. Seen: 0.4 (cipher alone) and 0.9 (a whole transfer) with them, 12 and
-4 without."""
+"""Ratio AES ÷ ChaCha20 above which the AES instructions are hidden. Measured: 0.4 (cipher alone) and 0.9 (a whole
+transfer) with them, 12 and 4 without.
+"""
 ANSWER_BYTES = 8_000_000
-"""Bytes of one answer of the server; an operation of the known transfer."""
+"""Bytes of one answer of the server, which is one operation of the known transfer."""
 PROBED = ("aes256-gcm", "chacha20")
 OPERATIONS, ROUNDS = 2, 3
-"""Answers in a transfer, and transfers by each way, by turns; the cheapest counts, since whatever else happens only adds."""
+"""Answers per transfer, and transfers per way, interleaved. The lowest cost counts, because disturbances only add."""
 
 
-def prove(bench: Bench, twins: Twins, agent: Agent, session: int) -> list[Proof]:
-    """That the agent's AES, and behind `tls` the server's, runs without the CPU's instructions. Never raises for a failed proof."""
+def prove(bench: Bench, pair: ServerPair, agent: Agent, session: int) -> list[Proof]:
+    """Check that the agent's AES, and under `tls` the server's, runs without the CPU's instructions. Never raises for a
+    failed proof.
+    """
     passed, detail = judge_agent(bool(agent.hello["aes"]), floor_ratio(agent))
     proofs = [Proof(arm="encrypted", witness="client", passed=passed, detail=detail, session=session)]
     if conditions.mask_provable(bench.cell):
         try:
-            passed, detail = judge_server(*transfers(bench, twins), size=OPERATIONS * ANSWER_BYTES)
+            passed, detail = judge_server(*transfers(bench, pair), size=OPERATIONS * ANSWER_BYTES)
         except AgentError as error:
             passed, detail = False, f"the CPU's AES: a transfer of known size failed: {error} [{error.code}]"
         proofs.append(Proof(arm="encrypted", witness="server", passed=passed, detail=detail, session=session))
@@ -53,44 +56,49 @@ def floor_ratio(agent: Agent) -> float:
 
 
 def judge_agent(says_aes: bool, ratio: float) -> tuple[bool, str]:
-    """Whether the agent's AES is masked, by its library's word and by its cost. Pure."""
-    said = "says that it uses AES instructions" if says_aes else "says that it uses no AES instructions"
+    """Whether the agent's AES is masked, judged by its library's report and by its cost. Pure."""
+    report = "reports that it uses AES instructions" if says_aes else "reports that it uses no AES instructions"
     detail = (
-        f"the CPU's AES hidden from the agent: it {said}; AES-256-GCM costs it {ratio:.1f} times what ChaCha20 does"
+        f"the CPU's AES hidden from the agent: it {report}; AES-256-GCM costs it {ratio:.1f} times as much as ChaCha20"
     )
     return not says_aes and ratio >= HIDDEN, detail
 
 
 def judge_server(clear: float, aes: float, chacha: float, *, size: int) -> tuple[bool, str]:
-    """Whether the server's AES is masked. `clear`, `aes`, `chacha`: its CPU time (ns) for one transfer of `size` bytes by each way. Pure."""
+    """Whether the server's AES is masked. `clear`, `aes`, `chacha`: its CPU time (ns) for one transfer of `size` bytes
+    each way. Pure.
+    """
     if min(clear, aes, chacha) <= 0:
         return False, "the CPU's AES hidden from the server: its CPU time could not be read"
     per_byte = [f"{max(0.0, spent - clear) / size:.2f}" for spent in (aes, chacha)]
     ratio = aes / chacha
     detail = (
-        f"the CPU's AES hidden from the server: {size / 1e6:.0f} MB by AES-256-GCM cost it {aes / 1e6:.0f} ms of CPU, by ChaCha20 "
-        f"{chacha / 1e6:.0f} ms ({ratio:.1f} times; {HIDDEN:g} or more without AES instructions), in clear {clear / 1e6:.0f} ms: "
-        f"{per_byte[0]} and {per_byte[1]} ns a byte more than in clear"
+        f"the CPU's AES hidden from the server: {size / 1e6:.0f} MB cost it {aes / 1e6:.0f} ms of CPU with "
+        f"AES-256-GCM, {chacha / 1e6:.0f} ms with ChaCha20 ({ratio:.1f} times; {HIDDEN:g} or more without AES "
+        f"instructions), {clear / 1e6:.0f} ms unencrypted: {per_byte[0]} and {per_byte[1]} ns per byte more than "
+        "unencrypted"
     )
     return ratio >= HIDDEN, detail
 
 
-def transfers(bench: Bench, twins: Twins) -> tuple[float, float, float]:
-    """CPU time (ns) of the server for the known transfer in clear, by AES-256-GCM and by ChaCha20. Raises AgentError."""
-    server = twins.server
+def transfers(bench: Bench, pair: ServerPair) -> tuple[float, float, float]:
+    """CPU time (ns) of the server for the known transfer: unencrypted, with AES-256-GCM, with ChaCha20. Raises
+    AgentError.
+    """
+    server = pair.server
     if server is None:
         return 0.0, 0.0, 0.0
-    # An agent of its own, on the shortest way to the server: the transfer's cost is the point, not the link's.
+    # Use a separate agent on the shortest route to the server: this measures the transfer's cost, not the link's.
     with (
         Agent(log=bench.logs / "agent.log", env=bench.mask) as agent,
         contextlib.closing(Sampler(server.pid, server.cgroups)) as sampler,
     ):
         statement = script.Statement(sql=Payload.of(bench.engine).payload(ANSWER_BYTES), parameters=())
         agent.program(_program(statement))
-        ways = {"clear": single(twins.direct["plain"])}
+        ways = {"clear": single(pair.direct["plain"])}
         for cipher in PROBED:
             suite = tls_names.suite({**bench.factors, "cipher": cipher})
-            ways[cipher] = single(twins.direct["encrypted"]) | {"tls_ciphers": suite}
+            ways[cipher] = single(pair.direct["encrypted"]) | {"tls_ciphers": suite}
         for way, fields in ways.items():
             agent.connect(way, **fields)
         sampler.refresh()

@@ -1,4 +1,4 @@
-"""client_witness: the agent's own connection -> whether it is encrypted and verified, and with what."""
+"""client_witness: checks whether the agent's own connection is encrypted and verified, and how."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from ciphercost.model.spec import Arm
 from ciphercost.prove.probe import Probe, single
 
 CLIENT_CERTIFICATE = "client_certificate"
-"""In what the encrypted arm negotiated: present where the server requires and has verified a certificate of the client's."""
+"""Key among the encrypted arm's negotiated facts. Present if the server requires a client certificate and has verified
+it.
+"""
 
 
 def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """The agent's own connection: encrypted, verified, with what; or in clear."""
-    answer = probe.agent.connect(f"prove-{arm}", **single(probe.twins.connect[arm]))
+    """The agent's own connection: encrypted, verified and how, or unencrypted."""
+    answer = probe.agent.connect(f"prove-{arm}", **single(probe.pair.connect[arm]))
     probe.connected[arm] = answer
-    if said := probe.engine.greet(probe.agent, f"prove-{arm}"):
-        answer["server_version"] = said
+    if version := probe.engine.greet(probe.agent, f"prove-{arm}"):
+        answer["server_version"] = version
     if arm == "plain":
-        return not answer["encrypted"], "in clear" if not answer[
+        return not answer["encrypted"], "unencrypted" if not answer[
             "encrypted"
         ] else f"encrypted with {answer['protocol']}"
     detail = describe(answer)
     if not answer["encrypted"]:
-        return False, "in clear: nothing was negotiated"
-    if reason := other_than_asked(answer, probe.twins.connect[arm], probe.twins.promised):
+        return False, "unencrypted: nothing was negotiated"
+    if reason := other_than_asked(answer, probe.pair.connect[arm], probe.pair.promised):
         return False, f"{detail}: {reason}"
-    wanted = probe.twins.connect[arm].get("tls", "")
+    wanted = probe.pair.connect[arm].get("tls", "")
     if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
         return False, f"{detail}: the peer was not verified"
     return True, detail
 
 
 def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
-    """What of the server's identity was not checked, and what to do; empty where all was, or where there is no certificate. Pure.
+    """What was not checked about the server's identity, and what to do. Empty if everything was checked or there is no
+    certificate. Pure.
 
     `answer`: `connected` of the encrypted arm; `fields`: of its `connect`.
     """
@@ -44,13 +47,13 @@ def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
         return ""
     if not answer.get("verified"):
         return (
-            "the server's identity was not verified: a man in the middle would look the same; use --set verify=full, with "
-            "--ca FILE on a server of yours"
+            "the server's identity was not verified: a man in the middle would look the same; use --set verify=full, "
+            "and --ca FILE for your own server"
         )
     if fields.get("tls") == "verify-ca":
         return (
-            "the server's name was not verified: any server with a certificate of that authority would look the same; use "
-            "--set verify=full"
+            "the server's name was not verified: any server with a certificate of that authority would look the "
+            "same; use --set verify=full"
         )
     return ""
 
@@ -58,7 +61,9 @@ def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
 def other_than_asked(
     answer: Mapping[str, Any], fields: Mapping[str, object], promised: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """What of a `connected` answer isn't what the arm's fields ask for, or isn't what was `promised`; empty where all is. Pure."""
+    """What in a `connected` answer differs from the arm's fields or from what was `promised`. Empty if nothing does.
+    Pure.
+    """
     asked = {
         "protocol": tls_names.PROTOCOLS.get(str(fields.get("tls_max")), ""),
         "cipher": str(fields.get("tls_ciphers", "")),
@@ -68,23 +73,23 @@ def other_than_asked(
         if wanted and answer[name] not in (
             wanted,
             "",
-        ):  # a client may not know the group; the server is asked of the rest
-            return f"{name} {wanted} was asked for"
+        ):  # a client may not know the group; the server witness checks the rest
+            return f"{name} {wanted} was requested"
     for name, wanted in promised.items():
         if answer.get(name) not in (wanted, "", None):
-            return f"{name} is {answer[name]}, and {wanted} was asked for"
+            return f"{name} is {answer[name]}, but {wanted} was requested"
     if answer.get("resumed") and not fields.get("resumption"):
-        return "a session was resumed, though resumption is off"
+        return "a session was resumed, although resumption is off"
     return ""
 
 
 def describe(answer: Mapping[str, Any]) -> str:
-    """`TLSv1.3 TLS_AES_256_GCM_SHA384 x25519, RSA 2048, peer verified` of a `connected` answer. Pure."""
+    """Describe a `connected` answer: `TLSv1.3 TLS_AES_256_GCM_SHA384 x25519, RSA 2048, peer verified`. Pure."""
     parts = [str(answer[name]) for name in ("protocol", "cipher", "group") if answer.get(name)]
     words = [" ".join(parts)]
     if answer.get("peer_key"):
         words.append(str(answer["peer_key"]))
-    if answer.get("peer") or answer.get("peer_key"):  # a certificate may bear no name
+    if answer.get("peer") or answer.get("peer_key"):  # a certificate may have no name
         words.append("peer verified" if answer.get("verified") else "peer not verified")
     if answer.get("resumed"):
         words.append("resumed")
@@ -94,7 +99,7 @@ def describe(answer: Mapping[str, Any]) -> str:
 
 
 def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Of a `connected` answer what belongs into the result. Pure."""
+    """The part of a `connected` answer that belongs in the result. Pure."""
     names = {
         "protocol": "protocol",
         "cipher": "cipher",

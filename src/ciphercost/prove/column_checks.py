@@ -1,4 +1,4 @@
-"""column_checks: Are the columns encrypted, and what do they give away? The server and the disk are asked. I/O."""
+"""column_checks: checks, on the server and on disk, whether columns are encrypted and what they leak. I/O."""
 
 from __future__ import annotations
 
@@ -18,46 +18,49 @@ from ciphercost.provision.columns import FLIPS, LENGTH, SHOWN, Sight, rows, sche
 
 
 def server(sight: Sight) -> tuple[bool, str]:
-    """The row comes back with the right key, and does not with a wrong one."""
+    """Check that the row decrypts with the right key and does not with a wrong one."""
     secrets, wanted = sight.secrets, word(sight.canary, sight.arm)
     try:
         found = sight.text(secrets.of(sight.arm))
     except AgentError as error:
-        return False, f"the canary row does not come back: {error}"
+        return False, f"the canary row could not be read back: {error}"
     if found != wanted:
-        return False, f"the canary row does not come back: {str(found)[:60]}"
+        return False, f"the canary row does not read back as written: {str(found)[:60]}"
     if sight.arm == "plain":
-        return True, "the canary row comes back as it was written"
+        return True, "the canary row reads back as written"
     stored = sight.ask(secrets.codec.hex("word"))
     if not stored or wanted.encode().hex() in stored.lower():
-        return False, f"the canary stands in the column in clear: {str(stored)[:60]}"
-    # By the very expression that the other key is tried with: else that it gives nothing would prove nothing.
+        return False, f"the canary is in the column unencrypted: {str(stored)[:60]}"
+    # Use the same expression as for the wrong key. Otherwise, an empty answer there would prove nothing.
     control = sight.opened(secrets.codec)
     if control is None or bytes.fromhex(control) != wanted.encode():
-        return False, f"the canary's bytes do not come back with their own key: {str(control)[:60]}"
+        return False, f"the canary's bytes do not decrypt with their own key: {str(control)[:60]}"
     try:
         other = sight.opened(secrets.wrong)
     except AgentError as error:
-        if sight.text(secrets.codec) != wanted:  # the connection may be what is gone
-            return False, f"the canary row does not come back a second time, after: {error}"
-        return True, f"the canary row comes back with its key; with another: {error}"
+        if sight.text(secrets.codec) != wanted:  # the connection itself may be gone
+            return False, f"the canary row could not be read a second time, after: {error}"
+        return True, f"the canary row decrypts with its key; with another: {error}"
     if other is not None and bytes.fromhex(other) == wanted.encode():
-        return False, "the canary row comes back with another key too"
+        return False, "the canary row decrypts with another key too"
     instead = "nothing" if other is None else "other bytes"
-    return True, f"the canary row comes back with its key, and {instead} with another; {len(stored) // 2} bytes stored"
+    return (
+        True,
+        f"the canary row decrypts with its key, and gives {instead} with another; {len(stored) // 2} bytes stored",
+    )
 
 
 def disk(sight: Sight) -> tuple[bool, str]:
-    """The server's files hold the canary of the plain arm, and not that of the encrypted one."""
+    """Check that the server's files contain the plain arm's canary but not the encrypted arm's."""
     if not sight.places:
         found = sight.ask("word") if sight.arm == "plain" else sight.ask(sight.secrets.codec.hex("word"))
         clear = word(sight.canary, sight.arm)
         seen = bool(found) and (clear in str(found) or clear.encode().hex() in str(found).lower())
-        where = "the server's files can't be seen from here; as it is stored, by the server's own word, the value "
-        return seen == (sight.arm == "plain"), where + ("is in clear" if seen else "is not in clear")
+        where = "the server's files can't be read from here; as the server itself shows it, the stored value "
+        return seen == (sight.arm == "plain"), where + ("is unencrypted" if seen else "is encrypted")
     found_ = canary_scan.search(canary_scan.below(sight.places), word(sight.canary, sight.arm))
     if not found_.size:
-        return False, "no bytes seen: the witness looked at nothing"
+        return False, "no bytes seen: the witness examined nothing"
     names = ", ".join(list(found_.hits)[:SHOWN])
     if found_.hits:
         return sight.arm == "plain", f"the canary is in {names} ({found_})"
@@ -65,11 +68,11 @@ def disk(sight: Sight) -> tuple[bool, str]:
 
 
 def findings(sight: Sight) -> list[Finding]:
-    """What the stored bytes of the encrypted arm give away, each seen and counted. Raises AgentError."""
+    """What the encrypted arm's stored bytes leak, each finding seen and counted. Raises AgentError."""
     codec, texts = sight.secrets.codec, rows(sight.canary, "encrypted")
     found = written_keys(sight)
     stored = {number: bytes.fromhex(str(sight.ask(codec.hex("word"), number))) for number in texts}
-    iv = "iv=random, which stores an IV of its own with each value"
+    iv = "iv=random, which stores a separate IV with each value"
     if IV not in sight.secrets.mechanism.factors:
         iv = f"a mode that has an IV, with {iv}"
     found += leakage.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
@@ -79,7 +82,9 @@ def findings(sight: Sight) -> list[Finding]:
 
 
 def written_keys(sight: Sight) -> list[Finding]:
-    """Where the key, which stands in every statement, is written down: in the server's files, or in logs that it says it keeps."""
+    """Where the key, which is part of every statement, is written: in the server's files, or in logs that the server
+    reports to keep.
+    """
     secrets = sight.secrets
     key = secrets.key.hex()
     if key not in secrets.codec.seal("''", LENGTH):
@@ -87,21 +92,21 @@ def written_keys(sight: Sight) -> list[Finding]:
     found = []
     if isinstance(secrets.engine, StoresData) and (logs := secrets.engine.statement_logs):
         for what, closes, severity in sight.agent.query(sight.name, logs):
-            text = f"the server writes down {what}: with the key that stands in it"
+            text = f"the server writes {what} to disk, including the key in the statements"
             found.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
     if hits := canary_scan.search(canary_scan.below(sight.places), key).hits:
-        text = f"the key lies in clear in the server's files: {', '.join(list(hits)[:SHOWN])}"
-        found.append(Finding("key-in-files", "high", text, "what makes the server write statements down"))
+        text = f"the key is in the server's files unencrypted: {', '.join(list(hits)[:SHOWN])}"
+        found.append(Finding("key-in-files", "high", text, "what makes the server log statements"))
     return found
 
 
 def notices(sight: Sight, stored: bytes) -> bool:
-    """Whether a stored value that was changed is refused, wherever it was changed. Raises AgentError where not even the unchanged one opens."""
+    """Whether the server rejects a stored value that was changed, wherever the change is. Raises AgentError if even the
+    unchanged value does not decrypt.
+    """
     codec = sight.secrets.codec
     if not sight.opened(codec, stored):
-        raise AgentError(
-            "a stored value that nobody changed does not open, so it can't be told what a changed one does", "statement"
-        )
+        raise AgentError("an unchanged stored value does not decrypt, so changed values can't be tested", "statement")
     for at in range(0, len(stored), max(1, len(stored) // FLIPS)):
         changed = bytearray(stored)
         changed[at] ^= 1

@@ -1,7 +1,8 @@
-"""destructive_test: a disposable server pair at rest -> proofs and findings that no living session could give. I/O, no load.
+"""destructive_test: puts a disposable server pair at rest through tests that no running session could survive. I/O, no
+load.
 
-Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
-key is taken away, and it must not start. Nothing of this touches the twins that are measured.
+Each arm's server writes temporary data and is then killed; both times the disk is scanned. Then its key is removed, and
+it must not start. None of this touches the server pair that is measured.
 """
 
 from __future__ import annotations
@@ -31,29 +32,31 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import probe, rest_witnesses
 from ciphercost.provision.bench import Bench
-from ciphercost.provision.server_pairs import of_encryption
+from ciphercost.provision.server_pairs import encryption_line
 
 SESSION = 1
-"""The proofs are of the first session: without them nothing is measured."""
+"""The proofs count for the first session: without them nothing is measured."""
 LAST_WISH_SECONDS = 10.0
 LARGEST_KEY_FILE = 1 << 20
 LOOKS, BETWEEN_SECONDS = 40, 0.1
-"""At a statement that runs, for the data that is there only meanwhile."""
+"""Number of scans during a running statement, for data that exists only meanwhile, and seconds between them."""
 
 
 class Outcome(msgspec.Struct):
-    """What came of the test."""
+    """The test's result."""
 
     proofs: list[Proof] = []
     findings: list[Finding] = []
     checks: dict[Arm, str] = {}
-    """What the workload's check query answers."""
+    """Answers of the workload's check query."""
     rotation_s: float | None = None
-    """How long the server took to give its data a new key; None: it has no such thing."""
+    """Seconds that the server took to rotate its key. None: it can't."""
 
 
 def run(bench: Bench) -> Outcome:
-    """Put a pair of both arms of a cell at rest through the test. Raises RunError where a server can't even be started."""
+    """Put a disposable pair of both arms of a cell at rest through the test. Raises RunError if a server can't even be
+    started.
+    """
     mechanism = bench.mechanism
     assert isinstance(mechanism, AtRest)
     found = Outcome()
@@ -74,9 +77,9 @@ def run(bench: Bench) -> Outcome:
 
 
 def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome) -> dict[str, canary_scan.Seen]:
-    """One arm; what was seen of its temporary data, by the name of the spill."""
+    """Test one arm. Returns what was seen of its temporary data, by the name of the spill."""
 
-    def say(witness: Witness, passed: bool, detail: str) -> None:
+    def add_proof(witness: Witness, passed: bool, detail: str) -> None:
         found.proofs.append(
             Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION)
         )
@@ -95,8 +98,8 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
                 each.name: _spill(look, mechanism, each, word) for each in StoresData.of(bench.engine).spills(word)
             }
             if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
-                say("server", *refused)
-            # Last: a connection may not be good for anything that wants the old key.
+                add_proof("server", *refused)
+            # Rotate last: afterwards a connection may fail at everything that needs the old key.
             if arm == "encrypted" and (statements := mechanism.rotate(look)):
                 began = time.monotonic()
                 for statement in statements:
@@ -108,23 +111,23 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
         finally:
             with contextlib.suppress(RunError, AgentError):
                 agent.close()
-        # The server is dead: nothing is held open by anyone.
+        # The server is dead: nobody holds a file open.
         mechanism.flush(volume)
         for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
             seen = canary_scan.search(canary_scan.below(volume.backing), wanted)
-            passed, detail = rest_witnesses.heard_of_disk(seen, look, mechanism)
-            say("disk", passed, f"{name}: {detail}")
+            passed, detail = rest_witnesses.disk_report(seen, look, mechanism)
+            add_proof("disk", passed, f"{name}: {detail}")
     finally:
         server.stop()
     if arm == "encrypted" and not bench.engine.embedded:
         for state in mechanism.key_states:
-            say("server", *_without_key(bench, mechanism, volume, state))
+            add_proof("server", *_without_key(bench, mechanism, volume, state))
     return spilt
 
 
 @contextlib.contextmanager
 def keys_kept(secrets: Path) -> Iterator[None]:
-    """The keys are afterwards what they were: a server that is given a new key may throw the old one away, which other copies need."""
+    """Restore the keys afterwards: a server that gets a new key may discard the old one, which other copies need."""
     kept = {
         path: path.read_bytes()
         for path in secrets.rglob("*")
@@ -145,7 +148,7 @@ def _own_file(path: Path, content: bytes) -> None:
 
 
 def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_scan.Seen:
-    """Make the server write temporary data, and search for it while it is there."""
+    """Make the server write temporary data, and scan for it while it exists."""
     name = f"spill-{look.arm}"
     look.agent.connect(name, **look.connect)
 
@@ -170,7 +173,7 @@ def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_sca
 
 
 def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look: Look) -> canary_scan.Seen:
-    """Look again and again until temporary data is found or the statement has ended."""
+    """Scan repeatedly until temporary data is found or the statement has ended."""
     found = canary_scan.Seen()
     for _ in range(LOOKS):
         found = seen()
@@ -181,7 +184,7 @@ def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look:
 
 
 def _kill(root: int) -> None:
-    """By force, with all that it has started, and wait until none is left. Raises RunError."""
+    """Kill a process and everything it started, and wait until all of it is gone. Raises RunError."""
     pids = {pid: start_time(pid) for pid in tree(root)}
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -189,12 +192,12 @@ def _kill(root: int) -> None:
     deadline = time.monotonic() + LAST_WISH_SECONDS
     while left := [pid for pid, began in pids.items() if began and start_time(pid) == began]:
         if time.monotonic() >= deadline:
-            raise RunError(f"process {left[0]} does not end, not even when killed")
+            raise RunError(f"process {left[0]} does not end, even after SIGKILL")
         time.sleep(0.01)
 
 
 def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyState) -> tuple[bool, str]:
-    """Whether the server refuses to start, or to give its data back, with its key gone or another in its place."""
+    """Whether the server refuses to start, or to return its data, when its key is missing or replaced by another."""
     words = "without its key" if state == "missing" else "with another key"
     with mechanism.key_taken(state, bench.rest, volume.path):
         try:
@@ -207,10 +210,10 @@ def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyStat
                 agent.connect("keyless", **fields)
                 rows = agent.query("keyless", f"SELECT word FROM {CANARY_TABLE}")
             except AgentError as error:
-                return True, f"{words} it starts, and gives no data back: {error}"
+                return True, f"{words} it starts, but returns no data: {error}"
     if [bench.shared.canary] in rows:
-        return False, f"{words} it starts and gives the canary back"
-    return True, f"{words} it starts, and gives no data back"
+        return False, f"{words} it starts and returns the canary"
+    return True, f"{words} it starts, but returns no data"
 
 
 @contextlib.contextmanager
@@ -222,31 +225,33 @@ def stopped(server: Server) -> Iterator[Server]:
 
 
 def _reason(text: str) -> str:
-    """Of a server's last words the line that tells."""
+    """The most informative line of a server's last output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     severe = next((line for line in lines[1:] if "FATAL" in line or "ERROR" in line), "")
-    return severe[:200] or of_encryption(text) or (lines or ["it ended"])[0][:200]
+    return severe[:200] or encryption_line(text) or (lines or ["it ended"])[0][:200]
 
 
 def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, canary_scan.Seen]]) -> list[Finding]:
-    """Temporary data that lies in clear although the data proper does not. Seen in the plain arm, or it proves nothing. Pure."""
+    """Temporary data that is unencrypted although the data itself is encrypted. Counts only if the plain arm shows it
+    too. Pure.
+    """
     found = []
     for name, plain in leaks["plain"].items():
         encrypted = leaks["encrypted"].get(name, canary_scan.Seen())
         if not plain.hits:
             if any(other.startswith(f"{name} where") and seen.hits for other, seen in leaks["plain"].items()):
-                continue  # a setting of ours keeps it in memory, and what comes without that setting has its own finding
-            text = f"{name}: not seen on the disk even in the plain arm: it stayed in memory, or nothing is known of it"
+                continue  # one of ciphercost's settings keeps it in memory; without that setting, it has its own finding
+            text = f"{name}: not seen on disk even in the plain arm: it stayed in memory, or its location is unknown"
             found.append(Finding("temporary-data-not-seen", "info", text))
         elif encrypted.hits:
             where, count = max(encrypted.hits.items(), key=lambda each: each[1])
-            text = f"{name}: in clear on the disk, {count} times in {where}"
+            text = f"{name}: unencrypted on disk, {count} times in {where}"
             found.append(Finding("temporary-data-in-clear", "medium", text, mechanism.advice(where)))
     return found
 
 
 def _of_logs(seen: canary_scan.Seen) -> list[Finding]:
     return [
-        Finding("log-in-clear", "high", f"the server's log {name} holds data in clear, {count} times")
+        Finding("log-in-clear", "high", f"the server's log {name} contains unencrypted data, {count} times")
         for name, count in seen.hits.items()
     ]

@@ -1,4 +1,4 @@
-"""leakage: values and how they are stored -> what the stored bytes give away. Pure; every finding is counted, none supposed."""
+"""leakage: what stored bytes reveal about known values. Pure. Every finding is counted, none assumed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ciphercost.model.slices import Finding
 
 BLOCK = 16
 TOLD = 8
-"""Differing bytes, at the least, by which two texts tell that they share a key stream: one pair of 2^64 does by chance."""
+"""Minimum number of differing bytes that shows that two texts share a key stream. By chance, one pair in 2^64 does."""
 UNAUTHENTICATED = Finding(
     "unauthenticated",
     "low",
-    "a stored value that was changed is decrypted without an error: nothing shows that it is not what was written",
+    "a stored value that was changed decrypts without an error: nothing shows that it is not what was written",
     "authenticated encryption: client-aes-gcm-256, or pgp-sym with its MDC",
 )
 
 
 def repeated_blocks(stored: bytes, block: int = BLOCK) -> int:
-    """How many of a value's blocks are equal to an earlier one, at any alignment of the first. 0 where none is."""
+    """How many of a value's blocks equal an earlier one, at any alignment of the first. 0: none."""
     most = 0
     for start in range(min(block, len(stored))):
         blocks = [stored[at : at + block] for at in range(start, len(stored) - block + 1, block)]
@@ -29,15 +29,17 @@ def repeated_blocks(stored: bytes, block: int = BLOCK) -> int:
 
 
 def equal_values(texts: Mapping[int, bytes], stored: Mapping[int, bytes]) -> int:
-    """Pairs of equal texts that are stored as equal bytes."""
+    """Number of pairs of equal texts that are stored as equal bytes."""
     return sum(texts[a] == texts[b] and stored[a] == stored[b] for a, b in combinations(texts, 2))
 
 
 def key_stream(texts: Mapping[int, bytes], stored: Mapping[int, bytes]) -> int:
-    """The most bytes of two different texts whose difference is that of their stored forms: one key stream was used for both.
+    """Largest number of bytes in which the difference of two texts equals the difference of their stored forms: both
+    used one key stream.
 
-    Whoever knows the one text reads that many bytes of the other. Fewer than a block are chance, and 0. So are equal beginnings that
-    are stored alike: that is equality, and tells nothing of what differs. Before what is stored an IV may stand.
+    An attacker who knows one text can then read that many bytes of the other. Fewer than a block may be chance, and
+    count as 0. So do equal beginnings that are stored alike: they show equality, but reveal nothing about what differs.
+    An IV may precede the stored bytes.
     """
     most = 0
     for a, b in combinations(texts, 2):
@@ -58,17 +60,23 @@ def _shared(a: bytes, b: bytes, stored_a: bytes, stored_b: bytes) -> int:
 
 
 def findings(texts: Mapping[int, bytes], stored: Mapping[int, bytes], iv: str) -> list[Finding]:
-    """What known texts and their stored bytes show. `iv`: what closes what an IV would close, in words."""
+    """What known texts and their stored bytes reveal. `iv`: the fix for everything that an IV would fix, as a phrase."""
     found = []
     if (blocks := max(repeated_blocks(each) for each in stored.values())) > 0:
-        text = f"equal blocks of a value are stored as equal blocks ({blocks} of {BLOCK} bytes seen): its pattern shows"
-        found.append(Finding("pattern-shows", "high", text, "another mode than ECB"))
+        text = (
+            f"equal blocks of a value are stored as equal blocks ({blocks} of {BLOCK} bytes seen): its pattern is "
+            "visible"
+        )
+        found.append(Finding("pattern-shows", "high", text, "a mode other than ECB"))
     if pairs := equal_values(texts, stored):
-        text = f"equal values are stored as equal bytes ({pairs} pair{'s' * (pairs != 1)} seen): who reads the table sees which rows agree"
+        text = (
+            f"equal values are stored as equal bytes ({pairs} pair{'s' * (pairs != 1)} seen): a reader of the table "
+            "sees which rows are equal"
+        )
         found.append(Finding("equality-shows", "medium", text, iv))
     if size := key_stream(texts, stored):
         whole = size >= min(len(each) for each in texts.values())
-        text = f"two values share their key stream ({size} bytes seen): who knows one text reads the other" + (
+        text = f"two values share their key stream ({size} bytes seen): whoever knows one text can read the other" + (
             "" if whole else f"'s first {size} bytes"
         )
         found.append(Finding("key-stream-reused", "high" if whole else "medium", text, iv))

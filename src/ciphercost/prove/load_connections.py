@@ -1,4 +1,4 @@
-"""load_connections: the connections that make the load -> whether they are what was proven."""
+"""load_connections: checks that the connections that make the load are the ones that were proven."""
 
 from __future__ import annotations
 
@@ -24,34 +24,36 @@ def load_connections(
     answer: Mapping[str, Any],
     proven: Mapping[str, Any],
 ) -> None:
-    """That the very connections which make the load are what was proven. Raises Unproven.
+    """Check that the very connections that make the load match the proof. Raises Unproven.
 
-    `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open the server is asked of each.
+    `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open, the server
+    is queried about each of them.
     """
     if not mechanism.witnesses:
         return
     if "client" not in mechanism.witnesses:
         if answer["encrypted"]:
             raise Unproven(
-                f"client witness, {arm} arm: the connection is encrypted, and only what rests on the disk was to be"
+                f"client witness, {arm} arm: the connection is encrypted, but only the data on disk should be"
             )
         return
     if bool(answer["encrypted"]) != (arm == "encrypted"):
-        state = "encrypted" if answer["encrypted"] else "in clear"
+        state = "encrypted" if answer["encrypted"] else "unencrypted"
         raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
     if arm == "encrypted" and (
         any(answer[name] != proven.get(name) for name in ("protocol", "cipher"))
-        # A session that is resumed may tell less of itself than the first.
+        # A resumed session may report fewer facts about itself than the first one.
         or any(answer.get(name) and proven.get(name) and answer[name] != proven[name] for name in ("group", "peer_key"))
     ):
         raise Unproven(
-            f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
+            f"client witness, encrypted arm: the load negotiated {describe(answer)}, but the proof was for "
+            f"{describe(proven)}"
         )
     if engine.caches_logins and answer.get("per_request") and answer.get("auth") != proven.get("auth"):
         # Where connections stay open, logins are no part of the load.
         raise Unproven(
-            f"client witness, {arm} arm: the load logs in by {answer.get('auth')}, proven was {proven.get('auth')}: "
-            "the arms would differ in more than encryption"
+            f"client witness, {arm} arm: the load logs in with {answer.get('auth')}, but the proof was for "
+            f"{proven.get('auth')}: the arms would differ in more than encryption"
         )
     if mechanism.layer == "transit" and not answer.get("per_request") and "server" not in engine.mute:
         rows = EncryptsConnections.of(engine).sessions(server, agent, arm, everywhere=True)

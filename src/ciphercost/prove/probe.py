@@ -1,4 +1,4 @@
-"""probe: what a witness may ask: the server pair, the agent, and what each arm negotiated."""
+"""probe: what a witness may use: the server pair, the agent, and what each arm negotiated."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from ciphercost.mechanisms._rest import Look
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
-NULL_SEEN = "no bytes seen: the witness looked at nothing"
+NULL_SEEN = "no bytes seen: the witness examined nothing"
 
 
 class Probe:
-    """Everything a witness may ask: the twins, the agent, what each arm negotiated."""
+    """Everything that a witness may use: the server pair, the agent, what each arm negotiated."""
 
-    def __init__(self, engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int) -> None:
+    def __init__(self, engine: Engine, mechanism: Mechanism, pair: ServerPair, agent: Agent, session: int) -> None:
         self.engine = engine
         self.mechanism = mechanism
-        self.twins = twins
+        self.pair = pair
         self.agent = agent
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
         self.ended = False
-        """Whether no further witness is heard: the server held one past its deadline, or it is the user's, and nothing may be sent to it
-        unencrypted."""
+        """Whether no more witnesses run: the server kept one past its deadline, or it is your own server and nothing
+        may be sent to it unencrypted.
+        """
 
     def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
-        """The agent's arm and its fields, connected by the client's witness or by whoever is the first to ask."""
-        name, fields = f"prove-{arm}", single(self.twins.connect[arm])
+        """The agent's arm and its fields. The first caller connects it, usually the client witness."""
+        name, fields = f"prove-{arm}", single(self.pair.connect[arm])
         if arm not in self.connected:
             self.connected[arm] = self.agent.connect(name, **fields)
         return name, fields
@@ -41,12 +42,12 @@ class Probe:
     def look(self, arm: Arm) -> Look:
         """The arm as a mechanism at rest sees it."""
         name, fields = self.connection(arm)
-        return self.twins.look(arm, self.agent, name, fields)
+        return self.pair.look(arm, self.agent, name, fields)
 
     def sight(self, arm: Arm) -> columns.Sight:
-        """The arm as a mechanism in columns sees it."""
+        """The arm as a column mechanism sees it."""
         name, _ = self.connection(arm)
-        return self.twins.sight(arm, self.agent, name)
+        return self.pair.sight(arm, self.agent, name)
 
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
         return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)

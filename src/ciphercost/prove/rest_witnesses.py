@@ -1,4 +1,4 @@
-"""rest_witnesses: the server's word about its files, and the files themselves -> whether the canary is in them."""
+"""rest_witnesses: checks what the server reports about its files, and scans the files themselves for the canary."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from ciphercost.model.spec import Arm
 from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove.probe import NULL_SEEN, Probe
 
-TEMPORARY = "temporary, and judged apart"
+TEMPORARY = "temporary, and judged separately"
 NAMED = 3
-"""Files of those that hold the canary."""
+"""How many of the files that contain the canary are named."""
 
 
 def server_at_rest(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """The server gives the canary back, and says of its own files what the arm's name says."""
+    """Check that the server returns the canary, and reports the state of its files that matches the arm."""
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.twins.canary]]:
-        return False, "the canary row is not there"
+    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.pair.canary]]:
+        return False, "the canary row is missing"
     return probe.mechanism.status(look)
 
 
 def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """Every file of the arm, unlinked ones included: the canary is in one on the plain twin, in none on the encrypted.
+    """Scan every file of the arm, including unlinked ones: the plain arm must contain the canary, the encrypted arm
+    must not.
 
     `destructive_test` judges temporary files: what leaks there is a finding.
     """
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    volumes = [each.volume for each in probe.twins.by_arm.values() if each.volume]
+    volumes = [each.volume for each in probe.pair.by_arm.values() if each.volume]
     others = [path for each in volumes for path in (each.path, *each.backing)]
-    found = at_rest(look, probe.mechanism, probe.twins.canary, others)
-    passed, detail = heard_of_disk(found, look, probe.mechanism)
+    found = at_rest(look, probe.mechanism, probe.pair.canary, others)
+    passed, detail = disk_report(found, look, probe.mechanism)
     if not passed:
         return passed, detail
     shown, words = probe.mechanism.structure(look)
@@ -46,13 +47,13 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
 
 
 def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = ()) -> canary_scan.Seen:
-    """Search everything that the arm's server has written: what its data rests in, and files only it still holds.
+    """Scan everything that the arm's server has written: its data directory and files that only it still holds open.
 
-    `others`: places that are another arm's, which an agent with both arms' files open has too.
+    `others`: places of another arm, which an agent with both arms' files open holds too.
     """
     mechanism.flush(look.volume)
     pids = tree(look.server.pid or look.agent.pid)
-    # Below the mount of a file system that encrypts everything is in clear; what it rests in is searched instead.
+    # The mount of an encrypting file system shows everything decrypted, so scan the files below it instead.
     device = look.volume.path.stat().st_dev if mechanism.loaded_once else None
     open_files = [
         (name, path)
@@ -64,31 +65,36 @@ def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = (
     return seen
 
 
-def heard_of_disk(seen: canary_scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
-    """What the disk witness says of an arm that was searched."""
+def disk_report(seen: canary_scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
+    """The disk witness's report on an arm that was scanned."""
     passed, detail = judge_disk(seen, look.arm, lambda name: excused(name, look, mechanism))
     unseen = mechanism.searched(look.volume)
     return passed, f"{detail} ({unseen})" if unseen else detail
 
 
 def excused(name: str, look: Look, mechanism: AtRest) -> str:
-    """Why what lies in this file is a finding and no failure: it is temporary, or was asked to be left in clear. Empty: it is neither."""
+    """Why the content of this file is a finding and not a failure: it is temporary, or the user asked to leave it
+    unencrypted. Empty: neither.
+    """
     if is_temporary(name, look):
         return TEMPORARY
     left = mechanism.left_in_clear(look.rest) if look.arm == "encrypted" else {}
     by = next((by for pattern, by in left.items() if fnmatch(name, pattern)), "")
-    return f"left in clear by {by}" if by else ""
+    return f"left unencrypted by {by}" if by else ""
 
 
 def is_temporary(name: str, look: Look) -> bool:
-    """Whether a file of an arm, named relative to its data, holds temporary data: by its name, or because nobody else could open it."""
+    """Whether a file, named relative to the arm's data, holds temporary data: by its name, or because nobody else could
+    open it.
+    """
     return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in StoresData.of(look.rest.engine).temporary)
 
 
 def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = lambda _: "") -> tuple[bool, str]:
-    """Whether what lies on the disk is what the arm's name says. `excuse`: why a file is none of this witness's; empty: it is. Pure.
+    """Whether the disk content matches the arm. `excuse`: why a file does not concern this witness; empty: it does.
+    Pure.
 
-    What is excused is named all the same: the witness has seen it.
+    Excused files are named all the same, because the witness has seen them.
     """
     if not seen.size:
         return False, NULL_SEEN
@@ -103,7 +109,7 @@ def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = 
         beside = f"; and in {'; in '.join(others)}" if others else ""
         return arm == "plain", f"the canary is in {named(lasting)} ({seen}){beside}"
     if others:
-        return arm == "encrypted", f"of {seen} the canary is in none but {'; '.join(others)}"
+        return arm == "encrypted", f"of {seen}, none contains the canary except {'; '.join(others)}"
     return arm == "encrypted", f"the canary is in none of {seen}"
 
 
@@ -113,5 +119,5 @@ def times(count: int) -> str:
 
 
 def named(names: list[str]) -> str:
-    """The first of them. Pure."""
+    """The first few names. Pure."""
     return f"{', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}"

@@ -1,4 +1,4 @@
-"""wire_witness: the bytes of a connection, captured by a relay -> whether the canary is in them."""
+"""wire_witness: checks whether the canary is in the bytes of a connection, captured by a relay."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ciphercost.prove.probe import NULL_SEEN, Probe, single
 
 
 def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """What an eye between the two sees: the canary, in both directions, or none of it."""
-    fields = single(probe.twins.connect[arm])
+    """Capture the bytes between client and server: the canary must be in both directions, or in neither."""
+    fields = single(probe.pair.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
         probe.agent.connect(f"wire-{arm}", **moved(fields, "127.0.0.1", relay.port))
-        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.twins.canary))
+        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
         probe.agent.disconnect(f"wire-{arm}")
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
-    words = probe.engine.echoed(rows, probe.twins.canary)
+    words = probe.engine.echoed(rows, probe.pair.canary)
     if not all(words):
         return False, "the server did not answer with the canary, so its absence would prove nothing"
     return judge_wire(sent, received, words, arm, probe.mechanism.sign)
 
 
 Sign = Callable[[bytes, bytes], tuple[bool, str]]
-"""Of the bytes of both directions: whether they show that they are encrypted, in words."""
+"""Takes the bytes of both directions. Returns whether they show that they are encrypted, and a description."""
 
 
 def judge_wire(
     sent: bytes, received: bytes, canary: str | tuple[str, str], arm: Arm, sign: Sign = tls.MECHANISM.sign
 ) -> tuple[bool, str]:
-    """Whether the bytes of both directions are what the arm's name says. `canary`: one for both, or a word of each. Pure."""
+    """Whether the bytes of both directions match the arm. `canary`: one for both directions, or one for each. Pure."""
     if not sent or not received:
         return False, NULL_SEEN
     words_ = (canary, canary) if isinstance(canary, str) else canary
@@ -43,7 +43,7 @@ def judge_wire(
             return False, f"the canary is not visible in {size} (compressed, or encrypted?)"
         return True, f"the canary is visible in both directions ({size})"
     if any(seen):
-        return False, f"the canary is visible in clear: {seen[0]} times sent, {seen[1]} times received"
+        return False, f"the canary is visible unencrypted: {seen[0]} times sent, {seen[1]} times received"
     shown, words = sign(sent, received)
     if not shown:
         return False, f"the canary is absent from {size}, but {words}"

@@ -1,6 +1,8 @@
-"""witnesses: server pair -> proofs, before any load. Three witnesses an arm, each of which can fail. I/O, no statistics.
+"""witnesses: proves a server pair before any load, with three witnesses per arm, each of which can fail. I/O, no
+statistics.
 
-Both directions are asserted: a probe that can't see the canary on the plain server proves nothing about the encrypted one.
+Both directions are checked: a probe that can't see the canary on the plain server proves nothing about the encrypted
+one.
 """
 
 from __future__ import annotations
@@ -17,48 +19,49 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import column_checks, heard
+from ciphercost.prove import column_checks, proof_verdict
 from ciphercost.prove.client_witness import client
 from ciphercost.prove.probe import Probe, single
 from ciphercost.prove.rest_witnesses import disk, server_at_rest
 from ciphercost.prove.session_witness import server_of_session
 from ciphercost.prove.wire_witness import wire
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 
 def prove(
-    engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int
+    engine: Engine, mechanism: Mechanism, pair: ServerPair, agent: Agent, session: int
 ) -> tuple[list[Proof], dict[str, Any]]:
-    """Hear every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
+    """Run every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
 
-    Never raises for a failed witness: that is a proof with `passed` false. `unproven` says which.
+    Never raises for a failed witness: that is a proof with `passed` false. `unproven` gives the reason.
     """
-    probe = Probe(engine, mechanism, twins, agent, session)
+    probe = Probe(engine, mechanism, pair, agent, session)
     proofs: list[Proof] = []
-    prime(engine, twins, agent)
-    for arm in encrypted_first(twins.connect):
-        # The client first: without a connection the others have nothing to look at.
-        probe.ended |= arm == "plain" and bool(twins.closed)
+    prime(engine, pair, agent)
+    for arm in encrypted_first(pair.connect):
+        # The client witness goes first: without a connection the others have nothing to examine.
+        probe.ended |= arm == "plain" and bool(pair.closed)
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
             if probe.ended:
                 break
-            proofs.append(_hear(probe, arm, witness))
+            proofs.append(_run_witness(probe, arm, witness))
             if not proofs[-1].passed and witness == "client":
                 break
     _close(probe)
     return proofs, probe.connected.get("encrypted", {})
 
 
-def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
-    """One login where a server's first one after its start differs from those that follow, so that no arm is the one to pay."""
+def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
+    """Log in once if a server's first login after its start differs from later ones, so that neither arm pays for it."""
     if not engine.caches_logins:
         return
-    # In clear it would be an RSA exchange; and at a server of the user's nothing is sent in clear before the encrypted arm is in.
-    arms: list[Arm] = encrypted_first(ARMS) if twins.refused is None else ["encrypted"]
+    # Unencrypted it would be an RSA exchange. And your own server gets nothing unencrypted before the encrypted arm has
+    # logged in.
+    arms: list[Arm] = encrypted_first(ARMS) if pair.refused is None else ["encrypted"]
     for arm in arms:
-        # An arm that can't log in is the client witness's to report.
+        # The client witness reports an arm that can't log in.
         try:
-            agent.connect("prime", **single(twins.connect[arm]))
+            agent.connect("prime", **single(pair.connect[arm]))
             agent.disconnect("prime")
             return
         except AgentError:
@@ -68,26 +71,28 @@ def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
 def unproven(
     proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS, mute: tuple[Witness, ...] = ()
 ) -> str:
-    """Why these proofs don't prove the arms (both, unless told otherwise); empty when they do. Pure."""
-    return heard.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
+    """Why these proofs don't prove the arms (default: both). Empty if they do. Pure."""
+    return proof_verdict.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
 
 
 def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = (), closed: str = "") -> None:
-    """Raises Unproven, naming the witness, unless both arms are what their names say. `closed`: why one was not tried (`Twins.closed`)."""
+    """Raises Unproven, naming the witness, unless both arms are proven. `closed`: why one was not tried
+    (`ServerPair.closed`).
+    """
     if reason := unproven(proofs, mechanism, mute=mute):
         raise Unproven(f"{reason}. {closed}" if closed else reason)
 
 
-def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
+def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
-        probe.ended |= error.code == deadlines.TIMEOUT  # each further witness would be held as long
+        probe.ended |= error.code == deadlines.TIMEOUT  # every further witness would wait just as long
         if arm == "encrypted":
-            probe.twins.note(error)
+            probe.pair.note(error)
         passed, detail = False, f"{error} [{error.code}]"
     if witness == "client" and arm == "encrypted" and not passed:
-        probe.twins.note(AgentError(detail))
+        probe.pair.note(AgentError(detail))
     return probe.proof(arm, witness, passed, detail)
 
 

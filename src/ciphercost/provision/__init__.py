@@ -1,1 +1,1 @@
-"""provision: Servers for both arms: started, filled, copied, with scratch schemas and passwords."""
+"""provision: starts, fills and copies the servers of both arms, and manages scratch schemas and passwords."""

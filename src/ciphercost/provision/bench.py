@@ -1,4 +1,4 @@
-"""bench: one cell made ready: its servers' settings, how each arm connects, and who makes the load."""
+"""bench: one prepared cell: its servers' settings, how each arm connects, and which client makes the load."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent
@@ -27,29 +27,31 @@ from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import cache, columns, scratch_schema
 from ciphercost.provision.dataset import Dataset, arm_at, copy
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 
 
 class Bench(msgspec.Struct):
-    """One cell made ready: binaries found, data loaded."""
+    """One prepared cell: binaries found, data loaded."""
 
     planned: PlannedCell
     program: Program
     installation: Installation
     directory: Path
     shared: Shared
-    guard: supervisor.Guard
+    supervisor: Supervisor
     logs: Path
     sealing: columns.Secrets | None = None
-    """How values are encrypted, by a mechanism in columns."""
+    """How a column mechanism encrypts values."""
     own_schemas: dict[Arm, str] = {}
-    """On a server that is the user's: the schema of our own that an arm's tables are made in. In columns on every server, one an arm."""
+    """The scratch schema that holds an arm's tables. On your own server: for every mechanism that loads data. For a
+    column mechanism: on every server, one per arm.
+    """
     left: Callable[[str], None] = scratch_schema.say_left
-    """Told of a schema of ours that could not be dropped."""
+    """Called with a sentence when a scratch schema could not be dropped."""
     servers: Servers = msgspec.field(default_factory=Servers)
-    """The run's."""
+    """The servers of the whole run."""
     entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
@@ -80,35 +82,37 @@ class Bench(msgspec.Struct):
 
     @property
     def rest(self) -> Rest:
-        """What a mechanism at rest may know of this cell."""
-        return Rest(self.engine, self.installation, self.factors, self.shared.secrets, self.guard)
+        """What a mechanism at rest may know about this cell."""
+        return Rest(self.engine, self.installation, self.factors, self.shared.secrets, self.supervisor)
 
     @property
     def mask(self) -> dict[str, str]:
-        """What the environment of server and agent says to hide the CPU's crypto instructions; empty: nothing."""
+        """Environment variables that hide the CPU's crypto instructions from server and agent. Empty: nothing is
+        hidden.
+        """
         return conditions.mask() if self.planned.conditions.hides_aes else {}
 
-    def agent(self, twins: Twins) -> Agent:
-        """Who makes the cell's load. Raises MissingServer."""
-        log, netns = self.logs / "agent.log", twins.netns
-        cpus = twins.agent_cpus or None
+    def agent(self, pair: ServerPair) -> Agent:
+        """Start the client that makes the cell's load. Raises MissingServer."""
+        log, netns = self.logs / "agent.log", pair.netns
+        cpus = pair.agent_cpus or None
         if (client := self.planned.client) is None:
             return Agent(cpus=cpus, log=log, env=self.mask, netns=netns)
         return jdbc_agent.JdbcAgent(
             client.driver,
             EncryptsConnections.of(self.engine),
             client.options,
-            twins.connect["encrypted"],
+            pair.connect["encrypted"],
             aes=not self.mask,
             cpus=cpus,
             log=log,
             netns=netns,
-            guard=self.guard,
+            supervisor=self.supervisor,
         )
 
     @contextmanager
     def volume(self, place: str, directory: Path) -> Iterator[Volume]:
-        """Where a session's copy of the data lies."""
+        """The volume that holds a session's copy of the data."""
         directory.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
         if isinstance(self.mechanism, AtRest):
             with self.mechanism.volume(arm_at(place), directory, self.rest, self.dataset.bytes) as volume:
@@ -117,16 +121,16 @@ class Bench(msgspec.Struct):
             yield Volume(directory, (directory,))
 
     def fetch(self, place: str, volume: Volume) -> None:
-        """A copy of the loaded data, made where the volume says. Raises RunError."""
+        """Copy the loaded data onto the volume. Raises RunError."""
         copy(self.dataset.template(place), volume.path)
 
     def start(self, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
-        """The server of what lies there; how long it took to answer is in its `opening`."""
+        """Start the server on a volume. Its `opening` is the time it took to answer, in seconds."""
         began = time.monotonic()
         server = self.engine.start(
             self.installation,
             volume.path,
-            self.guard,
+            self.supervisor,
             cpus=sorted(cpus) if cpus else None,
             settings=self.settings(place),
             logs=self.logs,
@@ -136,7 +140,7 @@ class Bench(msgspec.Struct):
         return server
 
     def settings(self, place: str) -> dict[str, str]:
-        """What the user and the mechanism ask of a server of ours."""
+        """Settings that the user and the mechanism require of a server that ciphercost starts."""
         if isinstance(self.mechanism, AtRest):
             wanted = self.mechanism.settings(arm_at(place), self.rest)
         else:
@@ -149,9 +153,10 @@ class Bench(msgspec.Struct):
 
     @property
     def rows_to_compare(self) -> Program:
-        """The program whose check query is put to both arms of a session: not where it would fill a cache that is to be cold.
+        """The program whose check query runs on both arms of a session. It has none where the query would fill a cache
+        that must stay cold.
 
-        At rest the ordeal has asked it once.
+        At rest, the destructive test has already run the query once.
         """
         if isinstance(self.mechanism, AtRest) and cache.empties(self.cell):
             return msgspec.structs.replace(self.program, check="", read_only=False)
@@ -159,13 +164,17 @@ class Bench(msgspec.Struct):
 
     @property
     def direct_io(self) -> bool:
-        """Whether both arms go past the system's page cache: where that is what is asked for, and the mechanism allows it."""
+        """Whether both arms bypass the operating system's page cache: the cell or the engine asks for it, and the
+        mechanism allows it.
+        """
         able = not isinstance(self.mechanism, AtRest) or self.mechanism.direct_io
         by_itself = isinstance(self.engine, StoresData) and self.engine.direct_by_default
         return able and (cache.empties(self.cell) or by_itself)
 
     def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
-        """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
+        """Fields of the agent's `connect`: the server's own, what the mechanism adds for this arm, and the load level.
+        `threads`: cores of the agent.
+        """
         server = servers[self.dataset.place(arm)]
         factors = self.asked_for
         fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
@@ -191,22 +200,22 @@ class Bench(msgspec.Struct):
 
     @property
     def asked_for(self) -> dict[str, str]:
-        """The mechanism's factors. A server of the user's is met with those that were given, and none of our defaults."""
+        """The mechanism's factors. On your own server: only those that you gave, without ciphercost's defaults."""
         given = self.cell.factors if self.cell.url else self.factors
         return {name: self.factors[name] for name in given if name in self.factors}
 
     @property
     def promised(self) -> dict[str, str]:
-        """What was asked for and must be negotiated; of what a JDBC driver decides itself nothing was asked for."""
+        """What was requested and must be negotiated, without what a JDBC driver decides itself."""
         chosen = DRIVERS_CHOICE.get(self.mechanism.name) if self.planned.client else None
         promised = self.mechanism.promises(self.asked_for)
         return {name: value for name, value in promised.items() if name != chosen}
 
     @property
     def encrypts_way(self) -> bool:
-        """Whether the arms differ in how they reach the server. Else both connect alike."""
+        """Whether the arms differ in how they reach the server. If not, both connect alike."""
         return self.mechanism.layer == "transit"
 
     def of_arm(self, arm: Arm) -> dict[str, object]:
-        """In columns: what this arm's sessions have beside the server's own fields, while it is loaded too."""
+        """For a column mechanism: what this arm's connections need beside the server's own fields, also while loading."""
         return self.mechanism.connection(self.engine, arm, self.factors, self.shared.secrets) if self.sealing else {}

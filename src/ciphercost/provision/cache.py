@@ -1,11 +1,13 @@
-"""cache: --cache and the size of the data -> settings of a server's own cache; and the operating system's cache, emptied.
+"""cache: turns --cache and the size of the data into settings of the server's own cache, and empties the operating
+system's cache.
 
-    warm    the server's own size, filled by the warm-up: what encryption costs where little is read again from the disk
-    cold    the server's own size, and the system's cache emptied before each session: both arms begin with reading
-    small   a tenth of the data, and the system's cache emptied before each session: cost where encryption acts, at each page
+    warm    the server's own size, filled by the warm-up: the cost of encryption where little is read from the disk again
+    cold    the server's own size, and the system's cache emptied before each session: both arms begin by reading
+    small   a tenth of the data, and the system's cache emptied before each session: the cost where encryption acts on each page
 
-Whatever is done is done alike in both arms. Direct I/O is used where server and mechanism have it in both arms, so that a page that
-the server does not hold is read from the disk; where there is none, the system's cache answers, and `caveat` says so.
+Both arms always get the same treatment. Direct I/O is used where server and mechanism support it in both arms, so that
+a page missing from the server's cache is read from the disk. Without it, the system's cache answers, and `caveat` says
+so.
 """
 
 from __future__ import annotations
@@ -20,19 +22,20 @@ from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.model.spec import CellSpec
 
 SMALL = 10
-"""The data ÷ what a small cache holds of it."""
+"""Size of the data divided by the size of a small cache."""
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def pool(cell: CellSpec, data_bytes: int) -> int:
-    """Bytes of the server's own cache; 0: as many as it has by itself, also while nothing is loaded. Pure."""
+    """Bytes of the server's own cache. 0: the server's default, also while data is being loaded. Pure."""
     return max(data_bytes // SMALL, 1) if cell.cache == "small" and data_bytes else 0
 
 
 def settings(engine: Engine, cell: CellSpec, data_bytes: int, direct: bool) -> dict[str, str]:
-    """Settings of the server of either arm. `data_bytes`: of the loaded data directory; `direct`: whether both arms can do direct I/O.
+    """Settings of the server of either arm. `data_bytes`: of the loaded data directory; `direct`: whether both arms can
+    do direct I/O.
 
-    Raises UsageError where this server's cache can't be sized.
+    Raises UsageError if this server's cache can't be sized.
     """
     if engine.embedded or not isinstance(engine, StoresData):
         return {}
@@ -40,7 +43,7 @@ def settings(engine: Engine, cell: CellSpec, data_bytes: int, direct: bool) -> d
 
 
 def connection(engine: Engine, cell: CellSpec, data_bytes: int) -> dict[str, object]:
-    """Of an embedded engine: fields of the agent's `connect`, for `joined`; nothing of a server."""
+    """For an embedded engine: fields of the agent's `connect`, to be merged with `joined`. Empty for a server."""
     if not engine.embedded or not isinstance(engine, StoresData):
         return {}
     asked = engine.cache_settings(pool(cell, data_bytes), direct=False)
@@ -48,7 +51,7 @@ def connection(engine: Engine, cell: CellSpec, data_bytes: int) -> dict[str, obj
 
 
 def joined(fields: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
-    """Fields of `connect` with others added. Pragmas are run one after the other: those of pages first, which a new file is made with."""
+    """Merge fields of `connect`. Pragmas run in order: page settings come first, because a new file is made with them."""
     made = dict(fields) | dict(more)
     if "pragmas" in fields and "pragmas" in more:
         made["pragmas"] = f"{fields['pragmas']};{more['pragmas']}"
@@ -61,16 +64,17 @@ def empties(cell: CellSpec) -> bool:
 
 
 def size(directory: Path) -> int:
-    """Bytes of all files below a directory, as long as they are (not the blocks that they have): what `data_bytes` is."""
+    """Total length in bytes of all files below a directory (not their allocated blocks), as used for `data_bytes`."""
     return sum(found.stat().st_size for found in _files([directory]))
 
 
 def drop(paths: Iterable[Path]) -> str:
-    """Have the system forget what it holds of every file below these directories: all of it is on the disk first. In words what was done.
+    """Make the system drop its cached pages of every file below these directories, after writing them to disk. Returns
+    a description of what was done.
 
-    Each file is written back and given up (posix_fadvise); then, where there is the right, the kernel drops every clean page of the
-    machine, which reaches those of file systems stacked on others (FUSE, loop devices) as well. Before a server starts: what
-    a process has mapped is not given up.
+    Each file is written back and released (posix_fadvise). If permitted, the kernel then drops every clean page of the
+    machine, which also covers stacked file systems (FUSE, loop devices). Call it before a server starts: pages that a
+    process has mapped are not released.
     """
     given_up = refused = 0
     for path in _files(paths):
@@ -87,7 +91,7 @@ def drop(paths: Iterable[Path]) -> str:
             refused += 1
         finally:
             os.close(descriptor)
-    words = f"{given_up} files written back and given up (posix_fadvise)"
+    words = f"{given_up} files written back and released (posix_fadvise)"
     if refused:
         words += f", {refused} could not be"
     try:
@@ -99,29 +103,29 @@ def drop(paths: Iterable[Path]) -> str:
 
 
 def caveat(cell: CellSpec, *, direct: bool, below: bool) -> str:
-    """What a reader must know of reads that miss the server's own cache; empty: nothing. Pure.
+    """What a reader must know about reads that miss the server's own cache. Empty: nothing. Pure.
 
-    `below`: encryption lies below the server (a file system's), so that what the system's cache holds is in clear already.
+    `below`: encryption happens below the server (in a file system), so the system's cache holds decrypted pages.
     """
     if direct or cell.cache == "warm":
         return ""
-    said = (
-        "no direct I/O in both arms: a page that the server's own cache lacks is read from the operating system's page cache "
-        "once it is there, and not from the disk; "
+    beginning = (
+        "no direct I/O in both arms: a page missing from the server's own cache is read from the operating system's "
+        "page cache if it is there, and not from the disk; "
     )
     if below:
-        return said + (
-            "what it holds is decrypted already, so that reading costs encryption only the first time: "
-            "the figures are above all those of writing"
+        return beginning + (
+            "that cache holds decrypted pages, so a page is decrypted only when it is first read: the figures mostly "
+            "show the cost of writing"
         )
     return (
-        said
-        + "what it holds is encrypted, so that every such page is decrypted; what is missing is the disk's own time"
+        beginning
+        + "that cache holds encrypted pages, so every such page is decrypted, but the disk's own time is missing"
     )
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Regular files below directories, links not followed; what vanishes meanwhile is left out."""
+    """Regular files below directories. Links are not followed; files that vanish meanwhile are skipped."""
     for path in paths:
         if path.is_file() and not path.is_symlink():
             yield path

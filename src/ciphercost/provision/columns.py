@@ -1,6 +1,6 @@
-"""columns: one server, a schema for each arm, values encrypted in the encrypted arm's: their keys, their witnesses, what they give away.
+"""columns: column encryption on one server with a schema per arm: keys, canaries, and access for the witnesses.
 
-Each arm's canary is a word of its own: both lie in one server's files.
+Each arm has its own canary, because both arms' data lies in the same server's files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ciphercost.model.spec import Arm
 
 TABLE = "ciphercost_canary"
 LENGTH = 100
-"""Letters of the canary table's column."""
+"""Length in characters of the canary table's column."""
 REPEATED = "sixteen letters." * 4
 """A value of four equal blocks."""
 SHOWN = 3
 FLIPS = 8
-"""Places at which a stored value is changed, to see whether anybody notices."""
+"""Number of positions at which a stored value is changed, to check whether the change is detected."""
 
 
 class Secrets(msgspec.Struct, frozen=True):
@@ -38,13 +38,13 @@ class Secrets(msgspec.Struct, frozen=True):
 
     @property
     def codec(self) -> Encrypting:
-        """The encrypted arm's."""
+        """The encrypted arm's codec."""
         return self.mechanism.codec(self.engine, self.factors, self.key, self.iv)
 
     @property
     def wrong(self) -> Encrypting:
-        """The same with another key."""
-        # Nothing tells of the key in what a server says of this one.
+        """The same codec with another key."""
+        # Hash the key, so that a server message that shows the wrong key reveals nothing about the right one.
         other = hashlib.sha256(self.key).digest()[: len(self.key)]
         return self.mechanism.codec(self.engine, self.factors, other, self.iv)
 
@@ -53,13 +53,13 @@ class Secrets(msgspec.Struct, frozen=True):
 
 
 def secrets_of(mechanism: Columns, engine: Engine, factors: Mapping[str, str], directory: Path) -> Secrets:
-    """Key and IV made for the run, below its directory of secrets."""
+    """Make a key and an IV for the run in its directory of secrets."""
     key = secret(directory, "key", mechanism.key_bytes)
     return Secrets(mechanism, engine, factors, key, secret(directory, "iv", BLOCK))
 
 
 def schema_name(arm: Arm) -> str:
-    """Of an arm's schema on a server of ours."""
+    """The name of an arm's schema on a server that ciphercost starts."""
     return f"ciphercost_{arm}"
 
 
@@ -69,13 +69,13 @@ def word(canary: str, arm: Arm) -> str:
 
 
 def rows(canary: str, arm: Arm) -> dict[int, str]:
-    """What lies in the canary table: the canary, the canary again, a value of equal blocks, and another text."""
+    """The canary table's rows: the canary twice, a value of equal blocks, and a different text."""
     own = word(canary, arm)
     return {1: own, 2: own, 3: REPEATED, 4: f"another text, {'of the same length as the canary is, '[: len(own)]}"}
 
 
 def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> None:
-    """Make the canary table through the agent's arm `name`, whose schema it is to be in."""
+    """Create and fill the canary table through the agent's arm `name`, in the schema that it is connected to."""
     codec = secrets.of(arm)
     agent.query(name, f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
     for number, text in rows(canary, arm).items():
@@ -84,7 +84,7 @@ def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> No
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """One arm, for a witness to look at."""
+    """One arm, as a witness may examine it."""
 
     arm: Arm
     secrets: Secrets
@@ -93,20 +93,20 @@ class Sight(msgspec.Struct, frozen=True):
     name: str
     """The agent's arm that is connected to this arm's schema."""
     places: tuple[Path, ...] = ()
-    """Where the server's files lie; empty: they can't be seen."""
+    """Where the server's files are. Empty: they can't be read."""
 
     def text(self, codec: Codec) -> str | None:
-        """The canary row's text, opened by the server or, where it has no key, here. Raises AgentError."""
+        """The canary row's text, decrypted by the server or, if the server has no key, here. Raises AgentError."""
         if isinstance(codec, Encrypting) and codec.client_side:
             return bytes.fromhex(str(self.opened(codec))).decode()
         return self.ask(codec.open("word", LENGTH))
 
     def opened(self, codec: Encrypting, stored: bytes = b"") -> str | None:
-        """The decrypted bytes of the canary row, or of what might be stored, in hexadecimal digits. Raises AgentError."""
+        """The decrypted bytes of the canary row, or of `stored`, in hexadecimal digits. Raises AgentError."""
         raw = self.ask(codec.raw(codec.literal(stored) if stored else "word"))
         return None if raw is None else codec.opened(bytes.fromhex(raw)).hex()
 
     def ask(self, expression: str, number: int = 1) -> str | None:
-        """One expression of the canary table's row. Raises AgentError."""
+        """The value of one expression for a row of the canary table. Raises AgentError."""
         found = self.agent.query(self.name, f"SELECT {expression} FROM {TABLE} WHERE id = {number}")
         return found[0][0] if found else None

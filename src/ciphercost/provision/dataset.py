@@ -1,7 +1,7 @@
-"""dataset: the data that a cell's sessions begin with: which template holds it, how large it is, and a copy of it.
+"""dataset: the data that a cell's sessions start with: its template, its size, and copies of it.
 
-Data is loaded once, into a template. Cells of an experiment that load the same share it. At rest and in an embedded engine each
-arm has a template of its own.
+Data is loaded once, into a template. Cells of an experiment that load the same data share it. At rest and in an
+embedded engine, each arm has its own template.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Dataset(msgspec.Struct, frozen=True):
 
     @property
     def separate(self) -> bool:
-        """Whether each arm has data of its own."""
+        """Whether each arm has its own data."""
         return isinstance(self.planned.mechanism, AtRest) or self.planned.engine.embedded
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Names of the data directories: one an arm, or one for both."""
+        """Names of the data directories: one per arm, or one for both."""
         return ARMS if self.separate else ("both",)
 
     def place(self, arm: Arm) -> str:
@@ -49,7 +49,7 @@ class Dataset(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What the loaded data depends on: cells with the same key share their data."""
+        """What the loaded data depends on. Cells with the same key share their data."""
         mechanism = self.planned.mechanism
         apart = self.origin("encrypted") == "encrypted" and (self.separate or self.in_columns)
         own = (mechanism.name, self.planned.factors, self.planned.secret) if apart else ()
@@ -67,12 +67,12 @@ class Dataset(msgspec.Struct, frozen=True):
         return self.key in self.shared.templates
 
     def template(self, place: str) -> Path:
-        """The directory of a place's loaded data; only once it is loaded."""
+        """The directory of a place's loaded data. Valid only once it is loaded."""
         return self.shared.templates[self.key] / self.origin(place)
 
     @property
     def bytes(self) -> int:
-        """Of the loaded data, the plain arm's: so that both arms' caches are of one size. 0: it isn't loaded yet."""
+        """Size of the plain arm's loaded data, so that both arms' caches have the same size. 0: not loaded yet."""
         if self.planned.spec.url or not self.loaded:
             return 0
         if self.key not in self.shared.sizes:
@@ -81,12 +81,12 @@ class Dataset(msgspec.Struct, frozen=True):
 
 
 def arm_at(place: str) -> Arm:
-    """The arm that a place's data is made for. Pure."""
+    """The arm that a place's data belongs to. Pure."""
     return "encrypted" if place == "encrypted" else "plain"
 
 
 def copy(source: Path, target: Path) -> None:
-    """A copy of a data directory, owners and modes kept, blocks shared where the file system can. Raises RunError."""
+    """Copy a data directory. Keeps owners and modes, and shares blocks if the file system can. Raises RunError."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
     done = subprocess.run(
         ["cp", "-a", "--reflink=auto", str(source), str(target)],
@@ -96,5 +96,5 @@ def copy(source: Path, target: Path) -> None:
         env=child_environment(),
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["cp said nothing"])[-1].removeprefix("cp: ")
-        raise RunError(f"can't copy the data: {said}{'' if marks.disk_full() else '; is the disk full?'}")
+        reasons = (done.stderr.strip().splitlines() or ["cp printed nothing"])[-1].removeprefix("cp: ")
+        raise RunError(f"can't copy the data: {reasons}{'' if marks.disk_full() else '; is the disk full?'}")

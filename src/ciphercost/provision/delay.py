@@ -1,4 +1,6 @@
-"""delay: a relay between agent and server that lengthens each round trip. A process of its own, so that its CPU is no arm's."""
+"""delay: a relay between agent and server that lengthens each round trip. It is a separate process, so its CPU time
+counts for neither arm.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ciphercost.host.relay import moved
-from ciphercost.host.supervisor import Guard, Process
+from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.load.agent import find
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm
@@ -18,15 +20,15 @@ Address = tuple[str, int]
 
 
 class DelayRelay:
-    """Passes connections on to each address, each byte half of `round_trip_s` later. Runs until `stop`."""
+    """Forwards connections to each address and delays each byte by half of `round_trip_s`. Runs until `stop`."""
 
     def __init__(
-        self, guard: Guard, addresses: Sequence[Address], round_trip_s: float, *, cpus: set[int] | None = None
+        self, supervisor: Supervisor, addresses: Sequence[Address], round_trip_s: float, *, cpus: set[int] | None = None
     ) -> None:
         command = [find(), "relay", str(round(round_trip_s * 1e6)), *map(spelled, addresses)]
-        self._process = guard.spawn(command, cpus=cpus or None)
+        self._process = supervisor.spawn(command, cpus=cpus or None)
         self.ports = dict(zip(addresses, ports_of(self._process), strict=True))
-        """Port on 127.0.0.1 that stands for each address."""
+        """The relay's port on 127.0.0.1 for each address."""
 
     @property
     def pid(self) -> int:
@@ -37,19 +39,19 @@ class DelayRelay:
 
 
 def ports_of(process: Process) -> list[int]:
-    """The ports that the relay says it listens on. Raises RunError with its own words when it doesn't come up."""
+    """The ports that the relay reports. Raises RunError with the relay's own message if it doesn't start."""
     deadline = time.monotonic() + START_SECONDS
-    while "\n" not in (said := process.output()):
+    while "\n" not in (printed := process.output()):
         if process.poll() is not None or time.monotonic() > deadline:
-            said = process.output().strip()
+            printed = process.output().strip()
             process.stop()
-            raise RunError(f"the relay for --delay did not start: {said or 'it said nothing'}")
+            raise RunError(f"the relay for --delay did not start: {printed or 'it printed nothing'}")
         time.sleep(0.005)
     try:
-        return [int(port) for port in json.loads(said.splitlines()[0])["ports"].split()]
+        return [int(port) for port in json.loads(printed.splitlines()[0])["ports"].split()]
     except (ValueError, KeyError, TypeError):
         process.stop()
-        raise RunError(f"the relay for --delay did not start: {said.strip()}") from None
+        raise RunError(f"the relay for --delay did not start: {printed.strip()}") from None
 
 
 def spelled(address: Address) -> str:
@@ -59,7 +61,7 @@ def spelled(address: Address) -> str:
 
 
 def address_of(fields: Mapping[str, object]) -> Address:
-    """Where these fields of a `connect` lead. Pure."""
+    """The address that these fields of a `connect` lead to. Pure."""
     return str(fields["host"]), int(str(fields["port"]))
 
 
@@ -71,11 +73,14 @@ def through(fields: Mapping[str, object], ports: Mapping[Address, int]) -> dict[
 
 @contextmanager
 def delayed(
-    guard: Guard, connect: Mapping[Arm, Mapping[str, object]], round_trip_s: float, cpus: set[int] | None = None
+    supervisor: Supervisor,
+    connect: Mapping[Arm, Mapping[str, object]],
+    round_trip_s: float,
+    cpus: set[int] | None = None,
 ) -> Iterator[tuple[dict[Arm, dict[str, object]], int]]:
-    """(the arms' fields through one relay for both, the relay's process id)."""
+    """(fields that lead each arm through one shared relay, process id of the relay)."""
     addresses = sorted({address_of(fields) for fields in connect.values()})
-    relay = DelayRelay(guard, addresses, round_trip_s, cpus=cpus)
+    relay = DelayRelay(supervisor, addresses, round_trip_s, cpus=cpus)
     try:
         yield {arm: through(fields, relay.ports) for arm, fields in connect.items()}, relay.pid
     finally:

@@ -1,6 +1,6 @@
-"""leftover_schemas: schemas that killed runs left on a server that is the user's: found, judged, dropped.
+"""leftover_schemas: finds, judges and drops schemas that killed runs left on your own server.
 
-One without our mark, or with the mark of a run that lives or that we can't see, is left as it is.
+A schema stays untouched if it has no mark of ciphercost, or the mark of a run that is alive or can't be checked.
 """
 
 from __future__ import annotations
@@ -25,34 +25,37 @@ from ciphercost.provision.scratch_schema import Fate, Mark, read_mark
 TRIES = 10
 WHY: dict[Fate, str] = {
     "dead": "it was not named",
-    "living": "run {mark.run} is still going on here",
-    "unseen": "run {mark.run} was on another machine or container ({mark.host}), or before a restart: whether it still goes on "
-    "can't be seen from here. If it is over: ciphercost clean --url URL --schema {name}",
-    "unmarked": "it bears no mark of ciphercost, so it is not ours",
+    "living": "run {mark.run} is still running here",
+    "unseen": (
+        "run {mark.run} was on another machine or container ({mark.host}), or before a restart: ciphercost can't "
+        "check from here whether it is still running. If it is over: ciphercost clean --url URL --schema {name}"
+    ),
+    "unmarked": "it has no mark of ciphercost, so ciphercost did not make it",
 }
 
 
 def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] = ()) -> tuple[str, bool]:
-    """Drop what dead runs left on the user's server, or the schemas named. Returns what was done, and whether all of it worked.
+    """Drop what dead runs left on your server, or the named schemas. Returns a report, and whether everything worked.
 
-    Raises UsageError for a name that may not be dropped, RunError where the server can't be asked.
+    Raises UsageError for a name that must not be dropped, RunError if the server can't be queried.
     """
     engine = TakesUrl.of(engines.get(engine_name or targets.target_of_url(url).partition(":")[0]))
     engine.check_url(url)
     in_transit = mechanisms.of(engine, "transit")
     if ca and "tls" not in in_transit:
         raise UsageError(
-            f"--ca {ca}: {engine.title} has no TLS (in transit it has: {', '.join(in_transit) or 'nothing'}); leave --ca out"
+            f"--ca {ca}: {engine.title} has no TLS mechanism (mechanisms in transit: "
+            f"{', '.join(in_transit) or 'none'}); remove --ca"
         )
     if ca and not Path(ca).is_file():
-        raise UsageError(f"--ca {ca}: there is no such file")
+        raise UsageError(f"--ca {ca}: no such file")
     owner = OwnSchema.of(engine)
     with (
-        supervisor.Guard(new_id()) as run_guard,
-        supervisor.temporary(run_guard, "logs") as logs,
+        supervisor.Supervisor(new_id()) as run_supervisor,
+        supervisor.temporary(run_supervisor, "logs") as logs,
         Agent(log=logs / "agent.log") as agent,
     ):
-        server = engine.start(engine.find(url=url), logs, run_guard)
+        server = engine.start(engine.find(url=url), logs, run_supervisor)
         fields = reached(server, ca)
         if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
             fields = reached(server, ca)
@@ -62,9 +65,9 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
                 if name not in marks and (there := owner.schema(agent, fields, name)) is not None:
                     marks[name] = there
         except AgentError as error:
-            how = "with TLS" if ca else "in clear, as a run's plain arm does"
+            how = "with TLS" if ca else "unencrypted, like a run's plain arm"
             if not ca and "tls" in mechanisms.of(engine):
-                how += "; --ca asks with TLS"
+                how += "; use --ca to connect with TLS"
             raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
         found = {name: read_mark(mark) for name, mark in marks.items()}
         for name in wanted:
@@ -80,20 +83,20 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
             except CiphercostError as error:
                 lines.append(f"could not remove schema {name}: {error}")
                 worked = False
-    lines = lines or [f"Nothing of ours is on that {engine.title}."]
+    lines = lines or [f"Nothing of ciphercost's is on that {engine.title}."]
     if owner.unlisted and not wanted:
-        lines.append(f"({owner.unlisted}. Another is taken by its name: --schema NAME)")
+        lines.append(f"({owner.unlisted}. To remove another one, name it: --schema NAME)")
     return "\n".join(lines), worked
 
 
 def reached(server: Server, ca: str) -> dict[str, object]:
-    """Fields of the agent's `connect`: by TLS where its authority was given, else in clear."""
+    """Fields of the agent's `connect`: with TLS if a certificate authority was given, else unencrypted."""
     tls = {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())} if ca else {}
     return server.connection() | tls
 
 
 def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: str) -> None:
-    """Drop a schema; again and again for some seconds, since the connections of a run that was just killed may still hold it."""
+    """Drop a schema. Retries for some seconds, because connections of a run that was just killed may still hold it."""
     for left in reversed(range(TRIES)):
         try:
             engine.drop_schema(agent, fields, name)
@@ -105,9 +108,9 @@ def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: st
 
 
 def check(name: str, found: Mapping[str, Mark]) -> None:
-    """Refuse a name that may not be dropped. Raises UsageError."""
+    """Raise UsageError for a name that must not be dropped."""
     if name not in found:
-        known = nearest(name, found) if found else f"there is none that begins with {PREFIX}"
+        known = nearest(name, found) if found else f"no schema there begins with {PREFIX}"
         raise UsageError(f"--schema {name}: no such schema on that server; {known}")
     if found[name].fate in ("unmarked", "living"):
         raise UsageError(f"--schema {name}: {WHY[found[name].fate].format(name=name, mark=found[name])}")

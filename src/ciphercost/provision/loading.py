@@ -20,11 +20,13 @@ from ciphercost.provision.bench import Bench
 from ciphercost.provision.dataset import arm_at
 
 STATEMENT_SHOWN = 120
-"""Letters of a statement that failed."""
+"""Characters shown of a statement that failed."""
 
 
 def load(bench: Bench) -> None:
-    """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
+    """Fill the template, once for each place, unless another cell has filled it. Raises RunError with the statement
+    that failed.
+    """
     dataset = bench.dataset
     if dataset.loaded:
         return
@@ -34,12 +36,12 @@ def load(bench: Bench) -> None:
         marks.hand_over(template)
         volume = Volume(template, (template,))
         if isinstance(bench.mechanism, AtRest):
-            bench.engine.initialise(bench.installation, template, bench.guard, bench.settings(place))
+            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
             bench.mechanism.furnish(arm_at(place), template, bench.rest)
             if bench.mechanism.encrypts:
                 _first_start(bench, place, volume, bench.mechanism.encrypt)
         else:
-            bench.engine.initialise(bench.installation, template, bench.guard)
+            bench.engine.initialise(bench.installation, template, bench.supervisor)
         if isinstance(bench.engine, Documents):
             documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
             bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)
@@ -48,7 +50,7 @@ def load(bench: Bench) -> None:
 
 
 def _first_start(bench: Bench, place: str, volume: Volume, do: Callable[[Look], None]) -> None:
-    """A template's server, up for one thing to be done."""
+    """Start a template's server, do one thing, stop it."""
     server = bench.start(place, volume)
     try:
         arm = arm_at(place)
@@ -65,10 +67,10 @@ def _first_start(bench: Bench, place: str, volume: Volume, do: Callable[[Look], 
 
 
 def _fill_arms(bench: Bench, look: Look) -> None:
-    """Fill a template: in columns a schema for each arm, which is made; else the arm's tables."""
+    """Fill a template. For a column mechanism: create and fill a schema per arm; otherwise: the arm's tables."""
     agent, fields = look.agent, look.connect
     for arm, name in bench.own_schemas.items():
-        OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.guard.run_id)
+        OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.supervisor.run_id)
         agent.connect("loader", **{**fields, **bench.of_arm(arm), **OwnSchema.of(bench.engine).in_own_schema(name)})
         fill(bench, agent, arm)
     if not bench.own_schemas:
@@ -76,7 +78,7 @@ def _fill_arms(bench: Bench, look: Look) -> None:
 
 
 def fill(bench: Bench, agent: Agent, arm: Arm = "plain") -> None:
-    """Make and fill an arm's tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
+    """Create and fill an arm's tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
     if isinstance(bench.mechanism, AtRest):
         agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
         agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{bench.shared.canary}')")
@@ -88,6 +90,6 @@ def fill(bench: Bench, agent: Agent, arm: Arm = "plain") -> None:
         try:
             agent.query("loader", step.sql, timeout=deadlines.load())
         except AgentError as error:
-            # A cut-off key would be no whole one, so it is hidden before.
+            # Redact before cutting: a truncated key would not be recognised as a key.
             where = redact.shown(step.where)[:STATEMENT_SHOWN]
             raise RunError(f"loading workload {bench.program.name}: {error}, at: {where}") from None

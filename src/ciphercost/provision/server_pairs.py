@@ -1,7 +1,8 @@
-"""server_pairs: PlannedCell -> twins that are up, loaded and reachable. Data is loaded once a cell; every session gets a fresh copy of it.
+"""server_pairs: turns a PlannedCell into a server pair that is running, loaded and reachable. Data is loaded once per
+cell; every session gets a fresh copy.
 
-In transit both arms use one server and differ in the connection alone; in columns they use one server, and each has a schema of its own;
-at rest (and in an embedded engine) each arm has a directory of its own.
+In transit, both arms use one server and differ only in the connection. With column encryption, they use one server with
+a schema per arm. At rest (and in an embedded engine), each arm has its own data directory.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import columns, loading, scratch_schema, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.delay import delayed
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 
 
 @contextmanager
 def bench(
     planned: PlannedCell,
-    run_guard: supervisor.Guard,
+    run_supervisor: supervisor.Supervisor,
     scratch: Path,
     logs: Path,
     number: int,
@@ -47,11 +48,11 @@ def bench(
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
     servers: Servers | None = None,
 ) -> Iterator[Bench]:
-    """Find the server, make and load the data of one cell. Everything made is gone afterwards.
+    """Find the server, then make and load the data of one cell. Everything is removed at the end.
 
-    `shared`: what it has in common with the other cells of its experiment, all of which live to the end of it. `data` false:
-    the workload's tables are not needed. `paused`: within it a terminal is free for a question. `servers`: those that the run has
-    found already. On a server that is the user's nothing is made before `users_server.ready`. Raises RunError, MissingServer.
+    `shared`: what all cells of the experiment share; it lives until the end of the experiment. `data` false: don't load
+    the workload's tables. `paused`: within it, the terminal is free for a question. `servers`: those that the run has
+    already found. On your own server, nothing is made before `users_server.ready`. Raises RunError, MissingServer.
     """
     cell, engine, mechanism, factors = planned.spec, planned.engine, planned.mechanism, planned.factors
     if planned.conditions.shaped:
@@ -77,7 +78,7 @@ def bench(
         installation=installation,
         directory=directory,
         shared=shared,
-        guard=run_guard,
+        supervisor=run_supervisor,
         logs=logs,
         left=left,
         servers=servers,
@@ -87,33 +88,34 @@ def bench(
         made.installation = mechanism.prepare(made.rest)
     if sealing and not engine.embedded:
         made.own_schemas = {
-            arm: shared.schema_for(f"{made.dataset.key} {arm}", run_guard.run_id)
+            arm: shared.schema_for(f"{made.dataset.key} {arm}", run_supervisor.run_id)
             if cell.url
             else columns.schema_name(arm)
             for arm in ARMS
         }
     elif cell.url and program.load:
-        made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.dataset.key, run_guard.run_id))
+        made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.dataset.key, run_supervisor.run_id))
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
-            users_server.meet(made, paused)
+            users_server.make_contact(made, paused)
         else:
             try:
                 loading.load(made)
-            except RunError as error:  # said here: at the end all that fills the disk is gone
+            except RunError as error:  # check now: at the end everything that fills the disk is gone
                 if not (full := marks.disk_full()):
                     raise
                 raise RunError(f"{error}; {full}") from None
         yield made
 
 
-def twins(
+def start(
     bench: Bench, number: int, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS
-) -> Twins:
-    """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session.
+) -> ServerPair:
+    """A fresh server pair: data copied, servers started, nothing connected yet. All of it is removed at the end of the
+    shared session.
 
-    `arms`: in which order, now and in all that is done to both before the load.
+    `arms`: the order of the arms, here and in everything that is done to both before the load.
     """
     work, dataset, held = bench.directory / f"session-{number}", bench.dataset, bench.planned.conditions
     servers = {
@@ -121,15 +123,15 @@ def twins(
         for place in (arms if dataset.separate else dataset.places)
     }
     if bench.cell.url:
-        users_server.enter(bench, servers)
+        users_server.log_in(bench, servers)
     connect = direct = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
     relay = 0
     if held.delay_s:
         others = usable_cpus() - server_cpus - agent_cpus
-        connect, relay = bench.shared.enter(delayed(bench.guard, direct, held.delay_s, others))
+        connect, relay = bench.shared.enter(delayed(bench.supervisor, direct, held.delay_s, others))
     way = bench.shared.enter(_link(bench)) if held.shaped else None
     by_arm: dict[Arm, Server] = {arm: servers[dataset.place(arm)] for arm in ARMS}
-    return Twins(
+    return ServerPair(
         connect=connect,
         by_arm=by_arm,
         rest=bench.rest if isinstance(bench.mechanism, AtRest) else None,
@@ -152,16 +154,16 @@ def twins(
 
 @contextmanager
 def _link(bench: Bench) -> Iterator[Link]:
-    """The way of --bandwidth and --mtu, which the load must have taken."""
+    """The link for --bandwidth and --mtu. Raises RunError if the load did not cross it."""
     held = bench.planned.conditions
-    with linked(bench.guard, held.bits_per_second, held.mtu) as way:
+    with linked(bench.supervisor, held.bits_per_second, held.mtu) as way:
         yield way
         if not way.crossed():
-            raise RunError("not a byte crossed the link of --bandwidth or --mtu: the load took another way")
+            raise RunError("no byte crossed the link of --bandwidth or --mtu: the load took another route")
 
 
 def _like(bench: Bench, place: str) -> str:
-    """What a server of this cell is made of: two cells of which this is the same can have one between them."""
+    """A description of what a cell's server consists of. Two cells with the same description can share one server."""
     settings = "" if bench.cell.url else sorted(bench.settings(place).items())
     data = bench.directory if bench.cell.url else bench.dataset.template(place)
     own = (place, bench.mechanism.name, sorted(bench.factors.items())) if isinstance(bench.mechanism, AtRest) else ()
@@ -171,14 +173,14 @@ def _like(bench: Bench, place: str) -> str:
 @contextmanager
 def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
     if bench.cell.url:
-        yield bench.engine.start(bench.installation, directory, bench.guard, logs=bench.logs)
+        yield bench.engine.start(bench.installation, directory, bench.supervisor, logs=bench.logs)
         return
     with bench.volume(place, directory) as volume:
         bench.fetch(place, volume)
         try:
             server = bench.start(place, volume, cpus)
         except RunError as error:
-            if place == "encrypted" and isinstance(bench.mechanism, AtRest) and (line := of_encryption(str(error))):
+            if place == "encrypted" and isinstance(bench.mechanism, AtRest) and (line := encryption_line(str(error))):
                 raise Unproven(f"server witness, encrypted arm: its server does not start: {line}") from None
             raise
         try:
@@ -188,8 +190,8 @@ def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) ->
             shutil.rmtree(volume.path, ignore_errors=True)
 
 
-def of_encryption(words: str) -> str:
-    """Of a server's last words the first line that speaks of keys or encryption; empty where none does. Pure."""
+def encryption_line(words: str) -> str:
+    """The first line of a server's last output that mentions keys or encryption; empty if there is none. Pure."""
     lines = [line.strip() for line in words.splitlines()[1:]]
     return next((line for line in lines if re.search(r"\bkey|keyring|encrypt", line.lower())), "")[:200]
 

@@ -1,4 +1,4 @@
-"""servers: finds, or fetches, the servers of a run, each once."""
+"""servers: finds or fetches each server of a run once."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ciphercost.plan.planned import PlannedCell
 
 
 class Servers:
-    """Finds, or fetches, each server once for a run. What could not be had isn't asked for again, and its reason isn't repeated."""
+    """Finds or fetches each server once for a run. A failed search is not repeated, and neither is its reason."""
 
     def __init__(self, cells: Sequence[PlannedCell] = ()) -> None:
-        """`cells`: of the whole run, also those that are done already."""
+        """`cells`: those of the whole run, including finished ones."""
         self.cells = cells
         self.tried: set[int] = set()
-        """Numbers of those that were tried at a server of the user's, before another cell sends it anything unencrypted."""
+        """Numbers of the cells already tried on your own server, before another cell sends it anything unencrypted."""
         self._found: dict[tuple[str, str, str, str], Installation | None] = {}
         self.refused = Refused()
 
     def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
-        """As `Engine.find`. Raises MissingServer."""
+        """Like `Engine.find`. Raises MissingServer."""
         key = (engine.name, version, url, bindir)
         if key not in self._found:
             self._found[key] = None
             self._found[key] = engine.find(version, url=url, bindir=bindir)
         if (found := self._found[key]) is None:
             title = f"{engine.title} {version}".strip()
-            raise MissingServer(f"there is no {title} here: the first cell that needs it gives the reason")
+            raise MissingServer(f"{title} was not found: the first cell that needs it gives the reason")
         return found

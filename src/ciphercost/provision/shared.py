@@ -1,4 +1,4 @@
-"""shared: What the cells of an experiment have in common: secrets, templates, schemas."""
+"""shared: what the cells of an experiment share: secrets, templates, schemas."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What the cells of one experiment have in common: keys, canary, loaded data and, in a session, servers that would be alike."""
+    """What the cells of one experiment share: keys, canary, loaded data and, within a session, identical servers."""
 
     def __init__(self, secrets_: Path, clients: int = 0) -> None:
         self.secrets = secrets_
         self.clients = clients
-        """Connections of an arm of all cells together, which may be those of one server."""
+        """Connections of one arm over all cells, because one server may serve them all."""
         secrets_.mkdir(mode=0o700)
         marks.hand_over(secrets_)
         self.canary = canary()
         self.templates: dict[str, Path] = {}
         self.sizes: dict[str, int] = {}
-        """Bytes of the loaded data, by the same description as `templates`."""
+        """Bytes of the loaded data, with the same keys as `templates`."""
         self.servers: dict[str, Server] = {}
         self.schemas: set[str] = set()
-        """Those that are there, on a server that is the user's."""
+        """Schemas that exist on your own server."""
         self._loads: list[str] = []
 
     def schema_for(self, data: str, run_id: str) -> str:
-        """Name of the schema that holds these tables: cells that load the same have one between them."""
+        """Name of the schema for these tables. Cells that load the same tables share one."""
         if data not in self._loads:
             self._loads.append(data)
         number = self._loads.index(data)
@@ -42,17 +42,17 @@ class Shared:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Servers live to the end of a session, though several cells use them."""
+        """Keep servers alive until the end of a session, though several cells use them."""
         self.servers = {}
         with ExitStack() as self._stack:
             yield
 
     def enter(self, what: AbstractContextManager[T]) -> T:
-        """Something that is there to the end of the session."""
+        """Enter a context that stays open until the end of the session."""
         return self._stack.enter_context(what)
 
     def server(self, like: str, make: AbstractContextManager[Server]) -> Server:
-        """The session's server of this description, made by the first that asks for it."""
+        """The session's server with this description. The first caller makes it."""
         if like not in self.servers:
             self.servers[like] = self.enter(make)
         return self.servers[like]

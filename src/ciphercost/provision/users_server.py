@@ -1,4 +1,4 @@
-"""users_server: a server that is the user's: getting in, asking for a password, and schemas of our own for the time of the run."""
+"""users_server: works with your own server: logs in, asks for a password, and makes scratch schemas for the run."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import loading, scratch_schema
 from ciphercost.provision.bench import Bench
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 
-def reached(bench: Bench) -> dict[str, Server]:
-    """The user's server, for whichever arm."""
-    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.guard))
+def servers_at(bench: Bench) -> dict[str, Server]:
+    """Your server, for each arm."""
+    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
 
 
 def place(bench: Bench) -> Place:
-    """Where the user's server is."""
-    return place_of(reached(bench)["both"].connection())
+    """Where your server is."""
+    return place_of(servers_at(bench)["both"].connection())
 
 
-def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
-    """Log in at the user's server, in each session only if nothing that the run knows speaks against it.
+def log_in(bench: Bench, servers: Mapping[str, Server]) -> None:
+    """Log in to your server, once per run. Every session first checks that no failed encrypted login forbids it.
 
-    Raises RunError where encryption is not the reason why nobody gets in; that reason is for the witnesses to tell.
+    Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
     if error := refusal(bench, servers):
-        raise _kept_out(bench, error, encrypted=True)
+        raise _login_error(bench, error, encrypted=True)
     if bench.entered:
         return
     bench.entered = True
@@ -49,18 +49,18 @@ def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
                 return
             refusals.append(error)
             if error.code == deadlines.TIMEOUT:
-                break  # another try would be held as long
+                break  # another attempt would wait just as long
     if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
-        raise _kept_out(bench, refusals[-1], encrypted=bench.encrypts_way)
+        raise _login_error(bench, refusals[-1], encrypted=bench.encrypts_way)
 
 
 def refusal(bench: Bench, servers: Mapping[str, Server]) -> AgentError | None:
-    """Why this cell may send nothing to the user's server: an encrypted connection that demands more of it has failed."""
+    """Why this cell must send nothing to your server: an encrypted connection with stricter requirements has failed."""
     return bench.servers.refused.reason(place(bench), bench.connection("encrypted", servers))
 
 
 def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
-    """Log in once at the user's server, and note it where an encrypted arm can't."""
+    """Log in once to your server. Record it if the encrypted arm can't."""
     fields = bench.connection(arm, servers) | {"connections": 1, "threads": 1, "per_request": False}
     try:
         agent.connect("enter", **fields)
@@ -73,43 +73,44 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
     return None
 
 
-def _kept_out(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
+def _login_error(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).mend(error.code)
-    return RunError(f"can't get in at your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
+    return RunError(f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
 
 
-def ready(bench: Bench, twins: Twins) -> None:
-    """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
+def ready(bench: Bench, pair: ServerPair) -> None:
+    """Make what your server still lacks, once the arms are proven. Only the first call makes anything."""
     if not bench.cell.url:
         return
     for arm, name in bench.own_schemas.items():
         if name not in bench.shared.schemas:
             bench.at_end.enter_context(_running_schema(bench, arm))
             bench.shared.schemas.add(name)
-    for arm, fields in twins.connect.items():
+    for arm, fields in pair.connect.items():
         if arm in bench.own_schemas:
             fields |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
 
 
-def meet(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
-    """Before anything else is sent to a server of the user's: the run's encrypted connections to it, and a password if it wants one.
+def make_contact(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
+    """Before anything else is sent to your server: try the run's encrypted connections, and ask for a password if one
+    is needed.
 
-    Nothing is raised: what keeps this cell out, `enter` tells.
+    Never raises: `log_in` reports what keeps this cell out.
     """
     with Agent(log=bench.logs / "agent.log") as agent:
-        for other in [] if bench.encrypts_way else encrypting(bench):
-            servers = reached(other)
+        for other in [] if bench.encrypts_way else encrypted_cells(bench):
+            servers = servers_at(other)
             ask_password(other, agent, servers, paused)
             if try_arm(other, agent, "encrypted", servers):
                 return
-        servers = reached(bench)
+        servers = servers_at(bench)
         if not refusal(bench, servers):
             ask_password(bench, agent, servers, paused)
 
 
-def encrypting(bench: Bench) -> Iterator[Bench]:
-    """The run's cells that reach this server of the user's encrypted, as far as none of them was tried for another cell."""
+def encrypted_cells(bench: Bench) -> Iterator[Bench]:
+    """The run's cells that reach this server encrypted and that have not been tried for another cell."""
     for number, cell in enumerate(bench.servers.cells):
         if not cell.spec.url or cell.mechanism.layer != "transit" or number in bench.servers.tried:
             continue
@@ -130,7 +131,7 @@ def encrypting(bench: Bench) -> Iterator[Bench]:
 def ask_password(
     bench: Bench, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
+    """Ask for a password on the terminal, if your server wants one that was found nowhere."""
     fields = bench.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
     if passwords.may_ask(fields):
         passwords.ask_where_wanted(agent, fields, TakesUrl.of(bench.engine).refuses_anonymous, paused)
@@ -138,14 +139,14 @@ def ask_password(
 
 @contextmanager
 def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
-    """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
-    server = bench.engine.start(bench.installation, bench.directory, bench.guard)
-    # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
+    """A scratch schema on your server, made for the run and dropped after it. Nothing else is touched."""
+    server = bench.engine.start(bench.installation, bench.directory, bench.supervisor)
+    # The first connection is made like your own, because the schema doesn't exist yet. In transit it is encrypted.
     own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
     fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
-    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.guard.run_id, log, bench.left):
+    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.supervisor.run_id, log, bench.left):
         with Agent(log=log) as agent:
             answer = agent.connect(
                 "loader", **(fields | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_schema(name))

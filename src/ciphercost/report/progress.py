@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ciphercost.load.units import minutes
-from ciphercost.measure.progress import PREPARING, Asked, Watcher
+from ciphercost.measure.progress import PREPARING, Asked, Display
 from ciphercost.model.result import Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.report.layout import wrap
@@ -33,7 +33,7 @@ SETUP_SECONDS = 3.0
 """Of a session, before any was seen: its start, load and proof."""
 
 
-class Lines(Watcher):
+class Lines(Display):
     """Plain lines on standard error, for pipes and logs: a line when a session begins and when a cell ends."""
 
     def __init__(self) -> None:
@@ -265,7 +265,7 @@ def counted(sessions: int) -> str:
 # ── a terminal ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Screen(Watcher):
+class Screen(Display):
     """Live: every cell, the time left, current operations a second of both arms, the interval as it narrows."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -386,9 +386,9 @@ def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
     return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, {minutes(load_seconds)} of it load"
 
 
-def pick(progress: bool) -> Watcher:
+def pick(progress: bool) -> Display:
     """The watcher that fits: none asked for; a terminal that may be drawn on; a pipe, or a person who wants it plain."""
     if not progress:
-        return Watcher()
+        return Display()
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown") or not sys.stderr.isatty()
     return Lines() if plain else Screen()

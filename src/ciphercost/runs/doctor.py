@@ -213,7 +213,7 @@ def _fscrypt() -> Check:
     name = "fscrypt"
     try:
         image.check_rights()
-        with supervisor.Guard(run_directory.new_id()) as made:
+        with supervisor.Supervisor(run_directory.new_id()) as made:
             place = supervisor.scratch(made.run_id, made) / "try"
             with image.mounted(made, place, 0):
                 (place / "directory").mkdir()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ciphercost.host.environment import child_environment
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import CiphercostError
 
 NAME = "report.html"
@@ -28,13 +28,13 @@ def wanted() -> bool:
     return os.environ.get(SWITCH) != "off"
 
 
-def page(directory: Path, guard: Guard, say: Callable[[str], None]) -> None:
+def page(directory: Path, supervisor: Supervisor, say: Callable[[str], None]) -> None:
     """Draw the page of a run whose result is written, where one is wanted. Never raises for what goes wrong with it."""
     if not wanted():
         return
     command = [sys.executable, "-m", PROCESS, str(directory.absolute())]
     try:
-        guard.run(command, timeout=SECONDS, env=child_environment())
+        supervisor.run(command, timeout=SECONDS, env=child_environment())
     except (CiphercostError, OSError) as error:
         last = (str(error).strip().splitlines() or ["no reason given"])[-1]
         say(f"{NAME} was not drawn: {last}; the run is whole: ciphercost report {directory} --format html -o FILE")

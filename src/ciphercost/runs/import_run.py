@@ -8,7 +8,7 @@ from typing import Any
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, results
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.formats import clean
 from ciphercost.importers.wanted import Wanted
@@ -61,8 +61,8 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         result = conclude.result_of(directory)
         kept.save_result(result)
     if html_page.wanted():
-        with Guard(facts.id) as run_guard:
-            html_page.page(directory, run_guard, said.append)
+        with Supervisor(facts.id) as run_supervisor:
+            html_page.page(directory, run_supervisor, said.append)
     return result, directory, said
 
 

@@ -16,7 +16,7 @@ from ciphercost.host import procfs, supervisor
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.jdbc import options
 from ciphercost.measure.experiment import Run, experiment, title
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.model.errors import Interrupted
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
@@ -29,7 +29,7 @@ from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision.servers import Servers
 from ciphercost.runs import conclude, html_page
 
-Before = Callable[[Record, supervisor.Guard, Path, Watcher], None]
+Before = Callable[[Record, supervisor.Supervisor, Path, Display], None]
 
 
 def run(spec: Spec, directory: Path | None = None) -> Result:
@@ -40,7 +40,7 @@ def run(spec: Spec, directory: Path | None = None) -> Result:
 def run_in(
     spec: Spec,
     directory: Path | None = None,
-    watcher: Watcher | None = None,
+    display: Display | None = None,
     command: str = "",
     before: Before | None = None,
     study: tuple[str, dict[str, Any]] = ("", {}),
@@ -52,7 +52,7 @@ def run_in(
     A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is
     started, Interrupted where a person ends it.
     """
-    cells, watcher, run_id = specs.plan(spec), watcher or Watcher(), new_id()
+    cells, display, run_id = specs.plan(spec), display or Display(), new_id()
     find_agent()
     options.fetch(each.client.driver for each in cells if each.client)
     facts = RunFacts(
@@ -68,34 +68,34 @@ def run_in(
         study=study[0],
         study_options=study[1],
     )
-    return carry_out(cells, Record(directory_for(run_id, directory), facts), run_id, watcher, before)
+    return carry_out(cells, Record(directory_for(run_id, directory), facts), run_id, display, before)
 
 
 def carry_out(
-    cells: Sequence[PlannedCell], record: Record, mark: str, watcher: Watcher, before: Before | None = None
+    cells: Sequence[PlannedCell], record: Record, mark: str, display: Display, before: Before | None = None
 ) -> tuple[Result, Path]:
     """Measure what the record lacks, and conclude. `mark`: under which what is started and made is found again."""
     facts = record.facts
     try:
-        with record, supervisor.Guard(mark) as run_guard, watcher:
-            scratch = supervisor.scratch(mark, run_guard)
-            announce(record.facts, watcher)
+        with record, supervisor.Supervisor(mark) as run_supervisor, display:
+            scratch = supervisor.scratch(mark, run_supervisor)
+            announce(record.facts, display)
             if before:
-                before(record, run_guard, scratch, watcher)
-            whole = Run(cells, record, run_guard, scratch, watcher, estimator.watching, Servers(cells))
+                before(record, run_supervisor, scratch, display)
+            whole = Run(cells, record, run_supervisor, scratch, display, estimator.watching, Servers(cells))
             for numbers in schedule.groups(facts.spec):
                 experiment(numbers, whole)
             facts.ended = now()
             record.save_facts()
             result = conclude.result_of(record.directory)
             record.save_result(result)
-            html_page.page(record.directory, run_guard, watcher.say)
+            html_page.page(record.directory, run_supervisor, display.say)
     except KeyboardInterrupt:
         raise Interrupted(record.directory) from None
     return result, record.directory
 
 
-def announce(facts: RunFacts, watcher: Watcher) -> None:
+def announce(facts: RunFacts, display: Display) -> None:
     """Tell what is to be done, and what an earlier part of the run has done already."""
     budgets = [schedule.budget(facts.spec, cell) for cell in facts.spec.cells]
     had = [len(cell.whole_sessions) - len(cell.void_sessions) for cell in facts.cells]
@@ -105,9 +105,9 @@ def announce(facts: RunFacts, watcher: Watcher) -> None:
     ]
     loads = [budget.total_s * each / budget.sessions for budget, each in zip(budgets, left, strict=True)]
     share = sum(loads) / (sum(budget.total_s for budget in budgets) or 1.0)
-    watcher.start([title(cell) for cell in facts.cells], loads, schedule.time_estimate(facts.spec) * share, left)
+    display.start([title(cell) for cell in facts.cells], loads, schedule.time_estimate(facts.spec) * share, left)
     for number, cell in enumerate(facts.cells):
-        watcher.kept(number, had[number], done=cell.status == "ok")
+        display.kept(number, had[number], done=cell.status == "ok")
 
 
 def now() -> str:

@@ -18,8 +18,8 @@ from ciphercost.plan import specs
 from ciphercost.prove import client_witness, column_checks, destructive_test, probe, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.bench import Bench
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
 
@@ -40,29 +40,29 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
     (planned,) = specs.plan(Spec(cells=[cell], mode="quick", sessions=1), load=False)
     run_id = new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         logs = scratch / "logs"
         logs.mkdir(mode=0o700)
         shared = Shared(scratch / "secrets" / "group-0")
         with (
-            server_pairs.bench(planned, run_guard, scratch, logs, 0, shared, data=False) as bench,
+            server_pairs.bench(planned, run_supervisor, scratch, logs, 0, shared, data=False) as bench,
             shared.session(),
         ):
             closely = destructive_test.run(bench) if isinstance(bench.mechanism, AtRest) else destructive_test.Outcome()
-            twins = server_pairs.twins(bench, 1, set(), set())
-            with bench.agent(twins) as agent:
-                proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, 1)
-                unverified = client_witness.unverified(connected, twins.connect["encrypted"])
-                proven, text = judge([*proofs, *closely.proofs], bench, unverified, twins.closed)
-                found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
+            pair = server_pairs.start(bench, 1, set(), set())
+            with bench.agent(pair) as agent:
+                proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
+                unverified = client_witness.unverified(connected, pair.connect["encrypted"])
+                proven, text = judge([*proofs, *closely.proofs], bench, unverified, pair.closed)
+                found = in_columns(pair, agent) if pair.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 
 
-def in_columns(twins: Twins, agent: Agent) -> list[Finding]:
+def in_columns(pair: ServerPair, agent: Agent) -> list[Finding]:
     """What values that are encrypted give away."""
-    agent.connect("encrypted", **probe.single(twins.connect["encrypted"]))
-    return column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
+    agent.connect("encrypted", **probe.single(pair.connect["encrypted"]))
+    return column_checks.findings(pair.sight("encrypted", agent, "encrypted"))
 
 
 def but_for(bench: Bench) -> str:
@@ -73,7 +73,7 @@ def but_for(bench: Bench) -> str:
 
 def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
     """(proven, text for people). `unverified`: what of the server's identity was not checked (`client_witness.unverified`); `closed`: why
-    nothing was sent unencrypted (`Twins.closed`).
+    nothing was sent unencrypted (`ServerPair.closed`).
 
     The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
 

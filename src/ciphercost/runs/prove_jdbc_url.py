@@ -197,7 +197,7 @@ def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
     driver = options.driver_of(cell)
     options.check_java(driver)
     engine = engines.get(_engine(address))
-    with supervisor.Guard(new_id()) as run_guard, supervisor.temporary(run_guard, "prove") as place:
+    with supervisor.Supervisor(new_id()) as run_supervisor, supervisor.temporary(run_supervisor, "prove") as place:
         marks.hand_over(place)
         probe = Probe(address, engine, driver, place)
         try:

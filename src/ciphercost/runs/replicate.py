@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from ciphercost import studies
 from ciphercost.host import idle, memory
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
-from ciphercost.measure.experiment import out_of_the_way
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.experiment import off_measured_cores
+from ciphercost.measure.progress import Display
 from ciphercost.model.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record
@@ -26,9 +26,9 @@ from ciphercost.plan.resolve import resolve
 from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.bench import Bench
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 from ciphercost.runs import pipeline
 from ciphercost.studies import Stage, Study
 
@@ -53,7 +53,7 @@ def run_in(
     study: Study,
     spec: Spec,
     directory: Path | None = None,
-    watcher: Watcher | None = None,
+    display: Display | None = None,
     command: str = "",
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Result, Path]:
@@ -62,20 +62,23 @@ def run_in(
     `options`: with which the study was `configured`, so that the run can be resumed.
     """
     own = (study.name, dict(options or {}))
-    return pipeline.run_in(spec, directory, watcher, command, before=before(study, spec), study=own)
+    return pipeline.run_in(spec, directory, display, command, before=before(study, spec), study=own)
 
 
 def as_published(
-    study: Study, seconds: float, record: Record, run_guard: Guard, scratch: Path, watcher: Watcher
+    study: Study, seconds: float, record: Record, run_supervisor: Supervisor, scratch: Path, display: Display
 ) -> None:
     """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
     record.save_study(kept)
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
-    with watcher.aside(f"{study.name} as published", seconds), idle.all_awake(run_guard, scratch, wish) as kept.idle:
-        _pairs(study, kept, seconds, record, run_guard, scratch, watcher)
+    with (
+        display.aside(f"{study.name} as published", seconds),
+        idle.all_awake(run_supervisor, scratch, wish) as kept.idle,
+    ):
+        _pairs(study, kept, seconds, record, run_supervisor, scratch, display)
     if kept.reason:
-        watcher.say(f"{study.name} as published: {kept.reason}")
+        display.say(f"{study.name} as published: {kept.reason}")
 
 
 def _pairs(
@@ -83,9 +86,9 @@ def _pairs(
     kept: StudyRecord,
     seconds: float,
     record: Record,
-    run_guard: Guard,
+    run_supervisor: Supervisor,
     scratch: Path,
-    watcher: Watcher,
+    display: Display,
 ) -> None:
     """Every pair of arms of the procedure, one after the other."""
     cells = study.procedure_cells(kept.engine)
@@ -101,9 +104,11 @@ def _pairs(
             place = len(record.facts.cells) + number - 1
             try:
                 bench = benches.enter_context(
-                    server_pairs.bench(resolve(cell), run_guard, scratch, record.logs, place, shared, servers=servers)
+                    server_pairs.bench(
+                        resolve(cell), run_supervisor, scratch, record.logs, place, shared, servers=servers
+                    )
                 )
-                _pair(study, bench, number, _Told(record, kept, watcher.say, share))
+                _pair(study, bench, number, _Told(record, kept, display.say, share))
             except UsageError as error:
                 if len(cells) == 1:
                     raise
@@ -147,7 +152,7 @@ class _Pair:
     def close(self) -> None:
         self._stack.close()
 
-    def open(self) -> tuple[Twins, Agent]:
+    def open(self) -> tuple[ServerPair, Agent]:
         """Begin a session in the place of the one before. Raises RunError, Unproven, UsageError."""
         self._stack.close()
         self._opened += 1
@@ -157,42 +162,42 @@ class _Pair:
         number = self._opened
         cores = schedule.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
         self._stack.enter_context(bench.shared.session())
-        self._stack.enter_context(out_of_the_way(set(cores)))
-        groups = self._stack.enter_context(memory.limited(bench.guard, self._study.memory_limit))
-        twins = server_pairs.twins(bench, number, set(cores), set(cores), schedule.arms(seed, self._number, number))
+        self._stack.enter_context(off_measured_cores(set(cores)))
+        groups = self._stack.enter_context(memory.limited(bench.supervisor, self._study.memory_limit))
+        servers = server_pairs.start(bench, number, set(cores), set(cores), schedule.arms(seed, self._number, number))
         self.client = partial(
             Agent,
             cpus=cores or None,
             log=bench.logs / "agent.log",
             env=bench.mask,
-            netns=twins.netns,  # behind the link, where there is one
+            netns=servers.netns,  # behind the link, where there is one
             cgroups=groups,
         )
         agent = self._stack.enter_context(self.client())
         kept.version = kept.version or bench.installation.version
         if kept.engines:
             kept.versions[bench.cell.engine] = bench.installation.version
-        proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, self._number)
+        proofs, connected = witnesses.prove(bench.engine, bench.mechanism, servers, agent, self._number)
         if bench.mask:
-            proofs += aes_mask.prove(bench, twins, agent, self._number)
+            proofs += aes_mask.prove(bench, servers, agent, self._number)
         kept.proofs += proofs
         kept.encryption = kept.encryption or client_witness.negotiated(connected)
         self._told.record.save_study(kept)
         witnesses.require(proofs, bench.mechanism)
-        return twins, agent
+        return servers, agent
 
     def renew(self, stage: Stage) -> None:
-        stage.twins, stage.agent = self.open()
+        stage.pair, stage.agent = self.open()
 
 
 def _pair(study: Study, bench: Bench, number: int, told: _Told) -> None:
     """The procedure on one pair of arms. Raises RunError, UsageError."""
     pair = _Pair(study, bench, number, told)
     with closing(pair):
-        twins, agent = pair.open()
+        servers, agent = pair.open()
         seed = told.record.facts.seed
         stage = Stage(
-            bench, twins, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, lambda: pair.client(), seed
+            bench, servers, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, lambda: pair.client(), seed
         )
         try:
             study.procedure(stage)

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from ciphercost import studies
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.units import minutes
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.model import checked
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.result import Result
@@ -103,7 +103,7 @@ def _takes(study: Study, engine: str) -> bool:
 
 
 def go_on(
-    directory: Path, watcher: Callable[[], Watcher], say: Say, wanted: list[Study] | None = None
+    directory: Path, display: Callable[[], Display], say: Say, wanted: list[Study] | None = None
 ) -> list[Outcome]:
     """Run every study that is not finished; one that fails does not stop the others. Raises Interrupted, UsageError where it lives.
 
@@ -119,7 +119,7 @@ def go_on(
                     say(f"{study.name}: done already")
                 else:
                     say(f"{study.name}: study {number} of {len(asked.studies)}")
-                    one(study, place, asked, watcher(), say)
+                    one(study, place, asked, display(), say)
             except KeyboardInterrupt:
                 raise Interrupted(directory) from None
             except OSError as error:
@@ -134,15 +134,15 @@ def go_on(
         asked.ended = pipeline.now()
         save(directory, asked)
         if html_page.wanted():
-            with Guard(asked.id) as guard:
-                html_page.page(directory, guard, say)
+            with Supervisor(asked.id) as supervisor:
+                html_page.page(directory, supervisor, say)
     return outcomes(directory)
 
 
-def one(study: Study, place: Path, asked: Evening, watcher: Watcher, say: Say) -> None:
+def one(study: Study, place: Path, asked: Evening, display: Display, say: Say) -> None:
     """Begin a study, or go on with it."""
     if (place / "plan.json").is_file():
-        resume.run_in(place, watcher)
+        resume.run_in(place, display)
         return
     engine = asked.engine if asked.engine and _takes(study, asked.engine) else study.engine
     spec = study.spec(engine, asked.time or study.seconds, asked.seed)
@@ -150,7 +150,7 @@ def one(study: Study, place: Path, asked: Evening, watcher: Watcher, say: Say) -
     if place.is_dir():  # killed before there was a plan
         shutil.rmtree(place)
     options = {name: value for name, value in asked.options.items() if name in study.options}
-    replicate.run_in(study, spec, place, watcher, asked.command, options)
+    replicate.run_in(study, spec, place, display, asked.command, options)
 
 
 def done(place: Path) -> bool:

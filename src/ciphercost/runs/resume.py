@@ -17,7 +17,7 @@ from ciphercost.estimate import results
 from ciphercost.host import leftovers, procfs
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.jdbc import options
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.result import Result, Warning_
@@ -45,7 +45,7 @@ def finished(directory: Path) -> bool:
     return bool(facts.ended) and all(cell.status == "ok" for cell in facts.cells) and (study is None or study.complete)
 
 
-def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Path]:
+def run_in(directory: Path, display: Display | None = None) -> tuple[Result, Path]:
     """Go on with the run. Raises UsageError, before anything is changed, where it lives, is finished, or could not be the same run."""
     check_ours(directory)  # the plan names programs, which are run
     if read_imported(directory) is not None:
@@ -71,7 +71,7 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
     facts.resumed, facts.ended = [*facts.resumed, pipeline.now()], ""
     record = Record(directory, facts, partial(stays, facts))
     # A run's own id may still stand on something that a killed controller has left.
-    return pipeline.carry_out(cells, record, new_id(), watcher or Watcher(), before)
+    return pipeline.carry_out(cells, record, new_id(), display or Display(), before)
 
 
 def as_it_was(directory: Path) -> RunFacts:
@@ -137,7 +137,7 @@ def published(directory: Path, facts: RunFacts) -> pipeline.Before | None:
 def await_supervisor(run: str) -> None:
     """What a killed controller had started is taken down by its supervisor, and would be in our way. Raises UsageError."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while leftovers.guarded(run):
+    while leftovers.supervised(run):
         if time.monotonic() > until:
             raise UsageError(f"what run {run} had started is still being taken down: try again in a minute")
         time.sleep(0.1)

@@ -27,14 +27,14 @@ from ciphercost.studies.sheet import Report, Sheet
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 
 class Stage(msgspec.Struct):
     """What a study's procedure is run on: one server that is up, proven and loaded, and an agent."""
 
     bench: Bench
-    twins: Twins
+    pair: ServerPair
     agent: Agent
     record: StudyRecord
     seconds: float

@@ -34,7 +34,7 @@ from ciphercost.model.errors import AgentError, RunError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
 
 USER, DATABASE = "ciphercost", "ciphercost"
@@ -142,7 +142,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
 
     @abstractmethod
     def make(
-        self, base: list[str | Path], installation: Installation, directory: Path, password: str, guard: Guard
+        self, base: list[str | Path], installation: Installation, directory: Path, password: str, supervisor: Supervisor
     ) -> None:
         """Make the system tables in `directory / "data"`, which isn't there yet, and our own user; nobody else can log in.
 
@@ -183,7 +183,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`data/`, `tmp/` and the random password of our own user, 0600, side by side in `directory`."""
@@ -197,7 +197,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
                 *self.base_command(installation, directory),
                 *_options(apart(settings)[0]),
             ]
-            self.make(base, installation, directory, password, guard)
+            self.make(base, installation, directory, password, supervisor)
         except RunError as error:
             raise RunError(
                 f"{self.title} {installation.version} could not make its tables in {directory}: {error}"
@@ -207,7 +207,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,
@@ -218,7 +218,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         given, env = apart(settings)
         base = self.base_command(installation, directory)
         started = launch(
-            guard,
+            supervisor,
             f"{self.title} {installation.version}",
             lambda port: [*base, f"--port={port}", *_options(given)],
             answers,

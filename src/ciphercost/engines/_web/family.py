@@ -30,7 +30,7 @@ from ciphercost.model.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
 
 AUTHORITY = "localhost"
@@ -129,7 +129,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         self,
         installation: Installation,  # noqa: ARG002
         directory: Path,
-        guard: Guard,  # noqa: ARG002
+        supervisor: Supervisor,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -155,7 +155,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         self,
         installation: Installation,
         directory: Path,
-        guard: Guard,
+        supervisor: Supervisor,
         *,
         cpus: Iterable[int] | None = None,
         settings: Mapping[str, str] | None = None,
@@ -174,7 +174,7 @@ class Web(Packaged, HasTls, Payload, Documents):
             return [program, *self.write(made[-1], installation.version)]
 
         started = launch(
-            guard,
+            supervisor,
             f"{self.title} {installation.version}",
             command,
             answers,

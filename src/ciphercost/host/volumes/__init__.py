@@ -1,4 +1,6 @@
-"""volumes: what lies below a data directory: mounted images, FUSE daemons, the kernel's encryption policies, stacks of devices."""
+"""volumes: what is below a data directory: mounted images, FUSE daemons, the kernel's encryption policies, stacks of
+devices.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +11,32 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost.host.mounts import escaped
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError
 
 CAP_SYS_ADMIN = 21
 PATIENCE_SECONDS = 30.0
 UNMOUNT = 'umount "$1" 2>/dev/null || umount --lazy "$1" 2>/dev/null; ! grep -qF " $2 " /proc/mounts'
-"""Also where nothing was mounted yet, where somebody still stands in it, and where its FUSE daemon is dead."""
+"""Also works if nothing was mounted yet, if some process is still inside, or if its FUSE daemon is dead."""
 
 
 def unmounting(path: Path) -> list[str]:
-    """The command that unmounts it, whatever state it is in. It fails only where it stays mounted."""
+    """The command that unmounts `path` in whatever state it is. It fails only if it stays mounted."""
     return ["sh", "-c", UNMOUNT, "unmount", str(path), escaped(path)]
 
 
 @contextmanager
-def mounted(guard: Guard, path: Path, mount: Callable[[], object]) -> Iterator[None]:
-    """`mount` mounts something at `path`; afterwards, also of a killed run, nothing is mounted there. Raises RunError."""
+def mounted(supervisor: Supervisor, path: Path, mount: Callable[[], object]) -> Iterator[None]:
+    """Call `mount`, which mounts something at `path`; afterwards nothing is mounted there, even if the run is killed.
+    Raises RunError.
+    """
     undo = unmounting(path)
-    forget = guard.undo(undo)  # before it is mounted, so that no moment is left when nobody would unmount it
+    forget = supervisor.undo(undo)  # before it is mounted, so that it is registered at every moment
     try:
         mount()
         yield
     finally:
-        guard.run(undo)
+        supervisor.run(undo)
         forget()
 
 
@@ -42,18 +46,18 @@ def may_mount() -> bool:
 
 
 def sync(path: Path) -> None:
-    """Write everything of the file system that `path` is on to what lies below it."""
+    """Write everything of the file system that contains `path` to the layer below."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.syncfs(descriptor):
             error = ctypes.get_errno()
-            raise RunError(f"{path} could not be written out: {os.strerror(error)}; is the disk full?")
+            raise RunError(f"{path} could not be synced to disk: {os.strerror(error)}; is the disk full?")
     finally:
         os.close(descriptor)
 
 
 def free(path: Path) -> int:
-    """Bytes that anybody may still write there."""
+    """Bytes that unprivileged users may still write there."""
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize

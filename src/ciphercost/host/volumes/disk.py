@@ -1,6 +1,8 @@
-"""disk: which physical disks a directory's bytes end on, and what the kernel says of them. Reads /proc and /sys, asks no tool.
+"""disk: finds the physical disks that hold a directory's bytes, and what the kernel reports about them. Reads /proc and
+/sys, calls no tool.
 
-Loop devices, device mapper, RAID and partitions are followed down. A virtual machine's disks are what its hypervisor says they are.
+Follows loop devices, device mapper, RAID and partitions down. A virtual machine's disks are what its hypervisor
+reports.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ciphercost.model.errors import RunError
 
 UNKNOWN = "unknown"
 DEPTH = 8
-"""Layers that are followed at most."""
+"""Maximum number of layers that are followed."""
 TRANSPORTS = {
     # part of the device's path in sysfs: transport
     "/usb": "usb",
@@ -30,7 +32,7 @@ TRANSPORTS = {
     "/VMBUS:": "hyper-v",
     "/session": "iscsi",
 }
-"""The first that fits: what is said of a bridge (USB) comes before what lies behind it."""
+"""The first match counts: a bridge (USB) comes before what is behind it."""
 ELSEWHERE = {
     "tmpfs": "memory",
     "ramfs": "memory",
@@ -41,14 +43,14 @@ ELSEWHERE = {
     "9p": "host",
     "virtiofs": "host",
 }
-"""Kinds of file systems that are on no disk of this machine, and where they are."""
+"""File systems that are on no disk of this machine, and where they are."""
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """One disk. What the kernel does not say is `unknown`."""
+    """One disk. What the kernel does not report is `unknown`."""
 
     name: str = UNKNOWN
-    """The kernel's: `sda`, `nvme0n1`; of what is on no disk the file system's kind."""
+    """The kernel's name: `sda`, `nvme0n1`; for what is on no disk, the file system's kind."""
     rotational: str = UNKNOWN
     """yes, no."""
     model: str = UNKNOWN
@@ -56,7 +58,9 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 def under(directory: Path, sys: Path = Path("/sys")) -> list[Disk]:
-    """The disks below a directory, or below the first of its parents that is there. Never fails: there is at least one, maybe unknown."""
+    """The disks below a directory, or below its first existing parent. Never fails: returns at least one, which may be
+    unknown.
+    """
     try:
         found = list(_under(directory, sys, DEPTH))
     except (OSError, RunError, ValueError):
@@ -65,22 +69,22 @@ def under(directory: Path, sys: Path = Path("/sys")) -> list[Disk]:
 
 
 def record(directory: Path) -> dict[str, object]:
-    """The same as fields of the machine's record; of several disks joined by commas."""
+    """The same as fields of the machine's record; several disks are joined by commas."""
     found = under(directory)
     fields = {"disk": "name", "disk_rotational": "rotational", "disk_model": "model", "disk_transport": "transport"}
     return {ours: ", ".join(dict.fromkeys(getattr(each, theirs) for each in found)) for ours, theirs in fields.items()}
 
 
 def words(machine: Mapping[str, object]) -> str:
-    """`disk vda: rotational, model unknown, virtio`; empty where the record is of an earlier version. Pure."""
+    """`disk vda: rotational, model unknown, virtio`; empty if the record is from an earlier version. Pure."""
     if "disk" not in machine:
         return ""
     turning = {"yes": "rotational", "no": "not rotational"}.get(str(machine.get("disk_rotational")), "")
     rotates = turning or f"rotation {machine.get('disk_rotational', UNKNOWN)}"
     model = str(machine.get("disk_model", UNKNOWN))
-    said = [rotates, f"model {model}", f"transport {machine.get('disk_transport', UNKNOWN)}"]
-    virtual = " (as the virtual machine is told)" if machine.get("virtual") else ""
-    return f"disk {machine['disk']}: {', '.join(said)}{virtual}"
+    parts = [rotates, f"model {model}", f"transport {machine.get('disk_transport', UNKNOWN)}"]
+    virtual = " (as reported to the virtual machine)" if machine.get("virtual") else ""
+    return f"disk {machine['disk']}: {', '.join(parts)}{virtual}"
 
 
 def _under(directory: Path, sys: Path, depth: int) -> Iterator[Disk]:
@@ -91,7 +95,7 @@ def _under(directory: Path, sys: Path, depth: int) -> Iterator[Disk]:
         yield Disk(name=mount.kind, transport=ELSEWHERE[mount.kind])
         return
     if mount.kind == "overlay" and (upper := _upper(mount.options)):
-        # A container's own layer; its path is the host's, and may not be there inside.
+        # A container's own layer. Its path is the host's, and may not exist inside.
         if upper.exists() and mounts.mount_of(upper) != mount:
             yield from _under(upper, sys, depth - 1)
         return
@@ -105,7 +109,9 @@ def _upper(options: str) -> Path | None:
 
 
 def _number(mount: Mount) -> str:
-    """`major:minor` of the block device; empty: there is none. Btrfs mounts have numbers of their own, so the source is asked first."""
+    """`major:minor` of the block device; empty: there is none. Btrfs mounts have their own numbers, so the source comes
+    first.
+    """
     if mount.source.startswith("/dev/"):
         try:
             if device := Path(mount.source).stat().st_rdev:
@@ -116,7 +122,7 @@ def _number(mount: Mount) -> str:
 
 
 def below(number: str, sys: Path = Path("/sys"), depth: int = DEPTH) -> Iterator[Disk]:
-    """The disks that a block device, by its `major:minor`, is made of."""
+    """The disks that a block device, given as `major:minor`, consists of."""
     place = (sys / "dev" / "block" / number).resolve()
     if not depth or not place.is_dir():
         return

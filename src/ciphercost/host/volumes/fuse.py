@@ -1,4 +1,6 @@
-"""fuse: a file system in a process of ours (gocryptfs, or one that passes files through), mounted for the length of a session."""
+"""fuse: a FUSE file system whose daemon ciphercost starts (gocryptfs, or one that passes files through), mounted during
+a session.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ciphercost.host import go_program, mounts, tools, volumes
-from ciphercost.host.supervisor import Guard, Process
+from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 
 DEVICE = Path("/dev/fuse")
 SOURCE = Path(__file__).with_name("passing")
 LIBRARY = "golang-github-hanwen-go-fuse-dev"
 HELPER = "fusermount3"
-"""Root mounts without it, but the daemons call it where something is busy."""
+"""Root mounts without it, but the daemons call it when something is busy."""
 
 
 def check_rights() -> None:
-    """Raises UsageError where such a file system can't be mounted."""
+    """Raises UsageError if FUSE file systems can't be mounted."""
     if not DEVICE.exists():
         raise UsageError("this system has no FUSE (/dev/fuse): load the module fuse, or give the container that device")
     if not volumes.may_mount():
@@ -29,13 +31,15 @@ def check_rights() -> None:
 
 
 def fetch(*programs: str) -> None:
-    """Get these, and what they need. Raises MissingServer."""
+    """Fetch these programs and what they need. Raises MissingServer."""
     for program in (*programs, HELPER):
         tools.tool(program)
 
 
 def passing(*, fetch: bool = True) -> Path:
-    """The daemon that passes files through: in PATH as `ciphercost-passing`, else built from the source that is here."""
+    """The daemon that passes files through: in PATH as `ciphercost-passing`, else built from the source in this
+    package.
+    """
     if found := shutil.which("ciphercost-passing"):
         return Path(found)
     try:
@@ -48,7 +52,7 @@ def passing(*, fetch: bool = True) -> Path:
 
 
 def environment() -> Mapping[str, str]:
-    """So that the daemons find their helper."""
+    """Environment in which the daemons find their helper."""
     with contextlib.suppress(MissingServer):
         helper = tools.tool(HELPER, fetch=False).parent
         return {"PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), str(helper)])}
@@ -56,15 +60,22 @@ def environment() -> Mapping[str, str]:
 
 
 class Fuse:
-    """A file system of one daemon, at `place`: mounted, unmounted and mounted again. Nothing of it outlives the run."""
+    """A file system of one daemon, at `place`: can be mounted, unmounted and mounted again. Nothing of it outlives the
+    run.
+    """
 
     def __init__(
-        self, guard: Guard, place: Path, argv: Sequence[str | Path], kind: str, env: Mapping[str, str] | None = None
+        self,
+        supervisor: Supervisor,
+        place: Path,
+        argv: Sequence[str | Path],
+        kind: str,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.place = place
         self.seconds = 0.0
-        """That the last mounting took."""
-        self._guard = guard
+        """Seconds that the last mounting took."""
+        self._supervisor = supervisor
         self._argv = argv
         self._kind = kind
         self._env = {**environment(), **(env or {})}
@@ -77,18 +88,22 @@ class Fuse:
         return self._process.pid
 
     def mount(self) -> None:
-        """Raises RunError with the daemon's last words."""
+        """Mount it. Raises RunError with the daemon's last output."""
         began = time.monotonic()
-        self._forget = self._guard.undo(volumes.unmounting(self.place))  # first, so that no moment is left without it
-        self._process = self._guard.spawn(self._argv, cwd=self.place.parent, env=self._env)
+        self._forget = self._supervisor.undo(
+            volumes.unmounting(self.place)
+        )  # first, so that it is registered at every moment
+        self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env)
         deadline = began + volumes.PATIENCE_SECONDS
         try:
             while not self.mounted():
                 if (status := self._process.poll()) is not None:
-                    said = " ".join(self._process.output().split())[-500:]
-                    raise RunError(f"{self._process.name} ended with status {status}: {said}")
+                    output_end = " ".join(self._process.output().split())[-500:]
+                    raise RunError(f"{self._process.name} ended with status {status}: {output_end}")
                 if time.monotonic() >= deadline:
-                    raise RunError(f"{self._process.name} has mounted nothing for {volumes.PATIENCE_SECONDS:g} seconds")
+                    raise RunError(
+                        f"{self._process.name} did not mount anything within {volumes.PATIENCE_SECONDS:g} seconds"
+                    )
                 time.sleep(0.005)
         except BaseException:
             self.unmount()
@@ -96,17 +111,17 @@ class Fuse:
         self.seconds = time.monotonic() - began
 
     def mounted(self) -> bool:
-        """Whether it is there, and answers."""
+        """Whether it is mounted and answers."""
         found = [each for each in mounts.mounts() if each.point == str(self.place)]
         return bool(found) and found[-1].kind == self._kind and self.place.is_dir()
 
     def unmount(self) -> None:
-        """Also where it isn't mounted. Raises RunError where it stays."""
+        """Unmount it; does nothing if it isn't mounted. Raises RunError if it stays mounted."""
         if self._process is None or self._forget is None:
             return
-        self._guard.run(volumes.unmounting(self.place))
+        self._supervisor.run(volumes.unmounting(self.place))
         self._forget()
         self._forget = None
         with contextlib.suppress(RunError):
-            self._process.wait(5)  # it ends by itself when nobody has it mounted any more
+            self._process.wait(5)  # it ends by itself when it is no longer mounted anywhere
         self._process.stop()

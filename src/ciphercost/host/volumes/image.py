@@ -1,4 +1,4 @@
-"""image: an ext4 file system of its own in a sparse file, mounted by a loop device, for the length of a session."""
+"""image: an ext4 file system in a sparse file, mounted through a loop device, for the length of a session."""
 
 from __future__ import annotations
 
@@ -9,56 +9,59 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost.host import mounts, volumes
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
 
 OPTIONS = ("-O", "encrypt", "-m", "0", "-i", "65536", "-E", "lazy_itable_init=0,lazy_journal_init=0")
-"""Nothing is left for the kernel to write later, while something is measured."""
+"""Leaves nothing for the kernel to write later, during the measurement."""
 LEAST, ROOM = 64 << 20, 2 << 30
 FEATURE = Path("/sys/fs/ext4/features/encryption")
 PROGRAMS = {"mkfs.ext4": "e2fsprogs", "mount": "mount", "umount": "mount"}
 
 
 def check_rights() -> None:
-    """Raises UsageError where no such image can be mounted here, before anything is made."""
+    """Raises UsageError before anything is made if such an image can't be mounted here."""
     if not volumes.may_mount():
         raise UsageError(
             "mounting an image needs root (CAP_SYS_ADMIN). Run it as root, or give two directories: `path`"
         )
     for program, package in PROGRAMS.items():
         if _found(program) is None:
-            raise UsageError(f"'{program}' is not here (Debian: apt-get install {package})")
+            raise UsageError(f"'{program}' was not found (Debian: apt-get install {package})")
     if not FEATURE.exists():
         raise UsageError("this kernel's ext4 has no encryption (CONFIG_FS_ENCRYPTION), so there is nothing to measure")
 
 
 def room(size: int, free: int) -> int:
-    """How large an image for `size` bytes of data may be: generous, as it is sparse, but never what the disk hasn't. Pure.
+    """Size of an image for `size` bytes of data: generous, because it is sparse, but never more than the disk has.
+    Pure.
 
-    One arm may take half of what is free, so that both have as much; 0: that is too little.
+    One arm may use half of the free space, so that both have the same. 0: too little space.
     """
     wanted = min(4 * size + ROOM, free // 2)
     return wanted if wanted >= size + size // 4 + LEAST else 0
 
 
 @contextmanager
-def mounted(guard: Guard, place: Path, size: int) -> Iterator[Path]:
-    """A file system with room for `size` bytes at `place`, in the image that is yielded. Both are gone afterwards. Raises RunError."""
+def mounted(supervisor: Supervisor, place: Path, size: int) -> Iterator[Path]:
+    """A file system with room for `size` bytes at `place`, in the image that is yielded. Both are removed afterwards.
+    Raises RunError.
+    """
     image = place.with_name(f"{place.name}.ext4")
     free = volumes.free(place.parent)
     large = room(size, free)
     if not large:
         raise RunError(
-            f"there is no room for a file system with {size / 1e6:.0f} MB of data beside its twin: {free / 1e6:.0f} MB are free "
-            f"in {place.parent}; is the disk full? Set CIPHERCOST_SCRATCH to a larger one."
+            f"no room for two file systems with {size / 1e6:.0f} MB of data each: {free / 1e6:.0f} MB are free in "
+            f"{place.parent}; is the disk full? Set CIPHERCOST_SCRATCH to a larger one."
         )
     try:
         with image.open("xb") as file:
             file.truncate(large)
         image.chmod(0o600)
         place.mkdir(mode=0o755)
-        guard.run([_found("mkfs.ext4") or "mkfs.ext4", "-q", "-F", *OPTIONS, image])
-        with attached(guard, image, place):
+        supervisor.run([_found("mkfs.ext4") or "mkfs.ext4", "-q", "-F", *OPTIONS, image])
+        with attached(supervisor, image, place):
             yield image
     finally:
         image.unlink(missing_ok=True)
@@ -67,23 +70,23 @@ def mounted(guard: Guard, place: Path, size: int) -> Iterator[Path]:
 
 
 @contextmanager
-def attached(guard: Guard, image: Path, place: Path) -> Iterator[None]:
-    """An image that is there, mounted. The loop device goes with the mount (autoclear). Raises RunError."""
+def attached(supervisor: Supervisor, image: Path, place: Path) -> Iterator[None]:
+    """Mount an existing image. The loop device goes with the mount (autoclear). Raises RunError."""
 
     def mount() -> None:
         try:
-            guard.run(["mount", "-t", "ext4", "-o", "loop,nodev,nosuid", image, place])
+            supervisor.run(["mount", "-t", "ext4", "-o", "loop,nodev,nosuid", image, place])
         except RunError as error:
             raise RunError(
                 f"the image {image} can't be mounted: {error}. Are loop devices there (/dev/loop*)?"
             ) from None
 
-    with volumes.mounted(guard, place, mount):
+    with volumes.mounted(supervisor, place, mount):
         yield
 
 
 def backing(device: int) -> str:
-    """The file that the loop device of this number (st_dev) shows; empty: it is none. Pure but for /sys."""
+    """The file behind the loop device of this number (st_dev); empty: it is no loop device. Pure but for /sys."""
     file = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/loop/backing_file")
     return file.read_text().rstrip("\n") if file.exists() else ""
 

@@ -1,6 +1,7 @@
-"""policy: the kernel's file encryption (fscrypt) by its own ioctls: keys of a file system, policies of directories. No tool, no file.
+"""policy: the kernel's file encryption (fscrypt) through its own ioctls: keys of file systems, policies of directories.
+Uses no tool.
 
-A policy is taken for any mode; that the kernel has the ciphers for it shows only when a file is made.
+The kernel accepts a policy of any mode; only creating a file shows whether it has the ciphers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Mode(msgspec.Struct, frozen=True):
     names: int
     words: str
     kernel: str
-    """What the kernel calls the cipher of the contents."""
+    """The kernel's name of the cipher for contents."""
 
 
 MODES = {
@@ -46,12 +47,12 @@ MODES = {
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """Of one file or directory."""
+    """The policy of one file or directory."""
 
     contents: int
     names: int
     identifier: bytes
-    """Of its master key."""
+    """Identifier of its master key."""
 
 
 def get(path: Path) -> Policy | None:
@@ -69,40 +70,40 @@ def get(path: Path) -> Policy | None:
 
 
 def make(directory: Path, mode: Mode, identifier: bytes) -> None:
-    """Everything made in this empty directory will be encrypted. Raises RunError."""
+    """Encrypt everything that will be made in this empty directory. Raises RunError."""
     policy = struct.pack(POLICY, VERSION, mode.contents, mode.names, PAD_32, 0, identifier)
     try:
         with _opened(directory) as descriptor:
             fcntl.ioctl(descriptor, SET_POLICY, policy)
     except OSError as error:
-        raise RunError(f"the kernel takes no policy of {mode.words} for {directory}: {error.strerror}") from None
+        raise RunError(f"the kernel rejects a policy of {mode.words} for {directory}: {error.strerror}") from None
 
 
 def add_key(place: Path, key: bytes) -> bytes:
-    """Give the file system of `place` a master key; its identifier. Raises RunError."""
+    """Give the file system of `place` a master key. Returns its identifier. Raises RunError."""
     asked = bytearray(struct.pack(KEY_SPECIFIER, BY_IDENTIFIER, bytes(16)) + struct.pack("<II32x", len(key), 0) + key)
     try:
         with _opened(place) as descriptor:
             fcntl.ioctl(descriptor, ADD_KEY, asked)
     except OSError as error:
-        raise RunError(f"the file system at {place} takes no key: {error.strerror}") from None
+        raise RunError(f"the file system at {place} rejects the key: {error.strerror}") from None
     return bytes(asked[8 : 8 + IDENTIFIER_BYTES])
 
 
 def remove_key(place: Path, identifier: bytes) -> None:
-    """Take the key away and lock everything under it. Raises RunError where a file of it is still open."""
+    """Remove the key and lock everything under it. Raises RunError if a file under it is still open."""
     asked = bytearray(struct.pack(KEY_SPECIFIER, BY_IDENTIFIER, identifier) + bytes(24))
     try:
         with _opened(place) as descriptor:
             fcntl.ioctl(descriptor, REMOVE_KEY, asked)
     except OSError as error:
-        raise RunError(f"the key can't be taken from the file system at {place}: {error.strerror}") from None
+        raise RunError(f"the key can't be removed from the file system at {place}: {error.strerror}") from None
     if struct.unpack_from("<I", asked, 40)[0] & FILES_BUSY:
-        raise RunError(f"the key was taken from the file system at {place}, but files in it are still open")
+        raise RunError(f"the key was removed from the file system at {place}, but files in it are still open")
 
 
 def why_no_file(directory: Path) -> str:
-    """Why no file can be made there, or none that is encrypted; empty: it can. What it makes it removes."""
+    """Why no file, or no encrypted file, can be created there; empty: it can. Removes what it creates."""
     path = directory / "a file to try"
     try:
         path.touch(mode=0o600, exist_ok=False)

@@ -1,6 +1,6 @@
-"""raw: the blocks that hold a directory's files, read from the device below every layer that encrypts them, into one file. I/O.
+"""raw: copies the blocks of a directory's files, read from the device below every encrypting layer, into one file. I/O.
 
-Where they lie the file system says (FIEMAP); where that is on the device below, the device mapper's tables.
+The file system reports where the blocks are (FIEMAP); the device mapper's tables map them to the device below.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ciphercost.model.errors import RunError
 FIEMAP, SYNC, AT_ONCE = 0xC020660B, 1, 256
 EXTENT = struct.Struct("<QQQ16xI12x")
 LAST, NOWHERE = 0x1, 0x2 | 0x4 | 0x8 | 0x100 | 0x200
-"""Not known yet, not written yet, packed, not aligned, within the inode: nowhere that could be read."""
+"""Flags of extents that can't be read: not known yet, not written yet, packed, not aligned, within the inode."""
 UNWRITTEN = 0x800
 SECTOR, CHUNK = 512, 4 << 20
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """Bytes `start` to `end` of a device of the device mapper are those of another one, from `offset` on."""
+    """Maps bytes `start` to `end` of a device of the device mapper to another device, from `offset` on."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def extents(path: Path) -> Iterator[tuple[int, int]]:
-    """(offset on the device, length) of all that a file holds. Raises RunError where its file system doesn't say."""
+    """(offset on the device, length) of everything in a file. Raises RunError if its file system doesn't report it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         begin = 0
@@ -49,7 +49,7 @@ def extents(path: Path) -> Iterator[tuple[int, int]]:
                 fcntl.ioctl(descriptor, FIEMAP, asked)
             except OSError as error:
                 if error.errno in (*NOT_ENCRYPTED, errno.EINVAL):
-                    raise RunError(f"the file system of {path} does not say where on the disk a file lies") from None
+                    raise RunError(f"the file system of {path} does not report where a file is on disk") from None
                 raise
             count = struct.unpack_from("<I", asked, 20)[0]
             for number in range(count):
@@ -66,7 +66,9 @@ def extents(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def parse_table(text: str) -> list[Segment]:
-    """What `dmsetup table` says of one device. Pure. Raises RunError for a target that moves bytes in another way."""
+    """Parse `dmsetup table`'s output for one device. Pure. Raises RunError for a target that relocates bytes in another
+    way.
+    """
     found = []
     for line in text.splitlines():
         start, length, target, *rest = line.split()
@@ -75,7 +77,7 @@ def parse_table(text: str) -> list[Segment]:
         elif target == "crypt":
             device, offset = rest[3], rest[4]  # cipher, key, offset of the IV come first
         else:
-            raise RunError(f"the device mapper's '{target}' can't be looked below")
+            raise RunError(f"can't look below the device mapper's target '{target}'")
         major, _, minor = device.partition(":")
         begin = int(start) * SECTOR
         number = os.makedev(int(major), int(minor))
@@ -84,7 +86,7 @@ def parse_table(text: str) -> list[Segment]:
 
 
 def below(device: int, tables: dict[int, list[Segment]], start: int, length: int) -> Iterator[tuple[int, int, int]]:
-    """(device, offset, length) of these bytes on what is below the device mapper. Pure. Raises RunError where they aren't mapped."""
+    """(device, offset, length) of these bytes below the device mapper. Pure. Raises RunError if they aren't mapped."""
     if device not in tables:
         yield device, start, length
         return
@@ -95,11 +97,11 @@ def below(device: int, tables: dict[int, list[Segment]], start: int, length: int
             length -= stop - begin
             yield from below(segment.device, tables, begin - segment.start + segment.offset, stop - begin)
     if length:
-        raise RunError("the device mapper's table leaves out blocks of the files")
+        raise RunError("the device mapper's table does not cover all blocks of the files")
 
 
 def tables_of(device: int) -> dict[int, list[Segment]]:
-    """The tables of a device and of all those below it that have any. Raises RunError."""
+    """The tables of a device and of all devices below it that have one. Raises RunError."""
     place = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     if not (place / "dm").is_dir():
         return {}
@@ -110,7 +112,7 @@ def tables_of(device: int) -> dict[int, list[Segment]]:
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         detail = str(getattr(error, "stderr", "") or error).strip()
-        raise RunError(f"dmsetup does not say what is below: {detail} (Debian: apt-get install dmsetup)") from None
+        raise RunError(f"dmsetup can't show what is below: {detail} (Debian: apt-get install dmsetup)") from None
     found = {device: parse_table(text)}
     for segment in found[device]:
         found |= tables_of(segment.device)
@@ -118,7 +120,9 @@ def tables_of(device: int) -> dict[int, list[Segment]]:
 
 
 def copy(files: Iterator[Path], device: int, target: Path) -> int:
-    """Write the blocks of these files, as they rest below `device`, one after the other into `target`. Their bytes. Raises RunError."""
+    """Write the blocks of these files, as they are below `device`, one after the other into `target`. Returns their
+    size in bytes. Raises RunError.
+    """
     tables = tables_of(device)
     open_devices: dict[int, int] = {}
     written = 0
@@ -135,7 +139,7 @@ def copy(files: Iterator[Path], device: int, target: Path) -> int:
                             open_devices[number] = _open(number)
                         for at in range(offset, offset + size, CHUNK):
                             wanted = min(CHUNK, offset + size - at)
-                            # What was read before may be kept, and is not what the file system has written since.
+                            # Drop cached pages: they may be older than what the file system has written since.
                             os.posix_fadvise(open_devices[number], at, wanted, os.POSIX_FADV_DONTNEED)
                             written += out.write(os.pread(open_devices[number], wanted, at))
     finally:

@@ -1,4 +1,6 @@
-"""stack: what a directory lies on, layer by layer down to a disk or a file, and what of it encrypts. Reads /proc and /sys, asks no tool."""
+"""stack: the layers below a directory, down to a disk or a file, and which of them encrypt. Reads /proc and /sys, calls
+no tool.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +23,30 @@ ENCRYPTING = {
     "fuse.securefs": "securefs",
     "ecryptfs": "eCryptfs",
 }
-"""Kinds of file systems that encrypt whatever is in them."""
+"""File systems that encrypt everything in them."""
 DEPTH = 8
 
 
 class Stack(msgspec.Struct, frozen=True):
-    """What lies below a directory."""
+    """The layers below a directory."""
 
     layers: tuple[str, ...]
-    """From above, for people: `ext4`, `dm-crypt (LUKS2)`, `sda2`."""
+    """From the top, as text for messages: `ext4`, `dm-crypt (LUKS2)`, `sda2`."""
     signs: tuple[str, ...]
-    """What of it encrypts; empty: nothing that can be seen."""
+    """Layers that encrypt; empty: none that is visible."""
     kind: str
-    """Of the file system."""
+    """Kind of the file system."""
     source: str
     """What it is mounted from."""
     device: int
-    """The block device's number that the file system is on; 0: it is on none."""
+    """Number of the block device that holds the file system; 0: none."""
 
     def __str__(self) -> str:
         return " on ".join(self.layers)
 
 
 def of(directory: Path) -> Stack:
-    """The stack below a directory that is there."""
+    """The stack below an existing directory."""
     mount = mounts.mount_of(directory)
     layers, signs = [mount.kind], []
     if policy.get(directory) is not None:
@@ -71,7 +73,7 @@ def _device(source: str) -> int:
 
 
 def _below(device: int, depth: int) -> Iterator[tuple[str, bool]]:
-    """(in words, whether it encrypts) of a block device and of all that it is made of."""
+    """(description, whether it encrypts) of a block device and of everything it consists of."""
     if not device or not depth:
         return
     place = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
@@ -94,7 +96,7 @@ def _below(device: int, depth: int) -> Iterator[tuple[str, bool]]:
 
 
 def _of_dataset(name: str) -> str:
-    """The cipher of a ZFS dataset; empty: none, or nobody to ask."""
+    """The cipher of a ZFS dataset; empty: none, or the zfs tool is missing."""
     if shutil.which("zfs") is None:
         return ""
     done = subprocess.run(
@@ -105,8 +107,8 @@ def _of_dataset(name: str) -> str:
         timeout=30,
         env=child_environment(),
     )
-    said = done.stdout.strip()
-    return "" if done.returncode or said in ("off", "-") else said
+    cipher = done.stdout.strip()
+    return "" if done.returncode or cipher in ("off", "-") else cipher
 
 
 def _text(path: Path) -> str:

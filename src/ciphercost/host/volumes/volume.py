@@ -1,4 +1,4 @@
-"""volume: Where an arm's data lies, and the directories that a witness looks at."""
+"""volume: where an arm's data is stored, and the directories that a witness scans."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import msgspec
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """Where an arm's data lies."""
+    """Where an arm's data is stored."""
 
     path: Path
-    """The data directory to be: it isn't there yet, its parent is."""
+    """The future data directory: it doesn't exist yet, its parent does."""
     backing: tuple[Path, ...]
-    """Files and directories that hold what is written below `path` as it rests on the disk; they are searched for the canary."""
+    """Files and directories that hold what is written below `path` in the form it has on disk; they are scanned for the
+    canary.
+    """
     pids: tuple[int, ...] = ()
-    """Processes of ours that do the work (a FUSE daemon): their CPU time and their bytes count as the server's."""
+    """Helper processes (a FUSE daemon): their CPU time and their bytes count as the server's."""

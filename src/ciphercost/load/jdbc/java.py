@@ -113,7 +113,7 @@ def jar(*, fetch: bool = True) -> Path:
         client = maven.need_maven()
         if shutil.which("javac") is None and not os.access(Path(os.environ.get("JAVA_HOME", ""), "bin/javac"), os.X_OK):
             raise MissingServer(f"Java's compiler 'javac', which builds the JDBC agent, was not found. {GET}")
-        package_cache.say(f"building {JAR} with mvn …")
+        package_cache.print_progress(f"building {JAR} with mvn …")
         place = work.path / "build"
         place.mkdir()
         shutil.copy(module / "pom.xml", place)

@@ -16,7 +16,7 @@ import msgspec
 
 from ciphercost.host.impostor import Speech
 from ciphercost.host.ports import address_of, is_loopback
-from ciphercost.host.supervisor import Guard, temporary
+from ciphercost.host.supervisor import Supervisor, temporary
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Driver, Mode, Target, Wish
@@ -71,16 +71,16 @@ class JdbcAgent(Agent):
         cpus: Iterable[int] | None = None,
         log: Path | None = None,
         netns: Path | None = None,
-        guard: Guard,
+        supervisor: Supervisor,
     ) -> None:
-        """`guard`: of the run that its files belong to; `options`: what `--set` says to the client; `like`: fields of its
+        """`supervisor`: of the run that its files belong to; `options`: what `--set` says to the client; `like`: fields of its
         encrypted connections, as far as the virtual machine must know them.
         """
         self.driver = driver
         self.engine = engine
         self._options = options
         self._closing = contextlib.ExitStack()
-        self._place = self._closing.enter_context(temporary(guard, "jdbc"))
+        self._place = self._closing.enter_context(temporary(supervisor, "jdbc"))
         self._checked: dict[tuple[str, str], tuple[bool, str]] = {}
         self.said: dict[str, dict[str, Any]] = {}
         """What `connect` answered, by arm."""

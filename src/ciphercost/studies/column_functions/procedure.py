@@ -188,7 +188,7 @@ class Cycles:
         if version != STUDYS:
             select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
             stage.agent.program(program_of(self.bench.program, select))
-        stage.agent.connect(arm, **single(stage.twins.connect[arm]))
+        stage.agent.connect(arm, **single(stage.pair.connect[arm]))
         try:
             self.fresh(arm, version, codec)
             sampler = self.sampler()
@@ -273,7 +273,7 @@ class Cycles:
             agent.query(arm, statement)
 
     def sampler(self) -> procfs.Sampler:
-        server = self.stage.twins.server
+        server = self.stage.pair.server
         return procfs.Sampler(server.pid, server.cgroups) if server else procfs.Sampler()
 
     @contextlib.contextmanager
@@ -297,7 +297,7 @@ class Published(Cycles):
     def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:  # noqa: ARG002
         assert version == STUDYS
         with self.stage.client() as client:
-            client.connect(arm, **single(self.stage.twins.connect[arm]))
+            client.connect(arm, **single(self.stage.pair.connect[arm]))
             began = time.monotonic()
             client.queries(arm, ["BEGIN", *statements, "COMMIT"], timeout=ANSWER_SECONDS)
             self.statements_s = time.monotonic() - began
@@ -305,7 +305,7 @@ class Published(Cycles):
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[list[HostSample]]:
-        server, cpus = self.stage.twins.server, self.stage.twins.server_cpus
+        server, cpus = self.stage.pair.server, self.stage.pair.server_cpus
         rows: list[HostSample] = []
         only = min(cpus) if len(cpus) == 1 else None
         with sar.Sar(server.pid if server else 0, self.stage.record.settings["interval_s"], only) as host:

@@ -50,8 +50,8 @@ def run(stage: Stage, loop: Loop) -> None:
     """
     settings = stage.record.settings
     rows, began = int(settings["rows"]), time.monotonic()
-    if stage.twins.server and stage.twins.server.library:
-        stage.record.tools[LIBRARY] = stage.twins.server.library
+    if stage.pair.server and stage.pair.server.library:
+        stage.record.tools[LIBRARY] = stage.pair.server.library
     for setup in ON_THE_WIRE:
         on_the_wire(stage, loop, setup, began)
     for setup in PUBLISHED:
@@ -70,16 +70,16 @@ def run(stage: Stage, loop: Loop) -> None:
 
 def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
     """A Java that has just begun, with the setup's driver."""
-    cell, twins = stage.bench.cell, stage.twins
+    cell, pair = stage.bench.cell, stage.pair
     driver = options.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{options.WORD}:{setup.driver}"))
     return JdbcAgent(
         driver,
         EncryptsConnections.of(stage.bench.engine),
         {**loop.options, **setup.options},
-        twins.connect["encrypted"],
-        cpus=twins.agent_cpus or None,
+        pair.connect["encrypted"],
+        cpus=pair.agent_cpus or None,
         log=stage.bench.logs / "agent.log",
-        guard=stage.bench.guard,
+        supervisor=stage.bench.supervisor,
     )
 
 
@@ -96,7 +96,7 @@ def on_the_wire(stage: Stage, loop: Loop, setup: Setup, began: float) -> None:
     """Sizes of one insert and of its answer, seen by a relay; not timed."""
     started = time.monotonic() - began
     empty(stage, loop)
-    fields = single(stage.twins.connect[setup.arm])
+    fields = single(stage.pair.connect[setup.arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay, agent_of(stage, loop, setup) as agent:
         connect(stage, agent, setup, moved(fields, "127.0.0.1", relay.port))
@@ -112,10 +112,10 @@ def one_run(
     """One process of Java, with one connection. Raises Unproven where it is not encrypted as the arm says."""
     started = time.monotonic() - began
     empty(stage, loop)
-    server = stage.twins.server
+    server = stage.pair.server
     sampler = procfs.Sampler(server.pid, server.cgroups) if server else procfs.Sampler()
     with contextlib.closing(sampler), agent_of(stage, loop, setup) as agent:
-        connect(stage, agent, setup, single(stage.twins.connect[setup.arm]))
+        connect(stage, agent, setup, single(stage.pair.connect[setup.arm]))
         series = timed(agent, sampler, setup, COLD, operations=rows)
         if warm:
             length = stage.record.settings["warm_slice_s"]
@@ -177,7 +177,7 @@ def checked(answer: AgentSlice) -> None:
 
 def empty(stage: Stage, loop: Loop) -> None:
     """Every run begins with an empty table, and the captured loop with the captured id: it decides how long an OK packet is."""
-    stage.agent.connect("loader", **single(stage.twins.direct["plain"]))
+    stage.agent.connect("loader", **single(stage.pair.direct["plain"]))
     stage.agent.query("loader", f"TRUNCATE TABLE {loop.table}")
     if loop.first_id:
         stage.agent.query("loader", f"ALTER TABLE {loop.table} AUTO_INCREMENT = {loop.first_id}")

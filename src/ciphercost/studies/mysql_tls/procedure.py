@@ -52,7 +52,7 @@ def run(stage: Stage, operations: Sequence[str]) -> None:
         stage.say(f"as published: {name}, {arm}: {iterations} iterations of {counts[name]:,} queries")
         refill(stage)
         started = time.monotonic() - began
-        pid = stage.twins.server.pid if stage.twins.server else 0
+        pid = stage.pair.server.pid if stage.pair.server else 0
         with sar.Sar(pid, settings["interval_s"]) as host:
             seconds = [iteration(stage, arm, name, counts[name]) for _ in range(iterations)]
         load = {"queries": float(counts[name])}
@@ -85,7 +85,7 @@ def declare(stage: Stage, operation: str) -> None:
 
 
 def connect(stage: Stage, arm: str) -> None:
-    answer = stage.agent.connect(arm, **single(stage.twins.connect[arm]))  # type: ignore[index]
+    answer = stage.agent.connect(arm, **single(stage.pair.connect[arm]))  # type: ignore[index]
     if bool(answer["encrypted"]) != (arm == "encrypted"):
         raise Unproven(f"client witness, {arm} arm: the load's connection is not what was proven")
 
@@ -127,7 +127,7 @@ def rounded(value: float) -> int:
 
 def refill(stage: Stage) -> None:
     """The table as it was loaded, by a connection of its own."""
-    fields = single(stage.twins.connect["plain"])
+    fields = single(stage.pair.connect["plain"])
     stage.agent.connect("loader", **fields)
     stage.agent.query("loader", f"DROP TABLE {TABLE}")
     loading.fill(stage.bench, stage.agent)

@@ -62,7 +62,7 @@ def run(stage: Stage) -> None:
     wanted = grid.of_record(stage.record)
     began = time.monotonic()
     # As published one server was up at a time: the other stands still.
-    with contextlib.closing(Pause(stage.twins.by_arm)) as pause:
+    with contextlib.closing(Pause(stage.pair.by_arm)) as pause:
         for arm in stage.record.arms:
             pause.only(arm)  # type: ignore[arg-type]
             for rows in dict.fromkeys(point.rows for point in wanted):
@@ -164,10 +164,10 @@ def version_of(program: Path) -> str:
 
 def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:
     """All that one run of it wrote, which is kept in the logs. Raises RunError."""
-    fields = stage.twins.connect[arm]  # type: ignore[index]
+    fields = stage.pair.connect[arm]  # type: ignore[index]
     log = stage.bench.logs / f"pgbench-{pair_of(stage).replace(' ', '-')}-{arm}-{what}.log"
     reach = ["-h", str(fields["host"]), "-p", str(fields["port"]), "-U", str(fields["user"])]
-    process = stage.bench.guard.spawn(
+    process = stage.bench.supervisor.spawn(
         [program, *reach, *argv, str(fields["database"])],
         # An argument could be read by everybody.
         env={"PGPASSWORD": str(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
@@ -190,7 +190,7 @@ def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seco
 
 def query(stage: Stage, arm: str, sql: str, seconds: float | None = None) -> list[list[str | None]]:
     """Of a connection that is closed again, so that none but pgbench's are open under load."""
-    stage.agent.connect("asker", **single(stage.twins.connect[arm]))  # type: ignore[index]
+    stage.agent.connect("asker", **single(stage.pair.connect[arm]))  # type: ignore[index]
     rows = stage.agent.query("asker", sql, timeout=seconds)
     stage.agent.disconnect("asker")
     return rows

@@ -40,11 +40,11 @@ def name_of(size: int) -> str:
 
 def run(stage: Stage, sizes: Sequence[int]) -> None:
     """Every file over HTTP, then every file over HTTPS. Raises RunError, Unproven."""
-    server = stage.twins.by_arm["plain"]
+    server = stage.pair.by_arm["plain"]
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         sampler = stack.enter_context(contextlib.closing(procfs.Sampler(server.pid, server.cgroups)))
-        made = counters.Counters(sampler, stage.agent.pid, stage.twins.device)
+        made = counters.Counters(sampler, stage.agent.pid, stage.pair.device)
         stack.enter_context(contextlib.closing(made))
         for arm in stage.record.arms:
             for size in sizes:
@@ -60,7 +60,7 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     window, interval = settings["window_s"], settings["interval_s"]
     bytes_ = stage.bench.program.documents[f"/{name}"]
     connect(stage, arm, name)
-    server = stage.twins.by_arm["plain"]
+    server = stage.pair.by_arm["plain"]
     server.handshakes()  # those of what went before
     forget(stage.bench.directory / f"documents-{stage.bench.dataset.places[0]}" / name)
     edges: list[counters.Level] = []
@@ -100,7 +100,7 @@ def connect(stage: Stage, arm: str, name: str) -> None:
     program = stage.bench.program
     one = tuple(each for each in program.transactions if each[0] == name)
     stage.agent.program(msgspec.structs.replace(program, transactions=one))
-    answer = stage.agent.connect(arm, **single(stage.twins.connect[arm]), per_request=True)  # type: ignore[index]
+    answer = stage.agent.connect(arm, **single(stage.pair.connect[arm]), per_request=True)  # type: ignore[index]
     if bool(answer["encrypted"]) != (arm == "encrypted"):
         raise Unproven(f"client witness, {arm} arm: the fetch's connection is not what was proven")
     proven: Mapping[str, str] = stage.record.encryption
@@ -110,7 +110,7 @@ def connect(stage: Stage, arm: str, name: str) -> None:
 
 def heard(stage: Stage, arm: str, name: str) -> None:
     """That the server's own log has this fetch as what the arm's name says. Raises Unproven."""
-    full, resumed = stage.twins.by_arm["encrypted"].handshakes()
+    full, resumed = stage.pair.by_arm["encrypted"].handshakes()
     wanted = arm == "encrypted"
     if (full > 0) != wanted or resumed:
         raise Unproven(

@@ -1,4 +1,4 @@
-"""twins: A session's pair of servers, one for each arm or one for both."""
+"""server_pair: the servers of one session: one per arm, or one for both."""
 
 from __future__ import annotations
 
@@ -16,52 +16,56 @@ from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
 
 
-class Twins(msgspec.Struct):
+class ServerPair(msgspec.Struct):
     """What serves the two arms in one session."""
 
     connect: dict[Arm, dict[str, object]]
-    """Fields of the agent's `connect` for the load, without the arm's name. That arm first which comes first in this session."""
+    """Fields of the agent's `connect` for the load, without the arm's name, in the order in which the session runs the
+    arms.
+    """
     servers: list[Server]
     canary: str
     rest: Rest | None = None
-    """Of a mechanism at rest."""
+    """Set for a mechanism at rest."""
     sealing: columns.Secrets | None = None
-    """Of a mechanism in columns."""
+    """Set for a column mechanism."""
     promised: dict[str, str] = {}
-    """What the encrypted arm's `connected` answer must say, beside what its fields ask for."""
+    """What the encrypted arm's `connected` answer must contain, beside what its fields request."""
     by_arm: dict[Arm, Server] = {}
-    """The server of each arm: one and the same, but at rest."""
+    """The server of each arm. The same one for both, except at rest."""
     openings: dict[Arm, float] = {}
-    """Seconds that each arm's own server took to its first answer."""
+    """Seconds from the start of each arm's own server to its first answer."""
     server_cpus: set[int] = set()
     agent_cpus: set[int] = set()
     embedded: bool = False
     relay: int = 0
-    """Process of ours that stands between agent and servers; 0: none. Its CPU is neither the server's nor foreign."""
+    """Process id of ciphercost's relay between agent and servers; 0: none. Its CPU counts neither as the server's nor
+    as foreign.
+    """
     netns: Path | None = None
-    """The network namespace that the agent must be in, behind the link; None: this process's own."""
+    """The network namespace that the agent must run in, behind the link. None: the current one."""
     device: str = ""
-    """The servers' end of that link, whose counters have what crossed it; empty: loopback."""
+    """The servers' end of that link; its counters show what crossed the link. Empty: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
-    """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
+    """`connect` without the delay that the cell may ask for: straight to the server."""
     place: Place | None = None
-    """Of a server of the user's."""
+    """Set for your own server."""
     refused: Refused | None = None
-    """What the run knows of servers of the user's; None: these are ours."""
+    """What the run knows about connections that your own servers refused. None: ciphercost started the servers."""
 
     def note(self, error: AgentError) -> None:
-        """The encrypted arm failed: if the server is the user's, nothing more is sent to it unencrypted."""
+        """Note that the encrypted arm failed. If the server is your own, nothing more is sent to it unencrypted."""
         if self.refused and self.place:
             self.refused.note(self.place, self.connect["encrypted"], error)
 
     @property
     def login_order(self) -> list[Arm]:
-        """Arms in the order in which they log in: the seed's at our own servers, encrypted first at one of the user's."""
+        """Arms in login order: the seed's order on servers that ciphercost starts; encrypted first on your own."""
         return list(self.connect) if self.refused is None else encrypted_first(self.connect)
 
     @property
     def closed(self) -> str:
-        """Why the plain arm may not be tried, in words for the user; empty: it may."""
+        """Why the plain arm must not be tried, as a message for the user. Empty: it may be tried."""
         if not (self.refused and self.place and "plain" in self.connect):
             return ""
         error = self.refused.reason(self.place, self.connect["plain"])
@@ -69,7 +73,7 @@ class Twins(msgspec.Struct):
 
     @property
     def server(self) -> Server | None:
-        """A server whose processes can be seen; where one serves both arms it is that."""
+        """A server whose processes are visible. If one server serves both arms, it is that one."""
         return next((each for each in self.servers if each.pid), None)
 
     def look(self, arm: Arm, agent: Agent, name: str, connect: Mapping[str, object]) -> Look:
@@ -80,7 +84,7 @@ class Twins(msgspec.Struct):
         return Look(arm, self.rest, server.volume, server, agent, name, connect)
 
     def sight(self, arm: Arm, agent: Agent, name: str) -> columns.Sight:
-        """One arm in columns, for a witness. `name`: the agent's arm that is connected to its schema."""
+        """One arm of a column mechanism, for a witness. `name`: the agent's arm that is connected to its schema."""
         assert self.sealing is not None
         volume = self.by_arm[arm].volume
         return columns.Sight(arm, self.sealing, self.canary, agent, name, volume.backing if volume else ())
