@@ -27,7 +27,9 @@ class Tools(msgspec.Struct, frozen=True):
 
 FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "sid")
 """Of sid: as root, the gocryptfs 2.5.1 of trixie changes the user of all its threads at once, and files can't be made."""
-TOOLS = {Path(program).name: tools for tools in (FUSE,) for program in tools.programs}
+CRYFS = Tools("cryfs", ("cryfs",), ("usr/bin/cryfs",), "trixie")
+TOOLS = {Path(program).name: tools for tools in (FUSE, CRYFS) for program in tools.programs}
+"""Where each program comes from. A mechanism that needs a program of Debian's adds an entry here."""
 
 
 def tool(name: str, *, fetch: bool = True) -> Path:

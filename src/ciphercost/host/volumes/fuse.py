@@ -59,8 +59,17 @@ class Fuse:
     """A file system of one daemon, at `place`: mounted, unmounted and mounted again. Nothing of it outlives the run."""
 
     def __init__(
-        self, guard: Guard, place: Path, argv: Sequence[str | Path], kind: str, env: Mapping[str, str] | None = None
+        self,
+        guard: Guard,
+        place: Path,
+        argv: Sequence[str | Path],
+        kind: str,
+        env: Mapping[str, str] | None = None,
+        *,
+        stdin: Path | None = None,
+        patience: float = volumes.PATIENCE_SECONDS,
     ) -> None:
+        """`kind`: what the kernel calls the file system. `stdin`: a file the daemon reads. `patience`: seconds that mounting may take."""
         self.place = place
         self.seconds = 0.0
         """That the last mounting took."""
@@ -68,6 +77,8 @@ class Fuse:
         self._argv = argv
         self._kind = kind
         self._env = {**environment(), **(env or {})}
+        self._stdin = stdin
+        self._patience = patience
         self._process: Process | None = None
         self._forget: Callable[[], None] | None = None
 
@@ -76,19 +87,24 @@ class Fuse:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def said(self) -> str:
+        """What the daemon has printed since it was started; empty: it was not started yet."""
+        return self._process.output() if self._process else ""
+
     def mount(self) -> None:
         """Raises RunError with the daemon's last words."""
         began = time.monotonic()
         self._forget = self._guard.undo(volumes.unmounting(self.place))  # first, so that no moment is left without it
-        self._process = self._guard.spawn(self._argv, cwd=self.place.parent, env=self._env)
-        deadline = began + volumes.PATIENCE_SECONDS
+        self._process = self._guard.spawn(self._argv, cwd=self.place.parent, env=self._env, stdin=self._stdin)
+        deadline = began + self._patience
         try:
             while not self.mounted():
                 if (status := self._process.poll()) is not None:
                     said = " ".join(self._process.output().split())[-500:]
                     raise RunError(f"{self._process.name} ended with status {status}: {said}")
                 if time.monotonic() >= deadline:
-                    raise RunError(f"{self._process.name} has mounted nothing for {volumes.PATIENCE_SECONDS:g} seconds")
+                    raise RunError(f"{self._process.name} has mounted nothing for {self._patience:g} seconds")
                 time.sleep(0.005)
         except BaseException:
             self.unmount()
