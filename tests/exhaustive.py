@@ -110,6 +110,7 @@ RULES = [
     ),
     Rule(r"test_hospital\.py::test_it_is_run_end_to_end\[mariadb", LONG),
     Rule(r"test_secret_columns\.py::test_cells_that_share_a_run.*\[mariadb\]", LONG),
+    Rule(r"test_cryfs\.py::test_(without_its_password|each_arm_says)", LONG),
     Rule(r"test_real\.py::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read))", COMBINATION),
     Rule(r"test_real\.py::test_a_cell_is_proven.*sqlcipher-workload-(insert|bulk-read|mixed)", COMBINATION),
     Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*(9\.7-tpcb|11\.8-connect|11\.8-tpcb)\]", COMBINATION),

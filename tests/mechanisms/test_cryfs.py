@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from msgspec import structs
 
-from ciphercost.host import mounts, tools, volumes
+from ciphercost import mechanisms
+from ciphercost.host import mounts, tools
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model.errors import CiphercostError
 from ciphercost.model.spec import ARMS, Arm
 from conftest import Require
 from resting import CANARY, NAME, SIZE, both, done, look, resting, write
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _able(require: Require) -> None:
     reason = ""
     try:
@@ -68,43 +72,42 @@ def test_each_arm_says_what_it_lies_on() -> None:
                 done(seen)
 
 
-def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness() -> None:
+@pytest.fixture(scope="module")
+def seen() -> Iterator[Look]:
+    """An encrypted volume with the canary and a database in it."""
     with (
         resting("cryfs") as (mechanism, rest, scratch),
         Agent() as made,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
         write(volume, rest)
-        seen = look("encrypted", volume, rest, made)
-        passed, said = mechanism.status(seen)
-        assert passed, said
-        assert said.endswith("is encrypted with aes-256-gcm in blocks of 16384 bytes")
-        for asked, missing in (
-            ({"cipher": "aes-128-gcm"}, "Cipher: aes-128-gcm"),
-            ({"block": "4KB"}, "Blocksize: 4096 bytes"),
-        ):
-            other = structs.replace(rest, factors=mechanism.check(asked))
-            passed, said = mechanism.status(structs.replace(seen, rest=other))
-            assert not passed
-            assert said.endswith(f"does not report '{missing}'")
-        rest.guard.run(volumes.unmounting(volume.path.parent))
-        passed, said = mechanism.status(seen)
-        assert not passed
-        done(seen)
+        look_at = look("encrypted", volume, rest, made)
+        yield look_at
+        done(look_at)
 
 
-def test_files_that_are_no_blocks_fail_the_disk_witness() -> None:
-    with (
-        resting("cryfs") as (mechanism, rest, scratch),
-        Agent() as made,
-        mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
-    ):
-        write(volume, rest)
-        seen = look("encrypted", volume, rest, made)
-        mechanism.flush(volume)
-        assert mechanism.structure(seen)[0], mechanism.structure(seen)
-        stray = volume.backing[0] / "in-clear"
-        stray.write_text(CANARY)
-        assert not mechanism.structure(seen)[0]
-        stray.unlink()
-        done(seen)
+def test_files_that_are_no_blocks_fail_the_disk_witness(seen: Look) -> None:
+    cryfs = mechanisms.get("cryfs")
+    assert isinstance(cryfs, AtRest)
+    assert cryfs.structure(seen)[0], cryfs.structure(seen)
+    stray = seen.volume.backing[0] / "in-clear"
+    stray.write_text(CANARY)
+    assert not cryfs.structure(seen)[0]
+    stray.unlink()
+
+
+@pytest.mark.parametrize(
+    ("asked", "missing"),
+    [({"cipher": "aes-128-gcm"}, "Cipher: aes-128-gcm"), ({"block": "4KB"}, "Blocksize: 4096 bytes")],
+)
+def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness(
+    seen: Look, asked: dict[str, str], missing: str
+) -> None:
+    cryfs = mechanisms.get("cryfs")
+    assert isinstance(cryfs, AtRest)
+    passed, said = cryfs.status(seen)
+    assert passed, said
+    assert said.endswith("is encrypted with aes-256-gcm in blocks of 16384 bytes")
+    passed, said = cryfs.status(structs.replace(seen, rest=structs.replace(seen.rest, factors=cryfs.check(asked))))
+    assert not passed
+    assert said.endswith(f"does not report '{missing}'")
