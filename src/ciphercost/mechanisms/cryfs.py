@@ -2,8 +2,8 @@
 
 The plain arm's daemon passes files through, as for gocryptfs, so that FUSE itself is not taken for encryption. CryFS can't leave out the
 encryption, so all it adds counts as its cost: its tree of blocks (a file of 1 MB is some 60 files below), its own cache of blocks, and the
-version that it keeps of each block. Its daemon is written in C++ on libfuse 2, and the plain one in Go: what they ask of the kernel differs
-in how long names and attributes are cached.
+version that it keeps of each block. Its daemon is written in C++ on libfuse 2 with that library's defaults, and the plain one in Go. What
+they ask of the kernel's caches may differ; nobody has measured how much of the cost of reading comes from that.
 
 CryFS 0.11 returns from fsync before the data is written below, which its cache does about a second later. So the encrypted arm waits for no
 disk where the plain arm does: a workload that writes may look cheaper than it is, and every cell warns of it.
