@@ -134,11 +134,12 @@ RULES = [
     Rule(r"test_user_server\.py::test_a_run_leaves.*\[postgresql-tpcb\]", COMBINATION),
     Rule(r"test_hospital\.py::test_it_is_run_end_to_end\[mariadb", LONG),
     Rule(r"test_secret_columns\.py::test_cells_that_share_a_run.*\[mariadb\]", LONG),
+    Rule(r"test_cryfs\.py::test_(without_its_password|each_arm_says)", LONG),
     Rule(r"test_real\.py::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read))", COMBINATION),
     Rule(r"test_real\.py::test_a_cell_is_proven.*sqlcipher-workload-(insert|bulk-read|mixed)", COMBINATION),
     Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*(9\.7-tpcb|11\.8-connect|11\.8-tpcb)\]", COMBINATION),
     Rule(r"test_real_firebird\.py::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]", COMBINATION),
-    Rule(r"test_real_valkey\.py::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect)\]", COMBINATION),
+    Rule(r"test_real_(valkey|memcached)\.py::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect)\]", COMBINATION),
     Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mysql", COMBINATION),
     Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
     Rule(

@@ -67,6 +67,7 @@ SERVERS = {
     "nginx@1.26": "debian",
     "apache@2.4": "debian",
     "valkey@8.1": "debian",
+    "memcached@1.6": "debian",
 }
 """The source that each is fetched from, if that works; else any that has it."""
 
@@ -97,6 +98,7 @@ def everything() -> Iterator[Need]:
     yield Need("JDBC agent", lambda: java.jar(fetch=False), java.jar)
     yield Need("JDBC drivers", lambda: _jars(fetch=False), _jars)
     yield Need("gocryptfs", lambda: tools.tool("gocryptfs", fetch=False), lambda: tools.tool("gocryptfs"))
+    yield Need("cryfs", lambda: tools.tool("cryfs", fetch=False), lambda: tools.tool("cryfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
 

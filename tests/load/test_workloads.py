@@ -192,3 +192,14 @@ def test_how_long_an_operation_thinks_is_weighted_by_transactions() -> None:
 def test_arrivals_are_one_of_two() -> None:
     with pytest.raises(msgspec.ValidationError, match="arrivals"):
         workloads.read(THOUGHTFUL.replace('"random"', '"poisson"'), "visits")
+
+
+def test_a_statement_with_row_runs_once_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_program, "TOGETHER", 30)
+    steps = list(Load("FLUSH;\nSET row-:row :filler", {"rows": 5, "size": 4}, "here"))
+    assert [step.sql for step in steps] == [
+        "FLUSH",
+        "SET row-1 xxxx;\nSET row-2 xxxx;\nSET row-3 xxxx",
+        "SET row-4 xxxx;\nSET row-5 xxxx",
+    ]
+    assert steps[1].where == "SET row-1 xxxx"

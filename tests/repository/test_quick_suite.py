@@ -24,6 +24,7 @@ SERVERS = {
     "nginx": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[nginx",
     "apache": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[apache",
     "valkey": "test_real_valkey.py::test_a_cell_is_proven_and_measured[kv-get",
+    "memcached": "test_real_memcached.py::test_a_cell_is_proven_and_measured[kv-get",
     "null": "test_real.py::test_a_cell_is_proven_and_measured[null:busy",
     "url": "test_real_web.py::test_a_pair_of_urls_is_measured",
 }
@@ -45,6 +46,10 @@ FAILS: dict[str, dict[str, str]] = {
     "client-aes-gcm-256": {
         "server": "test_client_aes_gcm_256.py::test_a_wrong_key_is_witnessed",
         "disk": "test_client_aes_gcm_256.py::test_values_in_clear_are_witnessed",
+    },
+    "cryfs": {
+        "server": "test_cryfs.py::test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness",
+        "disk": "test_cryfs.py::test_files_that_are_no_blocks_fail_the_disk_witness",
     },
     "cybertec-tde": dict.fromkeys(("server", "disk"), f"test_cybertec_tde.py{STOCK}"),
     "edb-tde": dict.fromkeys(("server", "disk"), f"test_edb_tde.py{STOCK}"),

@@ -4,6 +4,7 @@ use crate::arm::Arm;
 use crate::cpu;
 use crate::deadline;
 use crate::draw::{Kind, Zipf};
+use crate::drivers::memcached::Memcached;
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
 use crate::drivers::resp::Resp;
@@ -125,7 +126,7 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres mysql firebird sqlite http resp",
+            drivers: message::DRIVERS,
             tls_library: tls::library(),
             aes: cpu::aes_instructions(),
         })
@@ -145,6 +146,7 @@ impl Session {
             Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),
             Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked),
             Connect::Resp(pool, asked) => network::connect::<Resp>(pool, asked),
+            Connect::Memcached(pool, asked) => network::connect::<Memcached>(pool, asked),
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
             Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
             Connect::Http(pool, asked) => http::connect(pool, asked),

@@ -69,6 +69,8 @@ class Engine(ABC):
     """The workload where the user names none."""
     loads: bool = True
     """False: it keeps no data, so a workload's tables are neither loaded nor checked."""
+    volatile: bool = False
+    """True: data is gone when the server ends, so each session loads it anew. Else it is loaded once and its directory copied."""
     embedded: bool = False
     """True: no server process; the database runs inside the agent (SQLite)."""
     foreign: bool = False

@@ -15,6 +15,9 @@ from ciphercost.model.slices import Arrivals
 BATCH = 100_000
 """Rows that one statement of a load makes on the server: one transaction of 5,000,000 would fill logs and memory of some."""
 _BATCHED = re.compile(r":first\b")
+_EACH = re.compile(r":row\b")
+TOGETHER = 256 * 1024
+"""Characters of statements for one row each that are sent together, unless a single one is longer."""
 
 
 class Step(NamedTuple):
@@ -40,6 +43,9 @@ class Load:
 
     def __iter__(self) -> Iterator[Step]:
         for part in self._parts:
+            if _EACH.search(part):
+                yield from self._row_by_row(part)
+                continue
             rows = int(self._parameters.get("rows", 0)) if _BATCHED.search(part) else 1
             for first in range(1, rows + 1, BATCH):
                 sql = self._fill(part, first)
@@ -47,10 +53,26 @@ class Load:
         for sql in self._more():
             yield Step(sql, sql)
 
+    def _row_by_row(self, part: str) -> Iterator[Step]:
+        """A statement for each row, as many together as TOGETHER allows."""
+        rows = int(self._parameters.get("rows", 0))
+        held: list[str] = []
+        length = 0
+        for row in range(1, rows + 1):
+            held.append(self._fill(part, row))
+            length += len(held[-1])
+            if length > TOGETHER or row == rows:
+                yield Step(";\n".join(held), held[0])
+                held, length = [], 0
+
     def _fill(self, part: str, first: int) -> str:
         last = min(first + BATCH - 1, int(self._parameters.get("rows", 0)))
-        bounds = {"first": first, "last": last} if _BATCHED.search(part) else {}
-        return script.fill(part, {**self._parameters, **bounds}, self._where)
+        known: dict[str, int | str] = dict(self._parameters)
+        if _BATCHED.search(part):
+            known |= {"first": first, "last": last}
+        if _EACH.search(part):
+            known |= {"row": first, "filler": "x" * int(self._parameters.get("size", 0))}
+        return script.fill(part, known, self._where)
 
 
 class Tables(msgspec.Struct, frozen=True):

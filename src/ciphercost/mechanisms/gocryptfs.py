@@ -19,35 +19,20 @@ looked up one directory after the other. The CPU time of both daemons counts as 
 from __future__ import annotations
 
 import functools
-import os
 import re
-import secrets as randomness
-import shutil
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ciphercost.engines import Engine
-from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import aes, marks, mounts, tools, volumes
+from ciphercost.host import aes, tools
 from ciphercost.host.environment import child_environment
-from ciphercost.host.volumes import fuse
 from ciphercost.host.volumes.fuse import Fuse
-from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
-from ciphercost.mechanisms.fscrypt import data_of
+from ciphercost.mechanisms._fuse import EncryptingDaemon
+from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.model.errors import RunError
-from ciphercost.model.spec import Arm
 
-if TYPE_CHECKING:
-    from ciphercost.host.installation import Installation
-
-ENCRYPTING, PASSING = "gocryptfs", "passing"
-CLUSTER = "cluster"
+ENCRYPTING = "gocryptfs"
 CIPHERS = {"aes-gcm": "", "xchacha": "-xchacha", "aes-siv": "-aessiv"}
 AES_GCM = "AES-GCM-256"
 FLAGS = {"XChaCha20Poly1305": "XChaCha20-Poly1305", "AESSIV": "AES-SIV-512"}
@@ -55,17 +40,15 @@ FLAGS = {"XChaCha20Poly1305": "XChaCha20-Poly1305", "AESSIV": "AES-SIV-512"}
 NAMES = {"aes-gcm": AES_GCM, "xchacha": FLAGS["XChaCha20Poly1305"], "aes-siv": FLAGS["AESSIV"]}
 LIBRARIES = {"openssl": "-openssl=true", "go": "-openssl=false", "auto": "-openssl=auto"}
 """Of the daemon's options, by who is to encrypt."""
-WRONG_PASSWORD = "password incorrect"  # noqa: S105 - what gocryptfs says
 SPEED = re.compile(r"^(AES-GCM-256|XChaCha20-Poly1305|AES-SIV-512)-(\S+).*\(selected in auto mode\)", re.MULTILINE)
 
 
-class Gocryptfs(AtRest):
+class Gocryptfs(EncryptingDaemon):
     name = "gocryptfs"
     title = "gocryptfs: encrypted directory by FUSE"
     protects = "a stolen disk, and a copy of the directory; not a process that may read the files while it is mounted"
-    loaded_once = True
-    direct_io = False
-    key_states = ("missing", "wrong")
+    daemon = ENCRYPTING
+    wrong_password = "password incorrect"  # noqa: S105 - what gocryptfs says
     factors = (
         Factor("cipher", tuple(CIPHERS), "of file contents"),
         Factor("library", ("auto", "openssl", "go"), "who encrypts; auto: what gocryptfs takes to be the faster one"),
@@ -76,69 +59,32 @@ class Gocryptfs(AtRest):
         ),
     )
 
-    def __init__(self) -> None:
-        self._mounts: dict[Path, Fuse] = {}
-        """Those that are there now, by where they are mounted."""
-        self._lock = threading.Lock()
+    def make(self, below: Path, password: Path, rest: Rest) -> None:
+        factors = self._factors(rest)
+        cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
+        init: list[str | Path] = [
+            tools.tool(self.daemon),
+            "-init",
+            "-q",
+            "-passfile",
+            password,
+            "-scryptn",
+            factors["scrypt"],
+        ]
+        rest.supervisor.run([*init, *cipher, below])
 
-    def serves(self, engine: Engine) -> bool:
-        return isinstance(engine, StoresData)
+    def mounting(self, below: Path, place: Path, password: Path, rest: Rest) -> Fuse:
+        library = LIBRARIES[self._factors(rest)["library"]]
+        options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library]
+        command: list[str | Path] = [tools.tool(self.daemon), *options, "-passfile", password, below, place]
+        return Fuse(rest.supervisor, place, command, f"fuse.{self.daemon}")
 
-    def prepare(self, rest: Rest) -> Installation:
-        """Raises UsageError, MissingServer where it can't be mounted here."""
-        fuse.check_rights()
-        fuse.fetch(ENCRYPTING)
-        fuse.passing()
-        return rest.installation
-
-    @contextmanager
-    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
-        below = place.with_name(f"{place.name}.{'cipher' if arm == 'encrypted' else 'below'}")
-        if (free := volumes.free(place.parent)) < size + size // 4:
-            raise RunError(
-                f"{free / 1e6:.0f} MB are free in {place.parent}, and the data has {size / 1e6:.0f} MB; is the disk full?"
-            )
-        for directory in (place, below):
-            directory.mkdir(mode=0o700)
-            marks.hand_over(directory)
-        try:
-            made = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
-            with self._lock:
-                self._mounts[place] = made
-            made.mount()
-            try:
-                yield Volume(place / CLUSTER, (below,), (made.pid,))
-            finally:
-                made.unmount()
-        finally:
-            with self._lock:
-                self._mounts.pop(place, None)
-            for directory in (below, place):
-                if not mounts.is_mounted(directory):
-                    shutil.rmtree(directory, ignore_errors=True)
-
-    def flush(self, volume: Volume) -> None:
-        """What both daemons are given they write at once; so only what lies below them is left to be written."""
-        volumes.sync(volume.path.parent)
-
-    def status(self, look: Look) -> tuple[bool, str]:
-        """The server says where its data lies; the kernel says what is mounted there, and of what directory."""
-        home = data_of(look)
-        if not home.is_absolute() or not home.is_relative_to(look.volume.path):
-            return False, f"the server says that its data lies in '{home}', and not in {look.volume.path}"
-        found = mounts.mount_of(home)
-        wanted = f"fuse.{ENCRYPTING if look.arm == 'encrypted' else PASSING}"
-        if found.kind != wanted or found.point != str(look.volume.path.parent):
-            return False, f"the server's data lies on {found.kind}, mounted at {found.point}, and not on {wanted}"
-        if look.arm == "plain":
-            return True, f"the server's data lies on {found.kind}, which passes files through"
-        below = look.volume.backing[0]
-        if found.source != str(below):
-            return False, f"what is mounted is {found.source}, and not {below}"
-        factors, said = self._factors(look.rest), _said_of(below)
+    def says(self, look: Look) -> tuple[bool, str]:
+        """The directory's configuration by `-info`, and who encrypts by the daemon's options."""
+        factors, said = self._factors(look.rest), _said_of(look.volume.backing[0])
         if wrong := other_than_asked(said, factors):
-            return False, f"the server's data lies on {found.kind}, and {wrong}"
-        words = f"the server's data lies on {found.kind} of a directory that is encrypted with {cipher_of(said)}"
+            return False, f", and {wrong}"
+        words = f" of a directory that is encrypted with {cipher_of(said)}"
         if factors["library"] != "auto":
             option = LIBRARIES[factors["library"]]
             if option not in _command_line(look.volume.pids):
@@ -156,87 +102,14 @@ class Gocryptfs(AtRest):
             [program, "-version"], capture_output=True, text=True, check=False, env=child_environment()
         ).stdout.strip()
         able = aes.openssl_capabilities({})
-        made = self._mounts.get(look.volume.path.parent)
+        made = self.mount_of(look)
         found = {"cipher": cipher, "implementation": f"{version}; crypto: {library}, CPU: {able.words()}"}
         if made is not None:
             found["mounting"] = f"{made.seconds:.2f} s, its password through scrypt with N = 2^{factors['scrypt']}"
         return found | ({"warning": able.warning()} if able.warning() else {})
 
-    def refuses(self, look: Look) -> tuple[bool, str] | None:
-        """Without a server to start: the same directory, mounted once more with another password."""
-        if not look.rest.engine.embedded:
-            return None
-        place = look.rest.secrets.parent / f"keyless-{randomness.token_hex(4)}"
-        place.mkdir(mode=0o700)
-        try:
-            return self._tried(place, look.volume.backing[0], look.rest)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-    @contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:
-        """missing: it isn't mounted. wrong: it is mounted with another password, should that be possible."""
-        place = directory.parent
-        mount = self._mounts[place]
-        mount.unmount()
-        other = self._other(place, Path(f"{place}.cipher"), rest) if state == "wrong" else None
-        try:
-            if other is not None:
-                try:
-                    other.mount()
-                except RunError as error:
-                    _must_be_refusal(error)
-            yield
-        finally:
-            if other is not None:
-                other.unmount()
-            mount.mount()
-
-    def _encrypting(self, place: Path, below: Path, rest: Rest) -> Fuse:
-        factors, program = self._factors(rest), tools.tool(ENCRYPTING)
-        key = _password(rest.secrets, below.name)
-        cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
-        rest.supervisor.run([program, "-init", "-q", "-passfile", key, "-scryptn", factors["scrypt"], *cipher, below])
-        return Fuse(rest.supervisor, place, self._command(key, below, place, rest), f"fuse.{ENCRYPTING}")
-
-    def _command(self, key: Path, below: Path, place: Path, rest: Rest) -> list[str | Path]:
-        library = LIBRARIES[self._factors(rest)["library"]]
-        options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library]
-        return [tools.tool(ENCRYPTING), *options, "-passfile", key, below, place]
-
-    def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
-        wrong = _password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
-        return Fuse(rest.supervisor, place, self._command(wrong, below, place, rest), f"fuse.{ENCRYPTING}")
-
-    def _tried(self, place: Path, below: Path, rest: Rest) -> tuple[bool, str]:
-        other = self._other(place, below, rest)
-        try:
-            other.mount()
-        except RunError as error:
-            _must_be_refusal(error)
-            return True, f"with another password it is not mounted: {WRONG_PASSWORD}"
-        other.unmount()
-        return False, "it is mounted with another password"
-
     def _factors(self, rest: Rest) -> dict[str, str]:
         return self.check(dict(rest.factors))
-
-
-def _passing(place: Path, below: Path, rest: Rest) -> Fuse:
-    return Fuse(rest.supervisor, place, [fuse.passing(), below, place], f"fuse.{PASSING}")
-
-
-def _password(secrets: Path, name: str) -> Path:
-    """A random one, in a file of its own."""
-    path = secrets / f"gocryptfs-{name}-{randomness.token_hex(4)}"
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(randomness.token_hex(32))
-    return path
-
-
-def _must_be_refusal(error: RunError) -> None:
-    if WRONG_PASSWORD not in str(error).lower():
-        raise RunError(f"with another password gocryptfs fails, but for another reason: {error}") from None
 
 
 def _said_of(below: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ciphercost.engines import Server
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import deadlines, marks
@@ -53,17 +54,27 @@ def _first_start(bench: Bench, place: str, volume: Volume, do: Callable[[Look], 
     """Start a template's server, do one thing, stop it."""
     server = bench.start(place, volume)
     try:
-        arm = arm_at(place)
-        alone = {"connections": 1, "per_request": False}
-        fields = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
-        with Agent(log=bench.logs / "agent.log", env=bench.mask) as agent:
-            agent.connect("loader", **fields)
-            look = Look(arm, bench.rest, volume, server, agent, "loader", fields)
-            do(look)
-            if isinstance(bench.mechanism, AtRest):
-                bench.mechanism.settled(look)
+        _with_loader(bench, place, volume, server, do)
     finally:
         server.stop()
+
+
+def refill(bench: Bench, place: str, volume: Volume, server: Server) -> None:
+    """Load the data of a volatile engine into a session's server, which has just started. Raises RunError."""
+    _with_loader(bench, place, volume, server, partial(_fill_arms, bench))
+
+
+def _with_loader(bench: Bench, place: str, volume: Volume, server: Server, do: Callable[[Look], None]) -> None:
+    """Connect an agent to a server that is up, for one thing to be done."""
+    arm = arm_at(place)
+    alone = {"connections": 1, "per_request": False}
+    fields = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
+    with Agent(log=bench.logs / "agent.log", env=bench.mask) as agent:
+        agent.connect("loader", **fields)
+        look = Look(arm, bench.rest, volume, server, agent, "loader", fields)
+        do(look)
+        if isinstance(bench.mechanism, AtRest):
+            bench.mechanism.settled(look)
 
 
 def _fill_arms(bench: Bench, look: Look) -> None:

@@ -184,6 +184,8 @@ def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) ->
                 raise Unproven(f"server witness, encrypted arm: its server does not start: {line}") from None
             raise
         try:
+            if bench.engine.volatile:
+                loading.refill(bench, place, volume, server)
             yield server
         finally:
             server.stop()

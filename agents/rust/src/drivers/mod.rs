@@ -2,6 +2,7 @@
 
 pub mod firebird;
 pub mod http;
+pub mod memcached;
 pub mod mysql;
 pub mod network;
 pub mod null;

@@ -4,12 +4,16 @@ use crate::deadline;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
 
+/// Every driver, as `hello` and error messages name them.
+pub const DRIVERS: &str = "null postgres mysql firebird sqlite http resp memcached";
+
 #[derive(Debug)]
 pub enum Connect {
     Null(Pool, Null),
     Postgres(Pool, Box<Server>),
     Mysql(Pool, Box<Server>),
     Resp(Pool, Box<Server>),
+    Memcached(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
     Firebird(Pool, Box<Firebird>),
     Http(Pool, Box<Http>),
@@ -269,7 +273,8 @@ impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
             Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
-            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) | Connect::Resp(pool, _) => pool,
+            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
+            Connect::Resp(pool, _) | Connect::Memcached(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
             Connect::Http(pool, _) => pool,
         }
@@ -294,7 +299,9 @@ impl Connect {
             Connect::Mysql(_, asked) if asked.search_path.is_some() => {
                 Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))
             }
-            Connect::Resp(_, asked) if asked.database.is_some() || asked.search_path.is_some() => {
+            Connect::Resp(_, asked) | Connect::Memcached(_, asked)
+                if asked.database.is_some() || asked.search_path.is_some() =>
+            {
                 Err(Failure::bad_message("unknown fields `database`, `search_path`: a key-value store has neither"))
             }
             Connect::Sqlite(_, Sqlite { key: Some(key), passphrase, reserve, .. }) => {

@@ -1,6 +1,6 @@
 //! request: one line -> one request, its fields checked. Whatever PROTOCOL.md does not name is refused.
 
-use super::connect::{Connect, Pool};
+use super::connect::{Connect, DRIVERS, Pool};
 use super::flat::Flat;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
@@ -202,13 +202,13 @@ impl Line {
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
                         "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
                         "resp" => Connect::Resp(pool, Box::new(read(fields)?)),
+                        "memcached" => Connect::Memcached(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
                         "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {
-                            return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite, http, resp"
-                            )));
+                            let known = DRIVERS.replace(' ', ", ");
+                            return Err(Failure::bad_message(format!("driver: {driver:?} is none of {known}")));
                         }
                     },
                     Some(_) => return Err(Failure::bad_message("driver: must be a string")),

@@ -71,7 +71,11 @@ class Fuse:
         argv: Sequence[str | Path],
         kind: str,
         env: Mapping[str, str] | None = None,
+        *,
+        stdin: Path | None = None,
+        patience: float = volumes.PATIENCE_SECONDS,
     ) -> None:
+        """`kind`: what the kernel calls the file system. `stdin`: a file the daemon reads. `patience`: seconds that mounting may take."""
         self.place = place
         self.seconds = 0.0
         """Seconds that the last mounting took."""
@@ -79,6 +83,8 @@ class Fuse:
         self._argv = argv
         self._kind = kind
         self._env = {**environment(), **(env or {})}
+        self._stdin = stdin
+        self._patience = patience
         self._process: Process | None = None
         self._forget: Callable[[], None] | None = None
 
@@ -87,23 +93,24 @@ class Fuse:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def said(self) -> str:
+        """What the daemon has printed since it was started; empty: it was not started yet."""
+        return self._process.output() if self._process else ""
+
     def mount(self) -> None:
         """Mount it. Raises RunError with the daemon's last output."""
         began = time.monotonic()
-        self._forget = self._supervisor.undo(
-            volumes.unmounting(self.place)
-        )  # first, so that it is registered at every moment
-        self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env)
-        deadline = began + volumes.PATIENCE_SECONDS
+        self._forget = self._supervisor.undo(volumes.unmounting(self.place))  # first, so that it is registered at every moment
+        self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env, stdin=self._stdin)
+        deadline = began + self._patience
         try:
             while not self.mounted():
                 if (status := self._process.poll()) is not None:
                     output_end = " ".join(self._process.output().split())[-500:]
                     raise RunError(f"{self._process.name} ended with status {status}: {output_end}")
                 if time.monotonic() >= deadline:
-                    raise RunError(
-                        f"{self._process.name} did not mount anything within {volumes.PATIENCE_SECONDS:g} seconds"
-                    )
+                    raise RunError(f"{self._process.name} did not mount anything within {self._patience:g} seconds")
                 time.sleep(0.005)
         except BaseException:
             self.unmount()

@@ -10,7 +10,8 @@ clients                default number of connections (capacity regime)
 [choices]              words that `--set NAME=WORD` chooses from, the first unless told otherwise: connection = kept | per-insert
 loop                   true: its cells say what statements, bytes and round trips an operation is (`chatter`), whoever the client is
 [derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
-load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`
+load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`;
+                       one with :row runs once for each row, and :filler in it is a text of `size` letters
 people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
 records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (data_seed), made up or the
                        register's own (`--csv`), and the fields of a record are variables of its transactions

@@ -30,18 +30,38 @@ impl Command {
         Ok(Command { words: words.iter().map(read).collect::<Result<_>>()? })
     }
 
+    /// A command of fixed words.
+    pub fn fixed(words: Vec<Vec<u8>>) -> Command {
+        Command { words: words.into_iter().map(|word| vec![Piece::Literal(word)]).collect() }
+    }
+
+    /// How many words it has.
+    pub fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Bytes of one word with an operation's values in place.
+    #[inline]
+    pub fn size(&self, word: usize, operation: &Operation) -> usize {
+        let mut digits = [0; DIGITS];
+        self.words[word].iter().map(|piece| bytes(piece, operation, &mut digits).len()).sum()
+    }
+
+    /// Appends one word with an operation's values in place.
+    #[inline]
+    pub fn put_word(&self, word: usize, operation: &Operation, into: &mut Vec<u8>) {
+        let mut digits = [0; DIGITS];
+        for piece in &self.words[word] {
+            into.extend_from_slice(bytes(piece, operation, &mut digits));
+        }
+    }
+
     #[inline]
     pub fn put(&self, operation: &Operation, into: &mut Vec<u8>) {
         header(b'*', self.words.len(), into);
-        for word in &self.words {
-            let (mut digits, mut size) = ([0; DIGITS], 0);
-            for piece in word {
-                size += bytes(piece, operation, &mut digits).len();
-            }
-            header(b'$', size, into);
-            for piece in word {
-                into.extend_from_slice(bytes(piece, operation, &mut digits));
-            }
+        for word in 0..self.words.len() {
+            header(b'$', self.size(word, operation), into);
+            self.put_word(word, operation, into);
             into.extend_from_slice(b"\r\n");
         }
     }

@@ -1,6 +1,6 @@
 //! resp: command lines -> the protocol of Valkey and Redis (RESP2), one send and one receive a command.
 
-mod command;
+pub mod command;
 mod inbox;
 mod login;
 

@@ -1,0 +1,191 @@
+"""_fuse: what mechanisms have in common that encrypt a directory by a FUSE daemon. The plain arm's daemon passes files through. No mechanism itself.
+
+A subclass names its daemon, and says how to make an encrypted directory, how to mount it, and what the daemon reports of it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets as randomness
+import shutil
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.storage import StoresData
+from ciphercost.host import marks, mounts, volumes
+from ciphercost.host.volumes import fuse
+from ciphercost.host.volumes.fuse import Fuse
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms.fscrypt import data_of
+from ciphercost.model.errors import RunError
+from ciphercost.model.spec import Arm
+
+if TYPE_CHECKING:
+    from ciphercost.host.installation import Installation
+
+PASSING = "passing"
+CLUSTER = "cluster"
+
+
+class EncryptingDaemon(AtRest):
+    """A FUSE daemon above a directory of encrypted files, with a password in a file."""
+
+    loaded_once = True
+    direct_io = False
+    key_states = ("missing", "wrong")
+    daemon: str
+    """Its program, one of `host/tools.py`. The kernel calls the file system `fuse.` and this name."""
+    wrong_password: str
+    """What the daemon prints, in small letters, when the password is wrong."""
+
+    def __init__(self) -> None:
+        self._mounts: dict[Path, Fuse] = {}
+        """Those that are there now, by where they are mounted."""
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def make(self, below: Path, password: Path, rest: Rest) -> None:
+        """Make an encrypted directory in `below`, which is empty. Raises RunError."""
+
+    @abstractmethod
+    def mounting(self, below: Path, place: Path, password: Path, rest: Rest) -> Fuse:
+        """The daemon that shows the encrypted directory at `place`, not yet started. `password`: a file."""
+
+    @abstractmethod
+    def says(self, look: Look) -> tuple[bool, str]:
+        """What the daemon reports of the mounted directory: (as the cell's factors ask, in words that follow the mount's)."""
+
+    def serves(self, engine: Engine) -> bool:
+        return isinstance(engine, StoresData)
+
+    def prepare(self, rest: Rest) -> Installation:
+        """Raises UsageError, MissingServer where it can't be mounted here."""
+        fuse.check_rights()
+        fuse.fetch(self.daemon)
+        fuse.passing()
+        return rest.installation
+
+    @contextmanager
+    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
+        below = place.with_name(f"{place.name}.{'cipher' if arm == 'encrypted' else 'below'}")
+        if (free := volumes.free(place.parent)) < size + size // 4:
+            raise RunError(
+                f"{free / 1e6:.0f} MB are free in {place.parent}, and the data has {size / 1e6:.0f} MB; is the disk full?"
+            )
+        for directory in (place, below):
+            directory.mkdir(mode=0o700)
+            marks.hand_over(directory)
+        try:
+            made = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
+            with self._lock:
+                self._mounts[place] = made
+            made.mount()
+            try:
+                yield Volume(place / CLUSTER, (below,), (made.pid,))
+            finally:
+                made.unmount()
+        finally:
+            with self._lock:
+                self._mounts.pop(place, None)
+            for directory in (below, place):
+                if not mounts.is_mounted(directory):
+                    shutil.rmtree(directory, ignore_errors=True)
+
+    def flush(self, volume: Volume) -> None:
+        """What both daemons are given they write at once; so only what lies below them is left to be written."""
+        volumes.sync(volume.path.parent)
+
+    def mount_of(self, look: Look) -> Fuse | None:
+        """The daemon's mount that this arm's data lies on; None: it is not mounted."""
+        return self._mounts.get(look.volume.path.parent)
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """The server says where its data lies; the kernel says what is mounted there, and of what directory; the daemon, what encrypts it."""
+        home = data_of(look)
+        if not home.is_absolute() or not home.is_relative_to(look.volume.path):
+            return False, f"the server says that its data lies in '{home}', and not in {look.volume.path}"
+        found = mounts.mount_of(home)
+        wanted = f"fuse.{self.daemon if look.arm == 'encrypted' else PASSING}"
+        if found.kind != wanted or found.point != str(look.volume.path.parent):
+            return False, f"the server's data lies on {found.kind}, mounted at {found.point}, and not on {wanted}"
+        if look.arm == "plain":
+            return True, f"the server's data lies on {found.kind}, which passes files through"
+        below = look.volume.backing[0]
+        if self.source_of(found.source) != str(below):
+            return False, f"what is mounted is {found.source}, and not {below}"
+        right, words = self.says(look)
+        return right, f"the server's data lies on {found.kind}{words}"
+
+    def source_of(self, source: str) -> str:
+        """The encrypted directory, by what the mount table says is mounted."""
+        return source
+
+    def refuses(self, look: Look) -> tuple[bool, str] | None:
+        """Without a server to start: the same directory, mounted once more with another password."""
+        if not look.rest.engine.embedded:
+            return None
+        place = look.rest.secrets.parent / f"keyless-{randomness.token_hex(4)}"
+        place.mkdir(mode=0o700)
+        try:
+            return self._tried(place, look.volume.backing[0], look.rest)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    @contextmanager
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:
+        """missing: it isn't mounted. wrong: it is mounted with another password, should that be possible."""
+        place = directory.parent
+        mount = self._mounts[place]
+        mount.unmount()
+        other = self._other(place, Path(f"{place}.cipher"), rest) if state == "wrong" else None
+        try:
+            if other is not None:
+                try:
+                    other.mount()
+                except RunError as error:
+                    self._must_be_refusal(error)
+            yield
+        finally:
+            if other is not None:
+                other.unmount()
+            mount.mount()
+
+    def _encrypting(self, place: Path, below: Path, rest: Rest) -> Fuse:
+        password = self._password(rest.secrets, below.name)
+        self.make(below, password, rest)
+        return self.mounting(below, place, password, rest)
+
+    def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
+        wrong = self._password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
+        return self.mounting(below, place, wrong, rest)
+
+    def _tried(self, place: Path, below: Path, rest: Rest) -> tuple[bool, str]:
+        other = self._other(place, below, rest)
+        try:
+            other.mount()
+        except RunError as error:
+            self._must_be_refusal(error)
+            return True, f"with another password it is not mounted: {self.wrong_password}"
+        other.unmount()
+        return False, "it is mounted with another password"
+
+    def _must_be_refusal(self, error: RunError) -> None:
+        if self.wrong_password not in str(error).lower():
+            raise RunError(f"with another password {self.daemon} fails, but for another reason: {error}") from None
+
+    def _password(self, secrets: Path, name: str) -> Path:
+        """Write a random password to a file of its own."""
+        path = secrets / f"{self.daemon}-{name}-{randomness.token_hex(4)}"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(randomness.token_hex(32))
+        return path
+
+
+def _passing(place: Path, below: Path, rest: Rest) -> Fuse:
+    return Fuse(rest.supervisor, place, [fuse.passing(), below, place], f"fuse.{PASSING}")
