@@ -20,7 +20,17 @@ from ciphercost.load.jdbc import drivers, java, jdbc_agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError
 from conftest import Require, RequireServer
-from impostors import FIREBIRD, MYSQL, OF_MARIADB, PASSWORD, POSTGRES, VALKEY, Rogue, another_machines, asking_for_a_file
+from impostors import (
+    FIREBIRD,
+    MYSQL,
+    OF_MARIADB,
+    PASSWORD,
+    POSTGRES,
+    VALKEY,
+    Rogue,
+    another_machines,
+    asking_for_a_file,
+)
 from userservers import user_server
 
 RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD, "resp": VALKEY}

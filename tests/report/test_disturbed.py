@@ -11,7 +11,7 @@ import pytest
 import results
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import calibration, disturbed, notebook, words
+from ciphercost.report import advice, calibration, disturbed, formats, notebook, words
 from ciphercost.report.formats import html, latex, md, terminal
 
 
@@ -77,3 +77,11 @@ def test_what_is_printed_in_a_paper_or_a_notebook_warns_too() -> None:
     assert calibration.text(noisy).startswith(f"! {warning}")
     for render in (latex.render, notebook.html, notebook.line, calibration.text):
         assert warning not in render(quiet)
+
+
+@pytest.mark.parametrize("name", ["terminal", "md"])
+def test_advice_by_disturbed_cells_warns_too(name: str) -> None:
+    noisy, quiet = results.result(results.cell(disturbed=True)), results.result(results.cell())
+    for result, warns in ((noisy, True), (quiet, False)):
+        said = formats.with_advice(name, result, advice.advise(result, ["in-transit"]))
+        assert said.lstrip("!* ").startswith("Every slice was disturbed") is warns

@@ -100,7 +100,9 @@ def test_nothing_is_clipped_and_no_mark_leaves_its_chart(opened: Any, width: int
     assert visit.page.evaluate(OUTSIDE) == []
     assert visit.page.evaluate(browser.CUT) == []
     if width >= WIDE:
-        assert visit.page.evaluate(browser.CLIPPED) == [], "a phone may scroll a study's widest tables, a desk may not have to"
+        assert visit.page.evaluate(browser.CLIPPED) == [], (
+            "a phone may scroll a study's widest tables, a desk may not have to"
+        )
 
 
 def test_what_leaves_its_chart_is_found(opened: Any) -> None:
