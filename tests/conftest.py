@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,9 @@ os.environ.setdefault("CIPHERCOST_PAGE", "off")
 
 def pytest_configure(config: pytest.Config) -> None:
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
+    # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 COLLECTED = pytest.StashKey[list[str]]()

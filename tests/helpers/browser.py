@@ -38,6 +38,13 @@ CUT = """
 """
 """Words of plots that reach beyond the page."""
 
+CLIPPED = """
+() => [...document.querySelectorAll('body *')].filter(each => each.checkVisibility() && !(each instanceof SVGElement)
+    && !each.closest('.sr, .skip') && each.scrollWidth > each.clientWidth + 1
+    && getComputedStyle(each).overflowX !== 'visible' && each.clientWidth > 0)
+  .map(each => [each.tagName, each.className, each.scrollWidth, each.clientWidth, each.textContent.slice(0, 60)])
+"""
+"""What has more in it than it shows."""
 
 _open: list[Any] = []
 """The browser of this process, if one is open: Playwright can't be started twice."""

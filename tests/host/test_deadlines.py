@@ -52,7 +52,9 @@ def agent() -> Iterator[Agent]:
 def connection(driver: str, port: int) -> dict[str, object]:
     fields: dict[str, object] = {"driver": driver, "host": "127.0.0.1", "port": port}
     if driver != "http":
-        fields |= {"user": "me", "database": "d", "password": "p"}
+        fields |= {"user": "me", "password": "p"}
+    if driver not in ("http", "resp"):
+        fields["database"] = "d"
     return fields
 
 
@@ -112,6 +114,8 @@ HELD: dict[str, tuple[str, Talk, dict[str, object]]] = {
     "mysql drips TLS": ("mysql", rogue.mysql(rogue.dripping(rogue.HANDSHAKE[1:])), {"tls": "require"}),
     "firebird drips an answer": ("firebird", rogue.dripping(struct.pack("!5I", 9, 0, 0, 0, 60_000), after=1), {}),
     "firebird drips signs of life": ("firebird", rogue.dripping(b"", struct.pack("!I", 71), after=1), {}),
+    "valkey drips its answer": ("resp", rogue.dripping(b"*14\r\n$6\r\nserver\r\n$6000\r\n", after=1), {}),
+    "valkey drips lines": ("resp", rogue.dripping(b"*99999999\r\n", b"+x\r\n", after=1), {}),
     "a web server drips TLS": ("http", rogue.dripping(rogue.HANDSHAKE[1:], after=1), {"tls": "require"}),
 }
 
@@ -148,6 +152,7 @@ FLOODED: dict[str, tuple[str, Talk, str]] = {
     "an endless error": ("postgres", rogue.flooding(b"x", b"E\x3f\0\0\0SERROR\0M", after=1), "more than 1 MiB"),
     "a greeting of 16 MiB": ("mysql", rogue.flooding(b"x", b"\xff\xff\xff\0\x0a"), "does not speak MySQL's protocol"),
     "a login packet": ("mysql", rogue.mysql(rogue.flooding(b"x", b"\xff\xff\xff\x02\xfe")), "more than 1 MiB"),
+    "a greeting's names": ("resp", rogue.flooding(b"+x\r\n", b"*99999999\r\n", after=1), "more than 1 MiB"),
     "signs of life": ("firebird", rogue.flooding(struct.pack("!I", 71), after=1), "more than 1 MiB"),
 }
 

@@ -21,10 +21,20 @@ from ciphercost.load.jdbc import drivers, java, jdbc_agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError
 from conftest import Require, RequireServer
-from impostors import FIREBIRD, MYSQL, OF_MARIADB, PASSWORD, POSTGRES, Rogue, another_machines, asking_for_a_file
+from impostors import (
+    FIREBIRD,
+    MYSQL,
+    OF_MARIADB,
+    PASSWORD,
+    POSTGRES,
+    VALKEY,
+    Rogue,
+    another_machines,
+    asking_for_a_file,
+)
 from userservers import user_server
 
-RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD}
+RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD, "resp": VALKEY}
 JDBC = {"pgjdbc": POSTGRES, "connector-j": MYSQL, "mariadb": MYSQL, "jaybird": FIREBIRD}
 ENGINES = {"pgjdbc": "postgresql", "connector-j": "mysql", "mariadb": "mariadb", "jaybird": "firebird"}
 
@@ -69,17 +79,10 @@ def jdbc_agents(require: Require, supervised: supervisor.Supervisor) -> Iterator
 
 
 def fields(driver: str, host: str, port: int, **more: Any) -> dict[str, Any]:
-    return {
-        "driver": driver,
-        "host": host,
-        "port": port,
-        "user": "me",
-        "database": "shop",
-        "password": PASSWORD,
-        "connections": 1,
-        "threads": 1,
-        **more,
-    }
+    told: dict[str, Any] = {"driver": driver, "host": host, "port": port, "user": "me", "password": PASSWORD}
+    if driver != "resp":
+        told["database"] = "shop"
+    return {**told, "connections": 1, "threads": 1, **more}
 
 
 def log_in_and_ask(agent: Agent, told: dict[str, Any]) -> None:
@@ -116,7 +119,10 @@ def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], a
     assert not rogue.has_learned_it()
 
 
-@pytest.mark.parametrize(("driver", "way"), [("postgres", "cleartext"), ("mysql", "sha256"), ("firebird", "legacy")])
+@pytest.mark.parametrize(
+    ("driver", "way"),
+    [("postgres", "cleartext"), ("mysql", "sha256"), ("firebird", "legacy"), ("resp", "let in")],
+)
 def test_a_relay_does_not_make_rust_trust_the_server(rust: Agent, address: str, driver: str, way: str) -> None:
     through_a_relay(rust, driver, way, RUST[driver], address)
 
@@ -176,7 +182,7 @@ def java_here(jdbc_agents: dict[str, jdbc_agent.JdbcAgent]) -> None:
 
 def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
     """On loopback, the server may see the whole password, so the rogues receive it there."""
-    for driver, way in (("postgres", "cleartext"), ("mysql", "sha256")):
+    for driver, way in (("postgres", "cleartext"), ("mysql", "sha256"), ("resp", "asking for it")):
         with Rogue(RUST[driver][way], "127.0.0.1") as rogue, pytest.raises(AgentError):
             rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
         assert rogue.has_learned_it(), driver

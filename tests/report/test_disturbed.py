@@ -11,8 +11,8 @@ import pytest
 import results
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import disturbed, words
-from ciphercost.report.formats import html, md, terminal
+from ciphercost.report import advice, calibration, disturbed, formats, notebook, words
+from ciphercost.report.formats import html, latex, md, terminal
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:
@@ -65,3 +65,23 @@ def test_every_report_warns_at_the_top_and_in_the_verdict() -> None:
     page = html.render(made)
     assert page.index("Every slice was disturbed") < page.index("<main")
     assert "Every slice" not in html.render(results.result(results.cell()))
+
+
+def test_what_is_printed_in_a_paper_or_a_notebook_warns_too() -> None:
+    noisy, quiet = results.result(results.cell(disturbed=True)), results.result(results.cell())
+    warning = "Every slice was disturbed"
+    caption = latex.render(noisy).partition(r"\caption{")[2]
+    assert caption.startswith(warning)
+    assert notebook.html(noisy).startswith(f"<table><caption>{warning}")
+    assert warning in notebook.line(noisy)
+    assert calibration.text(noisy).startswith(f"! {warning}")
+    for render in (latex.render, notebook.html, notebook.line, calibration.text):
+        assert warning not in render(quiet)
+
+
+@pytest.mark.parametrize("name", ["terminal", "md"])
+def test_advice_by_disturbed_cells_warns_too(name: str) -> None:
+    noisy, quiet = results.result(results.cell(disturbed=True)), results.result(results.cell())
+    for result, warns in ((noisy, True), (quiet, False)):
+        said = formats.with_advice(name, result, advice.advise(result, ["in-transit"]))
+        assert said.lstrip("!* ").startswith("Every slice was disturbed") is warns

@@ -141,6 +141,14 @@ def test_a_page_asks_nothing_complains_of_nothing_and_can_be_read(visit: Any, na
     assert opened.page.evaluate(browser.CUT) == []
 
 
+@pytest.mark.parametrize("name", ["quick", "grid"])
+@pytest.mark.parametrize("width", [1300, 1440])
+def test_no_table_is_clipped_on_a_desk(visit: Any, name: str, width: int) -> None:
+    opened = visit(name, width)
+    opened.open_all()
+    assert opened.page.evaluate(browser.CLIPPED) == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(visit: Any, name: str, scheme: str) -> None:

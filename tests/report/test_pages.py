@@ -36,13 +36,6 @@ OUTSIDE = """
 })
 """
 """Marks and words of charts that reach beyond their picture; words by a few pixels are another font's."""
-CLIPPED = """
-() => [...document.querySelectorAll('body *')].filter(each => each.checkVisibility() && !(each instanceof SVGElement)
-    && !each.closest('.sr, .skip') && each.scrollWidth > each.clientWidth + 1
-    && getComputedStyle(each).overflowX !== 'visible' && each.clientWidth > 0)
-  .map(each => [each.tagName, each.className, each.scrollWidth, each.clientWidth, each.textContent.slice(0, 60)])
-"""
-"""What has more in it than it shows."""
 
 
 def many() -> Result:
@@ -111,13 +104,15 @@ def opened(chromium: Any, page: Path) -> Iterator[Any]:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_clipped_and_no_mark_leaves_its_chart(opened: Any, width: int) -> None:
     visit = opened(width)
-    assert visit.page.evaluate(CLIPPED) == [], "before anything is unfolded"
+    assert visit.page.evaluate(browser.CLIPPED) == [], "before anything is unfolded"
     visit.open_all()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
     assert visit.page.evaluate(OUTSIDE) == []
     assert visit.page.evaluate(browser.CUT) == []
     if width >= WIDE:
-        assert visit.page.evaluate(CLIPPED) == [], "a phone may scroll a study's widest tables, a desk may not have to"
+        assert visit.page.evaluate(browser.CLIPPED) == [], (
+            "a phone may scroll a study's widest tables, a desk may not have to"
+        )
 
 
 def test_what_leaves_its_chart_is_found(opened: Any) -> None:
@@ -125,7 +120,7 @@ def test_what_leaves_its_chart_is_found(opened: Any) -> None:
     visit.page.evaluate("document.querySelector('main .wide svg text').setAttribute('transform', 'translate(-900,0)')")
     assert len(visit.page.evaluate(OUTSIDE)) == 1
     visit.page.evaluate("document.querySelector('h1').style = 'overflow:hidden;white-space:nowrap;width:50px'")
-    assert visit.page.evaluate(CLIPPED)
+    assert visit.page.evaluate(browser.CLIPPED)
 
 
 @pytest.mark.parametrize(("width", "shown"), [(390, "details.contents"), (1300, "nav.side"), (1440, "nav.side")])

@@ -12,7 +12,7 @@ from ciphercost.estimate import student_t
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.plan.schedule import LEAST_SESSIONS
-from ciphercost.report import words
+from ciphercost.report import disturbed, words
 from ciphercost.report.formats import terminal
 from ciphercost.report.layout import wrap
 
@@ -24,7 +24,9 @@ def text(result: Result) -> str:
     """The noise floor of every metric; the usual report of a cell that has no figures."""
     if not all(cell.overhead for cell in result.cells):
         return terminal.render(result)
-    lines = [line for cell in result.cells for line in of_cell(cell, result)]
+    warning = disturbed.warning(result.cells)
+    lines = wrap(f"! {warning}", "", "  ") if warning else []
+    lines += [line for cell in result.cells for line in of_cell(cell, result)]
     return words.printable("\n".join([*lines, ""]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ciphercost.model.result import Cell
+from ciphercost.model.result import Cell, Result
 from ciphercost.report import words
 
 MOST_NAMED = 4
@@ -26,3 +26,8 @@ def warning(cells: Sequence[Cell]) -> str:
     return (
         f"Every slice{which} was disturbed: other processes or the hypervisor took more than 5 % of the CPU. {ADVICE}"
     )
+
+
+def answer(result: Result) -> str:
+    """The answer of a run in one paragraph, behind the warning if there is one."""
+    return " ".join(filter(None, (warning(result.cells), words.answer(result))))

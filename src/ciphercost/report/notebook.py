@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ciphercost.model.result import Result
-from ciphercost.report import words
+from ciphercost.report import disturbed, words
 
 HEAD = ("cell", "figure", "what encryption costs", "95 % interval", "plain → encrypted")
 
@@ -15,6 +15,8 @@ def line(result: Result) -> str:
     shared = words.in_common(result.cells) if len(result.cells) > 1 else ""
     cells = f"{len(result.cells)} cell{'s' * (len(result.cells) != 1)}"
     said = [f"<ciphercost.Result {result.id}: {cells}{f' of {shared}' * bool(shared)}"]
+    if warning := disturbed.warning(result.cells):
+        said.append(f"  ! {warning}")
     for name, cell in zip(words.names(result.cells), result.cells, strict=True):
         metric = words.lead_metric(cell)
         figures = [each for each in words.rows(cell) if each.key == metric]
@@ -39,6 +41,6 @@ def html(result: Result) -> str:
             rows.append(f"<tr>{head}{cells}</tr>")
     columns = "".join(f"<th scope=col>{escape(text)}</th>" for text in HEAD)
     return words.printable(
-        f"<table><caption>{escape(words.answer(result))}</caption><thead><tr>{columns}</tr></thead>"
+        f"<table><caption>{escape(disturbed.answer(result))}</caption><thead><tr>{columns}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

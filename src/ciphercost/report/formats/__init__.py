@@ -16,7 +16,7 @@ import msgspec
 
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Result
-from ciphercost.report import advice
+from ciphercost.report import advice, disturbed
 from ciphercost.report.advice import Report
 
 
@@ -51,7 +51,9 @@ def with_advice(name: str, result: Result, advised: Report) -> str:
     if name == "terminal":
         from ciphercost.report.formats import terminal
 
-        return "\n".join(line for text in advice.lines(advised, result) for line in terminal.advice_line(text))
+        warning = disturbed.warning(result.cells)
+        texts = [*([f"! {warning}", ""] if warning else []), *advice.lines(advised, result)]
+        return "\n".join(line for text in texts for line in terminal.advice_line(text))
     if name == "md":
         from ciphercost.report.formats import md
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.model.result import Result
-from ciphercost.report import words
+from ciphercost.report import disturbed, words
 
 A_PAGE = 40
 """Rows above which the table may break across pages."""
@@ -58,7 +58,7 @@ def render(result: Result) -> str:
     """A `table` of one `tabular`, or a `longtable`; the cell's name stands in its first row."""
     rows = list(_rows(result))
     head = f"{' & '.join(HEAD)} \\\\"
-    caption = rf"\caption{{{escaped(words.answer(result))}}}"
+    caption = rf"\caption{{{escaped(disturbed.answer(result))}}}"
     used = rf"% \usepackage{{booktabs{',longtable' if len(rows) > A_PAGE else ''}}}; run {result.id}"
     if len(rows) > A_PAGE:
         return "\n".join(

@@ -134,7 +134,8 @@ def _details(cell: Cell) -> Iterator[str]:
 def advice_list(report: Report, result: Result) -> str:
     """The cheapest that meets what is needed, and why the others don't, as a list."""
     lines = advice.lines(report, result)
-    said = [f"### {escaped(lines[0])}"]
+    warning = disturbed.warning(result.cells)
+    said = [*([f"**{escaped(warning)}**\n"] if warning else []), f"### {escaped(lines[0])}"]
     for line in lines[1:]:
         inset = len(line) - len(line.lstrip())
         said.append(
