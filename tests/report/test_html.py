@@ -289,7 +289,7 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
         "--no-progress",
     ]
     done = CliRunner().invoke(commands.cli, command)
-    assert f"to look at and to show:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
+    assert f"as a web page:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
     assert "<h1>" in (tmp_path / "run" / html_page.NAME).read_text()
 
 
@@ -300,7 +300,7 @@ def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.Monke
     command = ["import", str(table), "--columns", "arm=arm,throughput=tps", "-o", str(tmp_path / "run")]
     done = CliRunner().invoke(commands.cli, command)
     assert done.exit_code == 0, done.output
-    assert f"to look at and to show:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
+    assert f"as a web page:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
     page = (tmp_path / "run" / html_page.NAME).read_text()
     assert "NOT PAIRED" in page.upper()
     assert "20.0 % fewer" in page
