@@ -111,7 +111,7 @@ def test_a_spec_file_has_the_same_least_time(tmp_path: Path) -> None:
 def test_quick_has_its_own_least_time(tmp_path: Path) -> None:
     done = ciphercost("quick", "--time", "1s", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "of `quick`; give it --time" in done.stderr
+    assert "of `quick`; use --time" in done.stderr
 
 
 # ── the newest run ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,7 +197,7 @@ def test_a_target_a_list_and_a_cell_run_as_a_spec_does(tmp_path: Path) -> None:
         ({"engine": "null"}, {}, "not dict"),
         ([None], {}, "a list holds NoneType"),
         ([], {}, "nothing to run"),
-        ("postgresql", {}, "names no mechanism"),
+        ("postgresql", {}, "no mechanism given"),
         ("postgresql:ssl", {}, "did you mean 'tls'"),
         ("null:busy", {"tiem": 3}, "did you mean 'time'"),
         ("null:busy", {"time": "5s"}, "Expected `float`"),

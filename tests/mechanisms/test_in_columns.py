@@ -514,7 +514,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
     [
         ("run postgresql:pgcrypto-cbc-256", "workload point-select has no secret column"),
         ("run mysql:aes-cbc-256 --workload tpcb", "one of "),
-        ("run mariadb:aes-cbc-256 --sql FILE", "--sql runs on tables as they are"),
+        ("run mariadb:aes-cbc-256 --sql FILE", "--sql uses your tables as they are"),
         ("run mariadb@10.11:aes-cbc-256 --workload search", "before 11.2 AES_ENCRYPT has ECB alone"),
         ("run mariadb@10.11:aes-ecb-256 --workload search", "128-bit keys alone"),
         ("run postgresql@15:pgcrypto-cfb-128 --workload search", "has no CFB"),

@@ -151,4 +151,4 @@ def test_mechanisms_at_rest_take_no_url(tmp_path: Path) -> None:
         url = f"{cell.partition(':')[0]}://somebody@127.0.0.1:1/db"
         done = ciphercost("run", cell, "--url", url, cwd=tmp_path)
         assert done.returncode == 2, done.stdout
-        assert "--url does not fit" in done.stderr
+        assert "remove --url" in done.stderr

@@ -53,9 +53,9 @@ def test_a_spec_file_names_a_csv_file_and_reads_back_as_itself(tmp_path: Path) -
         (b"a,b\n1,\xff\n", (), "line 2: byte 3 is not UTF-8"),
         (b"a,b\n1,x\0y\n", (), "line 2: holds a NUL byte"),
         (b"c" + b",c" * 10**6 + b"\n", (), "1000001 columns; a table of SQLite has 2000 at most"),
-        (b"a\n1\n", ("--sql", "my.sql"), "leave one of them out"),
-        (b"a\n1\n", ("--rows", "5"), "--rows does not go with --csv"),
-        (b"a\n1\n", ("--set", "rows=5"), "'rows' is neither a factor"),
+        (b"a\n1\n", ("--sql", "my.sql"), "both define the operation; remove one of them"),
+        (b"a\n1\n", ("--rows", "5"), "--rows does not work with --csv"),
+        (b"a\n1\n", ("--set", "rows=5"), "--set rows: not a factor"),
         (b"a\n1\n", ("--workload", "tpcb"), "has tables of its own"),
     ],
 )

@@ -244,7 +244,11 @@ def test_prove_needs_no_server_of_the_users(tmp_path: Path, target: str) -> None
         (("run", "negative.toml"), "`int` >= 0 in `seed`", 2),
         (("run", "number.toml"), "cells must be a list", 2),
         (("run", "postgresql:tls", "--set", "resumption=on"), "never resumes", 2),
-        (("run", "postgresql:tls", "--sql", "bad.sql", "--workload", "tpcb"), "leave one of them out", 2),
+        (
+            ("run", "postgresql:tls", "--sql", "bad.sql", "--workload", "tpcb"),
+            "both define the operation; remove one of them",
+            2,
+        ),
         (("calibrate", "postgresql:tls"), "give the engine without a mechanism", 2),
         (("rnu",), "did you mean 'run'", 2),
         (("report", "nothing"), "no run 'nothing'", 2),
