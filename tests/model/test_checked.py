@@ -259,7 +259,7 @@ def change(run: Path, line: int, **fields: Any) -> str:
     ("fields", "problem"),
     [
         ({"agent__operations": lambda n: -n}, "Expected `int` >= 0 in `agent.operations`"),
-        ({"agent__operations": 0}, "can't be of one slice"),
+        ({"agent__operations": 0}, "can't belong to one slice"),
         ({"agent__seconds": 0}, "operations in 0 s"),
         ({"agent__seconds": lambda s: 1000 * s}, "longer than the slice"),
         ({"agent__arm": "other"}, "the agent answered for arm 'other'"),
@@ -267,11 +267,11 @@ def change(run: Path, line: int, **fields: Any) -> str:
         ({"counters__host_user": 1.5}, "in `counters.host_user`"),
         ({"counters__server_cpu_ns": 10**14}, "CPU time in"),
         ({"agent__cpu_user_ns": 10**14}, "CPU time in"),
-        ({"started": 0.0}, "lies before the slice before it"),
+        ({"started": 0.0}, "is before the start of the previous slice"),
         ({"cell": 3}, "a slice of cell 3, and plan.json has 1 cells"),
         ({"position": 9}, "positions 0 to 4"),
         ({"order": "AAAA"}, "ABBA or BAAB"),
-        ({"arm": lambda arm: "plain" if arm == "encrypted" else "encrypted"}, "arm, not of the"),
+        ({"arm": lambda arm: "plain" if arm == "encrypted" else "encrypted"}, "arm, not to the"),
         ({"length": 0}, "in `length`"),
     ],
 )

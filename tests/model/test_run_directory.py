@@ -73,7 +73,7 @@ def test_facts_and_proofs_read_back_as_they_were_written(tmp_path: Path) -> None
 
 def test_a_run_that_is_not_there_is_refused_with_what_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"there is none in \./runs"):
+    with pytest.raises(UsageError, match=r"\./runs has none"):
         run_directory.find("nothing")
 
 

@@ -314,7 +314,7 @@ def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
     (tmp_path / "result.json").write_text("{")
     with supervisor.Guard("test-draw") as own:
         html_page.page(tmp_path, own, said.append)
-        assert "was not drawn" in said[0]
+        assert "could not write report.html" in said[0]
         assert not (tmp_path / html_page.NAME).exists()
         # A result is there, and a slice of no kind: the page would be of half a record.
         (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())

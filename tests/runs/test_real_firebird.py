@@ -102,7 +102,7 @@ def test_a_server_that_requires_encryption_is_proven_but_not_measured(
             "run", "firebird:wire-crypt", "--url", firebird.url(strict), *SHORT, cwd=tmp_path, **environment
         )
     assert proven.returncode == 0, proven.stdout + proven.stderr
-    assert "encryption is enforced" in " ".join(proven.stdout.split())
+    assert "it enforces encryption" in " ".join(proven.stdout.split())
     assert run.returncode == 1
     assert "UNPROVEN" in run.stdout
     said = " ".join(run.stdout.split())

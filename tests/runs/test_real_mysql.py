@@ -116,7 +116,7 @@ def test_prove_says_that_a_server_enforces_encryption(tmp_path: Path, own_server
     done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=str(server.connection()["password"]))
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
-    assert "The server refuses connections in clear: encryption is enforced" in words
+    assert "The server refuses unencrypted connections: it enforces encryption" in words
     assert "ENCRYPTED, proven by server and client" in words
 
 

@@ -171,7 +171,7 @@ def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tup
     assert with_it.returncode == 0, with_it.stdout + with_it.stderr
     assert "ENCRYPTED, proven" in with_it.stdout
     # nginx answers a clear request on that port with 400.
-    assert "encryption is enforced" in with_it.stdout
+    assert "it enforces encryption" in with_it.stdout
     clear = ciphercost("prove", plain, "--ca", "ca.pem", cwd=tmp_path)
     assert clear.returncode == 1
     assert "NOT PROVEN" in clear.stdout
@@ -196,7 +196,7 @@ def test_prove_says_that_a_redirect_enforces_encryption(
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "the server answers 301 (to https://localhost:" in words
-    assert "The server refuses connections in clear: encryption is enforced" in words
+    assert "The server refuses unencrypted connections: it enforces encryption" in words
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
         slices = (directory / "mysql-tls" / "slices.jsonl").read_bytes()
         told.clear()
         replicate_all.go_on(directory, Watcher, told.append, small)
-        assert "mysql-tls: done already" in told
+        assert "mysql-tls: already done" in told
         assert (directory / "mysql-tls" / "slices.jsonl").read_bytes() == slices
 
 
@@ -109,7 +109,7 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
     assert again.returncode == 1
     assert again.stdout == done.stdout
     assert ciphercost("report", "all", cwd=tmp_path).stdout == done.stdout
-    assert ciphercost("replicate", "all", "-o", "all", cwd=tmp_path).returncode == 2, "nothing is overwritten"
+    assert ciphercost("replicate", "all", "-o", "all", cwd=tmp_path).returncode == 2, "ciphercost overwrites nothing"
     assert ciphercost("report", "all", "-o", "page.txt", cwd=tmp_path).stdout == ""
     assert (tmp_path / "page.txt").read_text() == done.stdout
     shown = json.loads(ciphercost("report", "all", "--format", "json", cwd=tmp_path).stdout)
@@ -149,7 +149,7 @@ def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_s
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     directory = evening(tmp_path, "mysql-tls")
-    with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still alive"):
+    with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still active"):
         replicate_all.go_on(directory, Watcher, print, [])
 
 

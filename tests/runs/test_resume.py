@@ -195,9 +195,9 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
     [
-        ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "was begun by ciphercost 0.0.9"),
+        ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "started by ciphercost 0.0.9"),
         ("checkpoint.json", f'"cores":{procfs.machine()["cores"]}', '"cores":96', "cores is 96"),
-        ("checkpoint.json", '"format":2', '"format":9', "newer ciphercost"),
+        ("checkpoint.json", '"format":2', '"format":9', "newer version of ciphercost"),
     ],
     ids=["tool", "machine", "format"],
 )
@@ -257,15 +257,15 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
             process.send_signal(signal.SIGCONT)
         _, said = process.communicate(timeout=60)
     assert refused.returncode == 2
-    assert "still alive" in refused.stderr
+    assert "still active" in refused.stderr
     assert process.returncode == 130
-    assert f"`ciphercost resume {directory}` goes on with it" in said
+    assert f"`ciphercost resume {directory}` continues the run" in said
     for _ in range(steady.TRIES):
         resumed = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=120)
         if "NO STEADY STATE" not in resumed.stdout:
             break
     assert resumed.returncode == 0, resumed.stderr
-    assert "the run was cut off and resumed" in " ".join(resumed.stdout.split())
+    assert "the run was interrupted and resumed" in " ".join(resumed.stdout.split())
     again = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=60)
     assert again.returncode == 0
     assert "is finished" in again.stdout

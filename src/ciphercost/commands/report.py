@@ -36,9 +36,12 @@ from ciphercost.model.errors import UsageError
 def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
     """Print or export the report of a run.
 
-    Estimates the run again from its recorded slices. With --need or --max-cost it also prints advice. Words of --need:
-    in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest, nothing-in-clear, column, key-off-server,
-    authenticated.
+    Estimates the run again from its recorded slices. With --need or --max-cost it also prints advice.
+
+    \b
+    Words of --need:
+      in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum,
+      at-rest, nothing-in-clear, column, key-off-server, authenticated
 
     \b
     Exit status with --need or --max-cost:

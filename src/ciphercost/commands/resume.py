@@ -28,7 +28,7 @@ def resume(run_: str, **given: Any) -> None:
         all_studies(several, given)
     directory = run_directory.find(run_)
     if resume.finished(directory):
-        click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
+        click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")
         return
 
     def go_on(_: Path | None, watcher: Any, __: str) -> Any:
