@@ -192,10 +192,10 @@ def test_a_target_a_list_and_a_cell_run_as_a_spec_does(tmp_path: Path) -> None:
     ("given", "options", "words"),
     [
         (None, {}, "run takes a Spec"),
-        (5, {}, "not int"),
-        (b"null:busy", {}, "not bytes"),
-        ({"engine": "null"}, {}, "not dict"),
-        ([None], {}, "a list holds NoneType"),
+        (5, {}, "got int"),
+        (b"null:busy", {}, "got bytes"),
+        ({"engine": "null"}, {}, "got dict"),
+        ([None], {}, "the list contains NoneType"),
         ([], {}, "nothing to run"),
         ("postgresql", {}, "no mechanism given"),
         ("postgresql:ssl", {}, "did you mean 'tls'"),
@@ -203,7 +203,7 @@ def test_a_target_a_list_and_a_cell_run_as_a_spec_does(tmp_path: Path) -> None:
         ("null:busy", {"time": "5s"}, "Expected `float`"),
         ("null:busy", {"time": -1}, "Expected `float` >= 0"),
         ("nothing.toml", {}, "can't be read"),
-        (Spec([CellSpec("null", "busy")]), {"time": 3.0}, "beside a whole spec"),
+        (Spec([CellSpec("null", "busy")]), {"time": 3.0}, "no effect with a whole spec"),
         (Spec("null:busy"), {}, "Expected `array`"),  # type: ignore[arg-type]
         (Spec([CellSpec("null", 5)]), {}, "Expected `str`"),  # type: ignore[arg-type]
     ],
@@ -216,7 +216,7 @@ def test_python_misuse_is_an_error_of_ours(given: Any, options: dict[str, Any], 
 @pytest.mark.parametrize("given", [None, 5, results.result(results.cell())])
 def test_what_is_no_run_is_an_error_of_ours(given: Any) -> None:
     for ask in (api.load, api.slices):
-        with pytest.raises(CiphercostError, match="a run is named by its directory"):
+        with pytest.raises(CiphercostError, match="a run is given as its directory"):
             ask(given)
 
 
