@@ -233,7 +233,7 @@ def test_a_tampered_study_is_refused_in_one_line(
         (StorageSlice(0, 1, 0, "ABBA", 1, "plain", "random_read"), "0 operations and 0 bytes"),
         (StorageSlice(0, 1, 0, "ABBA", 1, "plain", "random_read", 1.0, -5, 10), ">= 0"),
         (StorageSlice(7, 1, 0, "ABBA", 1, "plain", "random_read", 1.0, 5, 10), "a slice of cell 7"),
-        (StorageSlice(0, 1, 0, "ABBA", 2, "plain", "random_read", 1.0, 5, 10), "is of the encrypted arm"),
+        (StorageSlice(0, 1, 0, "ABBA", 2, "plain", "random_read", 1.0, 5, 10), "belongs to the encrypted arm"),
     ],
 )
 def test_impossible_storage_is_refused(tampered: Callable[..., Path], slices: StorageSlice, problem: str) -> None:
@@ -268,7 +268,7 @@ def change(run: Path, line: int, **fields: Any) -> str:
         ({"counters__server_cpu_ns": 10**14}, "CPU time in"),
         ({"agent__cpu_user_ns": 10**14}, "CPU time in"),
         ({"started": 0.0}, "is before the start of the previous slice"),
-        ({"cell": 3}, "a slice of cell 3, and plan.json has 1 cells"),
+        ({"cell": 3}, "a slice of cell 3, but plan.json has 1 cells"),
         ({"position": 9}, "positions 0 to 4"),
         ({"order": "AAAA"}, "ABBA or BAAB"),
         ({"arm": lambda arm: "plain" if arm == "encrypted" else "encrypted"}, "arm, not to the"),

@@ -80,7 +80,7 @@ def test_a_run_is_not_written_into_a_directory_of_somebody_else(tmp_path: Path) 
     given = tmp_path / "given"
     given.mkdir()
     os.chown(given, STRANGER, STRANGER)
-    with pytest.raises(UsageError, match=f"{given} belongs to uid {STRANGER}"):
+    with pytest.raises(UsageError, match=f"{given}: belongs to uid {STRANGER}"):
         run_directory.directory_for(run_directory.new_id(), given)
     assert [*given.iterdir()] == []
     with pytest.raises(UsageError, match=f"uid {STRANGER}"):
