@@ -150,7 +150,7 @@ def test_where_there_is_nothing_to_hide_the_mask_is_refused(
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(conditions, "cpu_flags", lambda: flags)
-    with pytest.raises(UsageError, match="--cpu-crypto off: .*remove it"):
+    with pytest.raises(UsageError, match=r"--cpu-crypto off: .*remove it"):
         conditions.mask()
 
 

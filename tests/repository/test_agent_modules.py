@@ -1,4 +1,4 @@
-"""The Rust agent's modules: none imports, by whatever detour, one that imports it; and none is too long to be read."""
+"""Modules of the Rust agent: no circular imports, and no file of an unreadable length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXCUSE = "Longer than others:"
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Each module's file by its path in the crate, without tests and without `main.rs`, which nothing imports."""
+    """File of each module by its path in the crate, without tests and `main.rs`, which nothing imports."""
     found = {}
     for file in sorted(root.rglob("*.rs")):
         parts = file.relative_to(root).with_suffix("").parts
@@ -23,13 +23,13 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def code_of(file: Path) -> str:
-    """The code of a file without its comments and its tests, which stand at the end."""
+    """The code of a file without comments, and without the tests at its end."""
     code = re.split(r"^#\[cfg\(test\)\]\nmod tests \{$", file.read_text(), maxsplit=1, flags=re.MULTILINE)[0]
     return re.sub(r"//.*", "", code)
 
 
 def imports(module: str, code: str, known: dict[str, Path]) -> set[str]:
-    """The modules with a file of their own that a module's code names, by `use` or within an expression."""
+    """Modules with their own file that a module's code names, in `use` or in an expression."""
     found: set[str] = set()
     for start, path, names in PATH.findall(code):
         parts = path.split("::")[1:]

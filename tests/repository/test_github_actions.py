@@ -1,4 +1,4 @@
-"""docs/github-actions.yml: valid YAML, and every command in it is one of ours with options that exist."""
+"""docs/github-actions.yml is valid YAML, and every ciphercost command in it exists with its options."""
 
 from __future__ import annotations
 

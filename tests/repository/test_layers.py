@@ -21,11 +21,11 @@ LONGER: dict[str, str] = {
     "engines/postgresql.py": "one server; its start, its accounts and its settings still stand in one class",
     "estimate/estimator.py": "the estimator of one cell, one class over all its slices",
 }
-"""Files over MOST_LINES, each with the reason why it is one file."""
+"""Files longer than MOST_LINES, each with the reason why it is one file."""
 
 
 def sources() -> dict[str, str]:
-    """Each module's name with its text."""
+    """Source text of each module by its name."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
@@ -34,7 +34,7 @@ def sources() -> dict[str, str]:
 
 
 def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
-    """The modules among `modules` that a text imports anywhere: at its top, in functions, and for types only."""
+    """Those of `modules` that a source text imports anywhere: at the top, in functions, or only for types."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
@@ -44,7 +44,7 @@ def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
         else:
             continue
         for name in names:
-            # `from ciphercost.model.spec import Arm` names no module of its own, but what `spec` holds.
+            # `from ciphercost.model.spec import Arm` names an object in `spec`, not a module.
             known = name
             while known and known not in modules:
                 known = known.rpartition(".")[0]
@@ -53,7 +53,7 @@ def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
 
 
 def circle(modules: Mapping[str, str]) -> list[str]:
-    """One circle of imports; empty where there is none."""
+    """One circle of imports, or an empty list."""
     graph = {name: set(imported(text, modules)) - {name} for name, text in modules.items()}
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -83,7 +83,7 @@ def test_a_circle_is_found_wherever_its_import_stands(back: str) -> None:
 
 
 def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.ImportFrom]:
-    """Every use of `importlib.import_module`, by whatever name, and of `__import__`."""
+    """Every use of `importlib.import_module`, under any name, and of `__import__`."""
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Attribute(attr="import_module") | ast.Name(id="__import__"):
@@ -103,7 +103,7 @@ def of_own_package(call: ast.Call) -> bool:
 
 
 def loads_others(text: str) -> list[int]:
-    """Lines of a text at which it loads by name what may lie outside its own package."""
+    """Lines at which a source text may load a module from outside its own package by name."""
     tree = ast.parse(text)
     own = {
         (node.func.lineno, node.func.col_offset)
