@@ -119,9 +119,9 @@ RULES = [
     Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mariadb", COMBINATION),
     Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
     Rule(
-        r"test_kill\.py::test_a_run_whose_guardian.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
+        r"test_kill\.py::test_a_run_whose_supervisor.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
     ),
-    Rule(r"test_kill\.py::test_a_run_whose_guardian.*\[postgresql.*once it is", COMBINATION),
+    Rule(r"test_kill\.py::test_a_run_whose_supervisor.*\[postgresql.*once it is", COMBINATION),
     # ── a user's server: PostgreSQL has every case, the others only what differs ──
     Rule(r"test_user_server\.py::test_a_run_leaves.*\[(mysql|mariadb|firebird)-(csv|tpcb)\]", COMBINATION),
     Rule(r"test_user_server\.py::test_plain_against_plain.*\[(mysql|mariadb|firebird)\]", COMBINATION),

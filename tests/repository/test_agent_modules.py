@@ -65,7 +65,7 @@ def circle(uses: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_module_of_the_agent_imports_itself_by_a_detour() -> None:
+def test_the_agent_has_no_circular_imports() -> None:
     uses = graph(SOURCES)
     assert {"arm", "drivers::http", "message"} <= uses["session"], "the check misses imports"
     assert circle(between_top_modules(uses)) == []
@@ -89,6 +89,6 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert not found("use super::b::c;\n", "use crate::d;\n")
 
 
-def test_no_file_of_the_agent_is_too_long_to_be_read() -> None:
+def test_no_file_of_the_agent_is_too_long() -> None:
     texts = {str(file.relative_to(SOURCES)): file.read_text() for file in SOURCES.rglob("*.rs")}
     assert not {name for name, text in texts.items() if text.count("\n") > LONG and EXCUSE not in text[:500]}

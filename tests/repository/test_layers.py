@@ -62,7 +62,7 @@ def circle(modules: Mapping[str, str]) -> list[str]:
     return []
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
+def test_there_are_no_circular_imports() -> None:
     assert circle(sources()) == []
 
 
@@ -76,7 +76,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import NAME",
     ],
 )
-def test_a_circle_is_found_wherever_its_import_stands(back: str) -> None:
+def test_a_circle_is_found_wherever_its_import_is(back: str) -> None:
     modules = {"p": "", "p.a": "from p.b import NAME", "p.b": "from p import c", "p.c": back}
     assert set(circle(modules)) == {"p.a", "p.b", "p.c"}
     assert circle(modules | {"p.c": ""}) == []
@@ -134,11 +134,11 @@ def test_a_registry_loads_its_own_package_only() -> None:
         ("__import__(name)", False),
     ],
 )
-def test_loading_by_another_name_is_found(line: str, allowed: bool) -> None:
+def test_loading_under_another_name_is_found(line: str, allowed: bool) -> None:
     assert (loads_others(line) == []) is allowed
 
 
-def test_no_file_is_too_long_to_be_read_at_once() -> None:
+def test_no_file_is_too_long() -> None:
     lines = {path.relative_to(ROOT).as_posix(): path.read_text().count("\n") for path in ROOT.rglob("*.py")}
     long = {name for name, count in lines.items() if count > MOST_LINES}
     assert long - LONGER.keys() == set(), "split it, or say in LONGER why it is one file"

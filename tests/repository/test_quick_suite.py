@@ -117,7 +117,7 @@ RUNS = {
     "resume": "test_resume.py::test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed",
     "import": "test_import_real.py::test_several_runs_of_pgbench_in_one_file_are_several_runs",
     "killed": "test_kill.py::test_a_controller_that_is_killed_leaves_nothing",
-    "its guardian killed": "test_kill.py::test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing",
+    "its supervisor killed": "test_kill.py::test_a_run_whose_supervisor_is_killed_reports_it_and_leaves_nothing",
     "a server switched off behind our back": "test_behind_our_back.py::",
 }
 
@@ -150,7 +150,7 @@ def test_make_test_selects_by_the_rules() -> None:
     assert 0 < len(selected) < len(all_)
 
 
-def test_every_rule_matches_and_what_it_leaves_out_has_a_quick_sibling(everything: list[str], quick: list[str]) -> None:
+def test_every_rule_matches_and_every_omitted_test_has_a_quick_sibling(everything: list[str], quick: list[str]) -> None:
     left: dict[exhaustive.Rule, set[str]] = {}
     for name in everything:
         if (rule := exhaustive.rule_of(name)) is not None:
@@ -166,7 +166,7 @@ def test_every_server_has_a_quick_run(quick: list[str]) -> None:
     assert missing(SERVERS, quick) == []
 
 
-def test_every_witness_has_a_quick_test_in_which_it_says_no(quick: list[str]) -> None:
+def test_every_witness_has_a_quick_test_in_which_it_fails(quick: list[str]) -> None:
     for name in mechanisms.names():
         witnesses = mechanisms.get(name).witnesses
         fails = IN_COLUMNS if name.startswith(COLUMNS) else FAILS.get(name, {})

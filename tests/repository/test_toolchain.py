@@ -93,7 +93,7 @@ def test_an_old_rust_ends_make_quick_before_anything_is_built(machine: Machine, 
     assert not (machine.clone / ".venv").exists()
 
 
-def test_another_system_is_told_what_is_needed(machine: Machine) -> None:
+def test_another_system_gets_a_list_of_requirements(machine: Machine) -> None:
     machine.runs_on("another")
     machine.put("rustc", "echo 'rustc 1.63.0'")
     done = machine.check()
@@ -103,7 +103,7 @@ def test_another_system_is_told_what_is_needed(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.85.0", "1.85.1", "1.96.0", "1.100.0-nightly", "2.0.0"])
-def test_a_newer_rust_will_do(machine: Machine, version: str) -> None:
+def test_a_newer_rust_is_accepted(machine: Machine, version: str) -> None:
     machine.put("rustc", f"echo 'rustc {version} (abc 2026-01-01)'")
     assert machine.check().returncode == 0
 
@@ -127,7 +127,7 @@ def test_each_missing_program_is_named(machine: Machine, program: str, gap: str)
     assert PACKAGES["Debian 13"] in done.stderr
 
 
-def test_rustup_without_a_toolchain_is_no_rust(machine: Machine) -> None:
+def test_rustup_without_a_toolchain_is_refused(machine: Machine) -> None:
     machine.put("rustc", "echo 'error: rustup could not choose a version of rustc to run' >&2; exit 1")
     done = machine.check()
     assert done.returncode == 2
@@ -171,13 +171,13 @@ def test_make_fresh_takes_its_packages_from_the_readme() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may")
-def test_make_fresh_says_that_it_needs_root() -> None:
+def test_make_fresh_needs_root() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "needs root" in done.stderr
 
 
-def test_make_fresh_refuses_a_word_that_it_does_not_know() -> None:
+def test_make_fresh_refuses_an_unknown_argument() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh", "11"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "11 is neither a Debian version (12, 13) nor a user" in done.stderr
+    assert "11 not a Debian version (12, 13) nor a user" in done.stderr

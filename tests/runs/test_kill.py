@@ -1,4 +1,4 @@
-"""kill -9 of the controller at any moment: no server, no relay, no scratch stays, and slices.jsonl can be read."""
+"""After kill -9 of the controller at any moment, no server, relay or scratch directory remains, and slices.jsonl is readable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from processes import marked
 
 CLI = Path(sys.executable).parent / "ciphercost"
 PATIENCE = 60.0
-"""Seconds: a whole run has to get that far."""
+"""Seconds in which a whole run must get that far."""
 
 wait_for = partial(processes.wait_for, patience=PATIENCE)
 
@@ -45,7 +45,7 @@ MOMENTS: dict[str, Callable[[Path], bool]] = {
 def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str, moment: str) -> None:
     directory = tmp_path / "run"
     if target.startswith("sqlite") and moment == "while data is loaded":
-        moment = "once it is proven"  # SQLite has no server whose log would tell
+        moment = "once it is proven"  # SQLite has no server with a log
     argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
@@ -65,8 +65,8 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
 
 
-def guardian_of(pid: int) -> int:
-    """The guardian among a controller's children; 0: not there yet."""
+def supervisor_of(pid: int) -> int:
+    """Pid of the supervisor among a controller's children; 0: not started yet."""
     for each in tree(pid)[1:]:
         with contextlib.suppress(OSError):
             if b"/supervisor_process.py" in Path(f"/proc/{each}/cmdline").read_bytes():
@@ -76,7 +76,7 @@ def guardian_of(pid: int) -> int:
 
 @pytest.mark.parametrize("moment", ["at its start", *list(MOMENTS)[2:]])
 @pytest.mark.parametrize("target", ["postgresql:tls", "nginx:tls", "sqlite:sqlcipher", "firebird:wire-crypt"])
-def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
+def test_a_run_whose_supervisor_is_killed_reports_it_and_leaves_nothing(
     tmp_path: Path, require_server: RequireServer, target: str, moment: str
 ) -> None:
     if not target.startswith("sqlite"):
@@ -84,11 +84,11 @@ def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
     directory = tmp_path / "run"
     argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "20s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_for("the guardian", lambda: guardian_of(process.pid) != 0)
-        guardian = guardian_of(process.pid)
+        wait_for("the supervisor", lambda: supervisor_of(process.pid) != 0)
+        supervisor = supervisor_of(process.pid)
         if moment != "at its start":
             wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
-        os.kill(guardian, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
         _, said = process.communicate(timeout=4 * PATIENCE)
     run_id = run_directory.read_facts(directory).id
     assert "guard process of this run was killed" in said
@@ -96,7 +96,7 @@ def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
     assert not (marks.scratch_base() / run_id).exists()
     assert not marked(run_id)
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
-    # SQLite has no server that would end with its guardian, so that a run may well go on to its end.
+    # SQLite has no server that would end with the supervisor, so the run may complete.
     assert process.returncode == 1 or (process.returncode == 0 and target.startswith("sqlite")), said
 
 

@@ -1,4 +1,4 @@
-"""The whole path on real servers: real TLS, real files, both arms proven; and every way in which it must refuse."""
+"""Whole runs on real servers with real TLS and real files, both arms proven; and every case that must be refused."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime",
 
 
 def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command as a user runs it. No traceback may ever be seen."""
+    """Run the command as a user does. It must never print a traceback."""
     for _ in range(3):
         done = warm.run(argv, cwd=cwd, env={**os.environ, **environment}, timeout=250)
         assert "Traceback" not in done.stderr, done.stderr
-        # On a machine that other work is shaking it rightly refuses to measure; then it is asked again.
+        # On a busy machine it may correctly refuse to measure; then try again.
         if "NO STEADY STATE" not in done.stdout:
             break
         if "-o" in argv:
@@ -42,7 +42,7 @@ def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def postgresql(require_postgresql: object) -> None:
-    """A PostgreSQL of any source."""
+    """A PostgreSQL from any source."""
 
 
 def result_of(tmp_path: Path) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_the_users_own_statements_are_measured(tmp_path: Path) -> None:
 
 
 class Own:
-    """A PostgreSQL of this test's, as a user would have one: reached by --url."""
+    """A PostgreSQL server like a user's own, reached by --url."""
 
     def __init__(self, server: Server, fields: dict[str, object]) -> None:
         self.server = server
@@ -137,7 +137,7 @@ Start = Callable[..., Own]
 
 @pytest.fixture
 def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
-    """Starts a server with these settings: own_server(pki=…) with TLS, own_server() without."""
+    """Start a server with these settings: own_server(pki=…) with TLS, own_server() without."""
     engine = engines.get("postgresql")
     with supervisor.Guard(run_directory.new_id()) as run_guard:
         scratch = supervisor.scratch(run_guard.run_id, run_guard)

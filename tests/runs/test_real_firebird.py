@@ -1,4 +1,4 @@
-"""The whole path on a real Firebird: both arms proven and measured; and every way in which it must refuse."""
+"""Whole runs on a real Firebird, both arms proven; and every case that must be refused."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ OFF: dict[str, object] = {"wire_crypt": "off"}
 ON: dict[str, object] = {"wire_crypt": "require"}
 
 
-def test_every_witness_passes_where_all_is_as_it_should_be(server: FirebirdServer) -> None:
+def test_every_witness_passes_if_everything_is_correct(server: FirebirdServer) -> None:
     assert failed(server, OFF, ON) == {}
 
 

@@ -1,4 +1,4 @@
-"""replicate all: every study in a run of its own, one that fails stops no other, what is done is not done again, and one page at the end."""
+"""`replicate all`: each study has its own run, a failure stops no other, finished studies do not run again, and one page shows all."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ CLI = Path(sys.executable).parent / "ciphercost"
 
 
 class Broken(PostgresTde):
-    """A study whose server is nowhere."""
+    """A study whose server does not exist."""
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         raise UsageError("no server of this kind is anywhere")
 
 
 class Impatient(Watcher):
-    """Ends everything by Ctrl-C once the cells begin."""
+    """Interrupts everything with Ctrl-C when the cells start."""
 
     def phase(self, cell: int, session: int, name: str) -> None:
         if name == "capacity" and session == 2:
@@ -83,7 +83,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     page = together.page(found)
     assert "! no server of this kind is anywhere" in page
     assert page == together.page(replicate_all.outcomes(directory)), "it is made from the records alone"
-    if not found[1].reason:  # a shaken machine may refuse a cell
+    if not found[1].reason:  # a busy machine may refuse a cell
         slices = (directory / "mysql-tls" / "slices.jsonl").read_bytes()
         told.clear()
         replicate_all.go_on(directory, Watcher, told.append, small)
@@ -129,7 +129,7 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
 def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Studies whose runs are made up: `one` is only told of."""
+    """Studies whose runs are faked: records only the calls of `one`."""
     directory = evening(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
     (directory / "jdbc-tls").mkdir()
     (directory / "jdbc-tls" / "plan.json").write_text('{"format": 1, "id": ')
