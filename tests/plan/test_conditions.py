@@ -110,9 +110,9 @@ def test_other_settings_are_accepted(engine: str, name: str) -> None:
 
 
 def test_a_setting_that_the_cell_requires_conflicts_with_the_users() -> None:
-    assert conditions.joined({"a": "1"}, {"b-c": "2"}) == {"a": "1", "b-c": "2"}
+    assert conditions.merged({"a": "1"}, {"b-c": "2"}) == {"a": "1", "b-c": "2"}
     with pytest.raises(UsageError, match="conflicts with max-connections=420, which this cell requires"):
-        conditions.joined({"max_connections": "300"}, {"max-connections": "420"})
+        conditions.merged({"max_connections": "300"}, {"max-connections": "420"})
 
 
 def test_conditions_are_named_only_if_they_differ_from_the_defaults() -> None:

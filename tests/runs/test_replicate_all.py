@@ -45,8 +45,8 @@ class Impatient(Watcher):
             raise KeyboardInterrupt
 
 
-def evening(tmp_path: Path, *names: str, engine: str = "") -> Path:
-    asked = replicate_all.ask(3.0, 5, engine, {}, "")
+def batch(tmp_path: Path, *names: str, engine: str = "") -> Path:
+    asked = replicate_all.new_record(3.0, 5, engine, {}, "")
     return replicate_all.begin(tmp_path / "all", msgspec.structs.replace(asked, studies=list(names)))
 
 
@@ -58,10 +58,10 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
         Broken(),
         MysqlTls(rows=300, iterations=2, queries=60, least_queries=20, interval=0.05, sessions=2),
     ]
-    directory = evening(tmp_path, "postgres-tde", "mysql-tls", engine="postgresql")
-    told: list[str] = []
+    directory = batch(tmp_path, "postgres-tde", "mysql-tls", engine="postgresql")
+    printed: list[str] = []
     with pytest.raises(Interrupted) as caught:
-        replicate_all.go_on(directory, Impatient, told.append, small)
+        replicate_all.run_remaining(directory, Impatient, printed.append, small)
     assert f"`ciphercost resume {directory}`" in str(caught.value)
     begun = run_directory.read_study(directory / "mysql-tls")
     assert begun is not None
@@ -70,7 +70,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     assert "postgresql tls select, postgresql tls update, postgresql tls delete: failed: the run was cut off" in cut
     assert not replicate_all.done(directory / "mysql-tls")
 
-    found = replicate_all.go_on(directory, Watcher, told.append, small)
+    found = replicate_all.run_remaining(directory, Watcher, printed.append, small)
     assert [each.study for each in found] == ["postgres-tde", "mysql-tls"]
     assert "cut off" not in found[1].reason
     assert found[0].reason == "no server of this kind is anywhere"
@@ -85,9 +85,9 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     assert page == together.page(replicate_all.outcomes(directory)), "it is made from the records alone"
     if not found[1].reason:  # a busy machine may refuse a cell
         slices = (directory / "mysql-tls" / "slices.jsonl").read_bytes()
-        told.clear()
-        replicate_all.go_on(directory, Watcher, told.append, small)
-        assert "mysql-tls: already done" in told
+        printed.clear()
+        replicate_all.run_remaining(directory, Watcher, printed.append, small)
+        assert "mysql-tls: already done" in printed
         assert (directory / "mysql-tls" / "slices.jsonl").read_bytes() == slices
 
 
@@ -129,12 +129,12 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
 def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Studies whose runs are faked: records only the calls of `one`."""
-    directory = evening(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
+    """Studies whose runs are faked: records only the calls of `run_study`."""
+    directory = batch(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
     (directory / "jdbc-tls").mkdir()
     (directory / "jdbc-tls" / "plan.json").write_text('{"format": 1, "id": ')
     begun: list[str] = []
-    monkeypatch.setattr(replicate_all, "one", lambda study, *_: begun.append(study.name))
+    monkeypatch.setattr(replicate_all, "run_study", lambda study, *_: begun.append(study.name))
     monkeypatch.setattr(
         replicate_all, "done", lambda place, real=replicate_all.done: place.name == "web-tls" or real(place)
     )
@@ -142,19 +142,19 @@ def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_s
     asked.reasons["web-tls"] = "no server: install it"
     replicate_all.save(directory, asked)
     wanted = [studies.get(name) for name in asked.studies]
-    replicate_all.go_on(directory, Watcher, begun.append, wanted)
+    replicate_all.run_remaining(directory, Watcher, begun.append, wanted)
     assert "mysql-tls" in begun
     assert set(replicate_all.read(directory).reasons) == {"jdbc-tls"}
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    directory = evening(tmp_path, "mysql-tls")
+    directory = batch(tmp_path, "mysql-tls")
     with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still active"):
-        replicate_all.go_on(directory, Watcher, print, [])
+        replicate_all.run_remaining(directory, Watcher, print, [])
 
 
 def test_options_go_to_the_studies_that_have_them() -> None:
-    asked = replicate_all.ask(0, 1, "postgresql", {"scale": 1, "duration": 2.0, "runs": 2, "loads": "10"}, "")
+    asked = replicate_all.new_record(0, 1, "postgresql", {"scale": 1, "duration": 2.0, "runs": 2, "loads": "10"}, "")
     by_name = {each.name: each for each in replicate_all.chosen(asked)}
     assert list(by_name) == studies.names()
     tde = by_name["postgres-tde"]

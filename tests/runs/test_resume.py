@@ -119,7 +119,7 @@ def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_
     result, _ = resume.run_in(tmp_path / "run")
     said = [each.text for each in result.cells[0].warnings if each.code == "resumed"]
     assert len(said) == 1
-    assert "0 whole sessions of this cell were kept, 100 slices of unfinished ones thrown away" in said[0]
+    assert "it kept 0 complete sessions of this cell and discarded 100 slices of incomplete sessions" in said[0]
     assert sessions_of(tmp_path / "run") == [(0, 1)]
 
 

@@ -133,7 +133,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     if study == "all":
         from ciphercost.runs import replicate_all
 
-        asked = replicate_all.ask(seconds, given["seed"], engine or "", options_, command_line())
+        asked = replicate_all.new_record(seconds, given["seed"], engine or "", options_, command_line())
         all_studies(replicate_all.begin(given["output"], asked), given)
     (chosen,) = replicate.chosen(study, options_)
     made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
@@ -148,7 +148,7 @@ def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
 
     shown = not given["no_progress"]
     say = partial(click.echo, err=True) if shown else lambda _: None
-    found = replicate_all.go_on(directory, lambda: progress.pick(shown), say)
+    found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), say)
     text = replicate_all.as_json(directory, found)
     click.echo(text if str(given["json_"]) == "-" else together.page(found))
     if given["json_"] and str(given["json_"]) != "-":

@@ -31,8 +31,8 @@ def resume(run_: str, **given: Any) -> None:
         click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")
         return
 
-    def go_on(_: Path | None, watcher: Any, __: str) -> Any:
+    def run_in(_: Path | None, watcher: Any, __: str) -> Any:
         return resume.run_in(directory, watcher)
 
-    failed = measure({**given, "output": None}, go_on, lambda result: has_failed(result) or replicate.failed(result))
+    failed = measure({**given, "output": None}, run_in, lambda result: has_failed(result) or replicate.failed(result))
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

@@ -144,24 +144,24 @@ def _check_settings(cell: CellSpec, engine: Engine) -> None:
                 f"--setting {name}: looks like a secret. Every user of this machine can read command lines, and the run records its "
                 "settings; remove it"
             )
-        if re.fullmatch(engine.kept_settings, settled(name)):
+        if re.fullmatch(engine.kept_settings, canonical(name)):
             raise UsageError(
                 f"--setting {name}: ciphercost decides where its server listens, stores files and who may log in; remove it"
             )
-    if len({settled(name) for name in cell.settings}) < len(cell.settings):
+    if len({canonical(name) for name in cell.settings}) < len(cell.settings):
         raise UsageError("--setting: a setting is given twice in two spellings; remove one")
 
 
-def settled(name: str) -> str:
+def canonical(name: str) -> str:
     """Canonical spelling of a setting's name: `bind_address` for `Bind-Address`. Pure."""
     return name.lower().replace("-", "_")
 
 
-def joined(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+def merged(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     """The user's settings and those that the run needs. Raises UsageError if both set the same one. Pure."""
-    needed = {settled(name): name for name in ours}
+    needed = {canonical(name): name for name in ours}
     for name in own:
-        if (known := needed.get(settled(name))) is not None:
+        if (known := needed.get(canonical(name))) is not None:
             raise UsageError(
                 f"--setting {name}: conflicts with {known}={ours[known]}, which this cell requires; remove it"
             )

@@ -35,7 +35,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         )
     engine = clean(given.get("engine") or "")
     fits(engine, mechanism)
-    found, said = gather.gather(files, wanted)
+    found, notes = gather.gather(files, wanted)
     cells = imported.specs(found, engine, mechanism)
     for each in cells:
         each.registered = plan_facts.imported(each.spec)
@@ -64,8 +64,8 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         kept.save_result(result)
     if html_page.wanted():
         with Guard(facts.id) as run_guard:
-            html_page.page(directory, run_guard, said.append)
-    return result, directory, said
+            html_page.page(directory, run_guard, notes.append)
+    return result, directory, notes
 
 
 def fits(engine: str, mechanism: str) -> None:

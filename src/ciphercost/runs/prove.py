@@ -65,7 +65,7 @@ def in_columns(twins: Twins, agent: Agent) -> list[Finding]:
     return column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
 
 
-def but_for(bench: Bench) -> str:
+def exceptions_of(bench: Bench) -> str:
     """What the options leave unencrypted, as part of the verdict, or ""."""
     left = bench.mechanism.left_in_clear(bench.rest) if isinstance(bench.mechanism, AtRest) else {}
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
@@ -107,6 +107,6 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
         by += f"; there is no {' or '.join(mute)} witness" if refused else f" (there is no {' or '.join(mute)} witness)"
     if closed:
         lines += wrap(f"{closed}.", "  ")
-    verdict = f"ENCRYPTED{but_for(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
+    verdict = f"ENCRYPTED{exceptions_of(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
     lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
     return proven, "\n".join(lines)

@@ -245,8 +245,8 @@ def _engine(address: Address) -> str:
     """The engine that answers: drivers of MySQL and MariaDB connect to both."""
     if engines.get(address.engine).driver != "mysql" or not address.host:
         return address.engine
-    said = greeting(address_of(address.host, address.port), address.port)
-    return address.engine if not said.version else "mariadb" if said.mariadb else "mysql"
+    answer = greeting(address_of(address.host, address.port), address.port)
+    return address.engine if not answer.version else "mariadb" if answer.mariadb else "mysql"
 
 
 def _mechanism(engine: Engine) -> mechanisms.Mechanism:

@@ -103,7 +103,7 @@ def _pairs(
                 bench = benches.enter_context(
                     server_pairs.bench(resolve(cell), run_guard, scratch, record.logs, place, shared, servers=servers)
                 )
-                _pair(study, bench, number, _Told(record, kept, watcher.say, share))
+                _pair(study, bench, number, _Progress(record, kept, watcher.say, share))
             except UsageError as error:
                 if len(cells) == 1:
                     raise
@@ -121,7 +121,7 @@ def _pairs(
     record.save_study(kept)
 
 
-class _Told(NamedTuple):
+class _Progress(NamedTuple):
     """Where a pair of arms reports its progress and results, and how long it may take."""
 
     record: Record
@@ -137,8 +137,8 @@ class _Told(NamedTuple):
 class _Pair:
     """One pair of arms, with one proven server and agent at a time. Its number is the session of its proofs."""
 
-    def __init__(self, study: Study, bench: Bench, number: int, told: _Told) -> None:
-        self._study, self._bench, self._number, self._told = study, bench, number, told
+    def __init__(self, study: Study, bench: Bench, number: int, progress: _Progress) -> None:
+        self._study, self._bench, self._number, self._progress = study, bench, number, progress
         self._opened = 0
         self._stack = ExitStack()
         self.client: Callable[[], Agent]
@@ -151,8 +151,8 @@ class _Pair:
         """Close the current session and start a new one. Raises RunError, Unproven, UsageError."""
         self._stack.close()
         self._opened += 1
-        bench, kept = self._bench, self._told.kept
-        seed = self._told.record.facts.seed
+        bench, kept = self._bench, self._progress.kept
+        seed = self._progress.record.facts.seed
         available = sorted(os.sched_getaffinity(0))
         number = self._opened
         cores = schedule.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
@@ -177,7 +177,7 @@ class _Pair:
             proofs += aes_mask.prove(bench, twins, agent, self._number)
         kept.proofs += proofs
         kept.encryption = kept.encryption or client_witness.negotiated(connected)
-        self._told.record.save_study(kept)
+        self._progress.record.save_study(kept)
         witnesses.require(proofs, bench.mechanism)
         return twins, agent
 
@@ -185,14 +185,23 @@ class _Pair:
         stage.twins, stage.agent = self.open()
 
 
-def _pair(study: Study, bench: Bench, number: int, told: _Told) -> None:
+def _pair(study: Study, bench: Bench, number: int, progress: _Progress) -> None:
     """Run the procedure on one pair of arms. Raises RunError, UsageError."""
-    pair = _Pair(study, bench, number, told)
+    pair = _Pair(study, bench, number, progress)
     with closing(pair):
         twins, agent = pair.open()
-        seed = told.record.facts.seed
+        seed = progress.record.facts.seed
         stage = Stage(
-            bench, twins, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, lambda: pair.client(), seed
+            bench,
+            twins,
+            agent,
+            progress.kept,
+            progress.seconds,
+            progress.say,
+            progress.keep,
+            pair.renew,
+            lambda: pair.client(),
+            seed,
         )
         try:
             study.procedure(stage)

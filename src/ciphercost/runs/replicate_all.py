@@ -31,7 +31,7 @@ MOST_NAMED = 4
 FILE, LOCK = "all.json", ".lock"
 
 
-class Evening(msgspec.Struct, omit_defaults=True):
+class Batch(msgspec.Struct, omit_defaults=True):
     """`all.json`: the options, and the reasons of studies without a result."""
 
     format: int
@@ -53,8 +53,8 @@ def find(name: str) -> Path | None:
     return next((path for path in (Path(name), Path("runs") / name) if (path / FILE).is_file()), None)
 
 
-def begin(directory: Path | None, asked: Evening) -> Path:
-    """Create the directory for `go_on`. Raises UsageError, before anything starts, for options that no study has."""
+def begin(directory: Path | None, asked: Batch) -> Path:
+    """Create the directory for `run_remaining`. Raises UsageError, before anything starts, for options that no study has."""
     chosen(asked)
     path = directory_for("", directory or Path("runs") / f"{asked.id}-all")
     (path / "logs").rmdir()
@@ -62,9 +62,9 @@ def begin(directory: Path | None, asked: Evening) -> Path:
     return path
 
 
-def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command: str) -> Evening:
+def new_record(seconds: float, seed: int, engine: str, options: dict[str, Any], command: str) -> Batch:
     """A new record with every known study."""
-    return Evening(
+    return Batch(
         FORMAT,
         new_id(),
         pipeline.now(),
@@ -77,16 +77,16 @@ def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command
     )
 
 
-def read(directory: Path) -> Evening:
+def read(directory: Path) -> Batch:
     """Read `all.json`. Raises UsageError if it is damaged or of a newer format."""
-    return checked.whole(directory / FILE, Evening)
+    return checked.whole(directory / FILE, Batch)
 
 
-def save(directory: Path, asked: Evening) -> None:
+def save(directory: Path, asked: Batch) -> None:
     write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
 
 
-def chosen(asked: Evening) -> list[Study]:
+def chosen(asked: Batch) -> list[Study]:
     """The studies, each with the options that it has. Raises UsageError."""
     every = {each.name: each for each in replicate.chosen("all", asked.options)}
     if unknown := [name for name in asked.studies if name not in every]:
@@ -102,7 +102,7 @@ def _takes(study: Study, engine: str) -> bool:
     return all(each in study.engines for each in engine.split(","))
 
 
-def go_on(
+def run_remaining(
     directory: Path, watcher: Callable[[], Watcher], say: Say, wanted: list[Study] | None = None
 ) -> list[Outcome]:
     """Run every study that is not finished; a failure does not stop the others. Raises Interrupted, and UsageError if it is running.
@@ -119,7 +119,7 @@ def go_on(
                     say(f"{study.name}: already done")
                 else:
                     say(f"{study.name}: study {number} of {len(asked.studies)}")
-                    one(study, place, asked, watcher(), say)
+                    run_study(study, place, asked, watcher(), say)
             except KeyboardInterrupt:
                 raise Interrupted(directory) from None
             except OSError as error:
@@ -139,7 +139,7 @@ def go_on(
     return outcomes(directory)
 
 
-def one(study: Study, place: Path, asked: Evening, watcher: Watcher, say: Say) -> None:
+def run_study(study: Study, place: Path, asked: Batch, watcher: Watcher, say: Say) -> None:
     """Start or resume a study."""
     if (place / "plan.json").is_file():
         resume.run_in(place, watcher)
@@ -169,14 +169,14 @@ def outcomes(directory: Path) -> list[Outcome]:
         try:
             result = conclude.result_of(place)
             # A study that failed here may have been finished by its own `resume`.
-            why = "" if done(place) else reason or lacking(result)
+            why = "" if done(place) else reason or why_incomplete(result)
             found.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))
         except CiphercostError as error:
             found.append(Outcome(name, None, reason or str(error), str(place)))
     return found
 
 
-def lacking(result: Result) -> str:
+def why_incomplete(result: Result) -> str:
     """Why a study's run is incomplete, or "". Pure."""
     bad: dict[str, list[str]] = {}
     for cell in result.cells:

@@ -56,25 +56,28 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
     open_alone(directory).close()
     if finished(directory):
         raise UsageError(f"{directory} is finished; `ciphercost report {directory}` prints it")
-    facts = as_it_was(directory)
-    refuse_elsewhere(directory, facts)
+    facts = last_checkpoint(directory)
+    check_same_place(directory, facts)
     cells = specs.plan(facts.spec)
     before = published(directory, facts)
     find_agent()
     options.fetch(each.client.driver for each in cells if each.client)
     await_supervisor(facts.id)
-    dropped = thrown_away(directory, facts)
+    dropped = discarded(directory, facts)
     for number, cell in enumerate(facts.cells):
         if cell.status != "ok" and (cell.whole_sessions or dropped[number]):
             cell.resumed, cell.thrown_away = cell.resumed + 1, cell.thrown_away + dropped[number]
-            cell.warnings = [*(each for each in cell.warnings if each.code != "resumed"), told(cell, pipeline.now())]
+            cell.warnings = [
+                *(each for each in cell.warnings if each.code != "resumed"),
+                resumed_warning(cell, pipeline.now()),
+            ]
     facts.resumed, facts.ended = [*facts.resumed, pipeline.now()], ""
-    record = Record(directory, facts, partial(stays, facts))
+    record = Record(directory, facts, partial(is_kept, facts))
     # Leftovers of a killed controller may still carry the run's own id, so use a new one as mark.
     return pipeline.carry_out(cells, record, new_id(), watcher or Watcher(), before)
 
 
-def as_it_was(directory: Path) -> RunFacts:
+def last_checkpoint(directory: Path) -> RunFacts:
     """The facts as of each cell's last complete session."""
     if (kept := plan_facts.checkpoint(directory)) is not None:
         return kept
@@ -83,17 +86,17 @@ def as_it_was(directory: Path) -> RunFacts:
     return msgspec.structs.replace(facts, cells=cells)
 
 
-def stays(facts: RunFacts, cell: int, session: int) -> bool:
+def is_kept(facts: RunFacts, cell: int, session: int) -> bool:
     """Whether to keep the records of a cell's session. Pure."""
     return facts.cells[cell].status == "ok" or session in facts.cells[cell].whole_sessions
 
 
-def thrown_away(directory: Path, facts: RunFacts) -> Counter[int]:
+def discarded(directory: Path, facts: RunFacts) -> Counter[int]:
     """Number of slices of each cell in incomplete sessions."""
-    return Counter(each.cell for each in read_slices(directory) if not stays(facts, each.cell, each.session))
+    return Counter(each.cell for each in read_slices(directory) if not is_kept(facts, each.cell, each.session))
 
 
-def told(cell: CellFacts, when: str) -> Warning_:
+def resumed_warning(cell: CellFacts, when: str) -> Warning_:
     """The warning about it in the result. Pure."""
     kept, slices = len(cell.whole_sessions), cell.thrown_away
     often = "" if cell.resumed == 1 else f" {cell.resumed} times"
@@ -104,7 +107,7 @@ def told(cell: CellFacts, when: str) -> Warning_:
     )
 
 
-def refuse_elsewhere(directory: Path, facts: RunFacts) -> None:
+def check_same_place(directory: Path, facts: RunFacts) -> None:
     """Raises UsageError if the run's first part used another version of ciphercost or another machine."""
     again = f"start it again: {facts.command}" if facts.command else "start it again"
     if (now := results.tool()) != facts.tool:
