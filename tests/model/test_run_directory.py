@@ -124,6 +124,6 @@ def test_a_file_replaced_before_the_lock_is_opened_again(tmp_path: Path, monkeyp
 
     real = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", overtaken)
-    with run_directory.open_alone(tmp_path) as file:
+    with run_directory.open_locked(tmp_path) as file:
         assert os.path.samestat(os.fstat(file.fileno()), path.stat())
     assert len(locks) == 2

@@ -16,7 +16,7 @@ from ciphercost import studies
 from ciphercost.measure.progress import Watcher
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
-from ciphercost.model.run_directory import open_alone
+from ciphercost.model.run_directory import open_locked
 from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyResult
 from ciphercost.report import together
@@ -149,7 +149,7 @@ def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_s
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     directory = batch(tmp_path, "mysql-tls")
-    with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still active"):
+    with open_locked(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still active"):
         replicate_all.run_remaining(directory, Watcher, print, [])
 
 

@@ -43,7 +43,7 @@ def directory_for(run_id: str, wanted: Path | None) -> Path:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(taken(path))
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_ours(path)
+        check_owner(path)
         path.chmod(0o700)
         # Check again, now that nobody else can write to it.
         if any(path.iterdir()):
@@ -63,7 +63,7 @@ def taken(path: Path) -> str:
     )
 
 
-def check_ours(directory: Path) -> None:
+def check_owner(directory: Path) -> None:
     """Raises UsageError if a run's directory belongs to somebody else, who could redirect writes by links."""
     if (uid := directory.stat().st_uid) != os.geteuid():
         raise UsageError(
@@ -82,7 +82,7 @@ class Record:
         self.directory = directory
         self.facts = facts
         self._encoder = msgspec.json.Encoder()
-        self._slices = open_alone(directory)
+        self._slices = open_locked(directory)
         self._proofs: list[dict[str, Any]] = []
         self._whole: dict[int, CellFacts] = {}
         if keep is not None:
@@ -138,7 +138,7 @@ class Record:
                         file.write(self._encoder.encode(each) + b"\n")
             if name == "slices.jsonl":
                 # For a moment both files are locked, so that another process finds one of them locked.
-                opened = open_alone(self.directory, temporary.name)
+                opened = open_locked(self.directory, temporary.name)
                 os.replace(temporary, self.directory / name)  # noqa: PTH105
                 self._slices.close()
                 self._slices = opened
@@ -191,7 +191,7 @@ def runs(base: Path = Path("runs")) -> list[Path]:
     return sorted(path.parent for depth in ("*/plan.json", "*/*/plan.json") for path in base.glob(depth))
 
 
-def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
+def open_locked(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
     """Open a run's slices for appending, and lock them until they are closed. Raises UsageError if another process has the lock."""
     while True:
         file = (directory / name).open("ab", buffering=0)

@@ -182,7 +182,7 @@ def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:
     if mechanism.layer not in ("rest", "control"):
         raise UsageError(
             f"--cache {cell.cache} is for encryption at rest, which works when pages are read and written; "
-            f"the cost of {cell.mechanism} does not depend on what is cached; remove --cache"
+            f"{cell.mechanism} does not encrypt pages; remove --cache"
         )
 
 

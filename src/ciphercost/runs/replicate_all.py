@@ -17,7 +17,7 @@ from ciphercost.measure.progress import Watcher
 from ciphercost.model import checked
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.result import Result
-from ciphercost.model.run_directory import directory_for, new_id, open_alone, write_whole
+from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan import schedule
 from ciphercost.report import together
@@ -109,7 +109,7 @@ def run_remaining(
 
     `wanted`: the studies to run instead of the recorded ones, e.g. small ones in a test.
     """
-    with open_alone(directory, LOCK):
+    with open_locked(directory, LOCK):
         asked = read(directory)
         for number, study in enumerate(wanted or chosen(asked), start=1):
             place = directory / study.name

@@ -23,9 +23,9 @@ from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.run_directory import (
     Record,
-    check_ours,
+    check_owner,
     new_id,
-    open_alone,
+    open_locked,
     read_facts,
     read_imported,
     read_slices,
@@ -47,13 +47,13 @@ def finished(directory: Path) -> bool:
 
 def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Path]:
     """Resume the run. Raises UsageError, before it changes anything, if the run is active or finished, or can't continue here."""
-    check_ours(directory)  # the plan names programs that ciphercost will run
+    check_owner(directory)  # the plan names programs that ciphercost will run
     if read_imported(directory) is not None:
         raise UsageError(
             f"{directory}: holds imported results, so there is nothing to resume; `ciphercost report {directory}` prints them, and "
             "`ciphercost import` reads files again"
         )
-    open_alone(directory).close()
+    open_locked(directory).close()
     if finished(directory):
         raise UsageError(f"{directory} is finished; `ciphercost report {directory}` prints it")
     facts = last_checkpoint(directory)
