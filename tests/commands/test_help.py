@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from ciphercost import commands
+from ciphercost.model.errors import UsageError
 from ciphercost.plan import quick, schedule
 
 
@@ -28,6 +29,16 @@ def test_run_documents_both_default_times() -> None:
     assert f"[default: {schedule.SECONDS:g}s; {schedule.SECONDS_AT_REST:g}s if a cell encrypts at rest]" in help_of(
         "run"
     )
+
+
+def test_the_help_of_seed_has_no_range_and_a_seed_out_of_range_is_refused() -> None:
+    assert "9223372036854775807" not in help_of("run")
+    for wrong in ("-1", "1.5", "x", str(2**63), "9" * 5000):
+        done = CliRunner().invoke(commands.cli, ["run", "null:busy", "--seed", wrong, "--print-spec"])
+        assert isinstance(done.exception, UsageError), wrong
+        assert f"--seed {wrong}: must be a whole number from 0 to 9223372036854775807" in str(done.exception)
+    done = CliRunner().invoke(commands.cli, ["run", "null:busy", "--seed", str(2**63 - 1), "--print-spec"])
+    assert f"seed = {2**63 - 1}" in done.output
 
 
 @pytest.mark.parametrize("command", sorted(commands.cli.commands))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from ciphercost.model.errors import UsageError
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -26,9 +29,18 @@ def time_option(help_: str) -> Callable[[Any], Any]:
 
 
 CELL_TIME = time_option("Load time of each cell, e.g. 90s or 3m. [default: 90s; 240s if a cell encrypts at rest]")
+
+
+def seed(text: str | int) -> int:
+    """The value of --seed. A function, because the help would print the whole range of click.IntRange. Raises UsageError."""
+    if not re.fullmatch(r"[0-9]{1,19}", str(text)) or int(text) >= 2**63:
+        raise UsageError(f"--seed {text}: must be a whole number from 0 to {2**63 - 1}")
+    return int(text)
+
+
 SEED = click.option(
     "--seed",
-    type=click.IntRange(0, 2**63 - 1),
+    type=seed,
     metavar="N",
     default=0,
     help="Seed of every random choice; 0 draws one and prints it. [default: 0]",

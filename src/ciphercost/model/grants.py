@@ -85,7 +85,7 @@ def rows(user: str = "USER", database: str = "DATABASE") -> Iterator[tuple[str, 
             asked = each.statement.format(user=user, database=database)
             yield engine if number == 0 else "", f"{each.purpose}: " + (f"{asked};" if asked else each.without)
             if asked:
-                yield "", f"without it {each.without}"
+                yield "", f"without it, {each.without}"
 
 
 def markdown() -> str:
@@ -104,7 +104,7 @@ def markdown() -> str:
             asked = each.statement.format(user="USER", database="DATABASE")
             lines += [f"**{each.purpose[:1].upper()}{each.purpose[1:]}**", ""]
             lines += (
-                ["```sql", f"{asked};", "```", "", f"Without it {each.without}.", ""]
+                ["```sql", f"{asked};", "```", "", f"Without it, {each.without}.", ""]
                 if asked
                 else [f"{each.without[:1].upper()}{each.without[1:]}.", ""]
             )
