@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that `exhaustive.RULES` lists, before pytest selects by `-m`."""
+    """Give the tests that `exhaustive.RULES` names their marker, before pytest selects by `-m`."""
     for item in items:
         if exhaustive.rule_of(exhaustive.name_of(item.nodeid)) is not None:
             item.add_marker(pytest.mark.exhaustive)

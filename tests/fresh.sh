@@ -119,7 +119,7 @@ enter() {
         root=$1 user=$2 directory=$3
         shift 3
         mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys" &&
-            mount -o remount,bind,ro "$root/sys" && # settings of this machine: here no supervisor outlives a kill -9 to restore them
+            mount -o remount,bind,ro "$root/sys" && # settings of this machine: no supervisor outlives a kill -9 here
             exec chroot --userspec="$user:$user" "$root" env -i --chdir="$directory" "$@"' \
         - "$root" "$user" "$directory" "HOME=$home" "USER=$user" LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${settings[@]}" "$@"

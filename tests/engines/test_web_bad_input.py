@@ -300,7 +300,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("url:tls", *PAIR, "--set", "certificate=rsa4096"), "your server presents its own certificate"),
         (("url@2:tls", *PAIR), "leave version and --bindir out"),
         (("nginx:tls", "--rows", "10"), "leave --rows out"),
-        (("nginx:tls", "--csv", "own.csv"), "nginx has none: leave it out"),
+        (("nginx:tls", "--csv", "own.csv"), "nginx has no tables to load the file into; remove --csv"),
         (("nginx:tls", "--workload", "point-select"), "workload point-select does not run on nginx"),
         (("postgresql:tls", "--workload", "file"), "workload file does not run on postgresql"),
         (("nginx:tls", "--set", "http=3"), "write --set http=1"),
@@ -308,7 +308,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("nginx:tls", "--set", "resumption=on"), "nginx has no resumption 'on'"),
         (("mysql:tls", "--set", "resumption=tickets"), "mysql has no resumption 'tickets'"),
         (("nginx:tls", *PAIR[:2]), "url:tls --url http://…"),
-        (("apache:tls", *PAIR), "and apache is one server"),
+        (("apache:tls", *PAIR), "apache needs one URL"),
         (("nginx:tls", "--set", "size=0"), "size must be at least 1"),
         (("nginx:tls", "--set", "version=1.2", "--set", "group=x25519mlkem768"), "no post-quantum groups"),
         (

@@ -127,7 +127,7 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
         (cell(client="", factors={"how": "execute"}), "--set how: not a factor of tls or a parameter of insert-loop"),
         (cell(factors={"how": "quickly"}), "how can't be 'quickly'"),
         (cell(factors={"hwo": "execute"}), "did you mean 'how'"),
-        (cell("postgresql", factors={"useLocalSessionState": "true"}), "nor an option of PostgreSQL JDBC"),
+        (cell("postgresql", factors={"useLocalSessionState": "true"}), "a parameter of insert-loop or an option of PostgreSQL JDBC"),
         (cell(factors={"batch": "10"}), "goes with how=batch"),
         (cell(factors={"commit_every": "10"}), "goes with autocommit=false"),
         (cell(factors={"autocommit": "false", "commit_every": "start"}), "a whole number above 0 or end"),

@@ -117,7 +117,7 @@ RUNS = {
     "resume": "test_resume.py::test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed",
     "import": "test_import_real.py::test_several_runs_of_pgbench_in_one_file_are_several_runs",
     "killed": "test_kill.py::test_a_controller_that_is_killed_leaves_nothing",
-    "its supervisor killed": "test_kill.py::test_a_run_whose_supervisor_is_killed_reports_it_and_leaves_nothing",
+    "its supervisor killed": "test_kill.py::test_a_run_whose_supervisor_is_killed_says_so_and_leaves_nothing",
     "a server switched off behind our back": "test_behind_our_back.py::",
 }
 

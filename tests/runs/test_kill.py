@@ -66,7 +66,7 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
 
 
 def supervisor_of(pid: int) -> int:
-    """Pid of the supervisor among a controller's children; 0: not started yet."""
+    """The supervisor among a controller's children; 0: not there yet."""
     for each in tree(pid)[1:]:
         with contextlib.suppress(OSError):
             if b"/supervisor_process.py" in Path(f"/proc/{each}/cmdline").read_bytes():
@@ -76,7 +76,7 @@ def supervisor_of(pid: int) -> int:
 
 @pytest.mark.parametrize("moment", ["at its start", *list(MOMENTS)[2:]])
 @pytest.mark.parametrize("target", ["postgresql:tls", "nginx:tls", "sqlite:sqlcipher", "firebird:wire-crypt"])
-def test_a_run_whose_supervisor_is_killed_reports_it_and_leaves_nothing(
+def test_a_run_whose_supervisor_is_killed_says_so_and_leaves_nothing(
     tmp_path: Path, require_server: RequireServer, target: str, moment: str
 ) -> None:
     if not target.startswith("sqlite"):
@@ -85,10 +85,10 @@ def test_a_run_whose_supervisor_is_killed_reports_it_and_leaves_nothing(
     argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "20s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for("the supervisor", lambda: supervisor_of(process.pid) != 0)
-        supervisor = supervisor_of(process.pid)
+        supervisor_pid = supervisor_of(process.pid)
         if moment != "at its start":
             wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
-        os.kill(supervisor, signal.SIGKILL)
+        os.kill(supervisor_pid, signal.SIGKILL)
         _, said = process.communicate(timeout=4 * PATIENCE)
     run_id = run_directory.read_facts(directory).id
     assert "guard process of this run was killed" in said
@@ -96,7 +96,7 @@ def test_a_run_whose_supervisor_is_killed_reports_it_and_leaves_nothing(
     assert not (marks.scratch_base() / run_id).exists()
     assert not marked(run_id)
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
-    # SQLite has no server that would end with the supervisor, so the run may complete.
+    # SQLite has no server that would end with its guardian, so that a run may well go on to its end.
     assert process.returncode == 1 or (process.returncode == 0 and target.startswith("sqlite")), said
 
 

@@ -231,14 +231,14 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
         assert "is still going on here" in refused.stderr
-        supervisors = one.family(b"supervisor_process.py")
-        assert supervisors
-        for pid in supervisors:
+        supervisor_pids = one.family(b"supervisor_process.py")
+        assert supervisor_pids
+        for pid in supervisor_pids:
             os.kill(pid, signal.SIGSTOP)
         one.kill()
-        for pid in supervisors:
+        for pid in supervisor_pids:
             os.kill(pid, signal.SIGKILL)
-    wait_for("the supervisor to end", lambda: not any(marks.start_time(pid) for pid in supervisors))
+    wait_for("the supervisor to end", lambda: not any(marks.start_time(pid) for pid in supervisor_pids))
     try:
         assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
         done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
