@@ -108,8 +108,8 @@ def _check_names(cell: CellSpec, known: list[str], workload: Workload, driver: D
     """Raises UsageError for a name in `--set` that is not `known`."""
     for name in cell.factors:
         if name not in known:
-            places = f"a factor of {cell.mechanism}", f"a parameter of {workload.name}"
-            places += (f"an option of {driver.title}",) if driver else ()
+            places = [f"a factor of {cell.mechanism}", f"a parameter of {workload.name}"]
+            places += [f"an option of {driver.title}"] if driver else []
             raise UsageError(f"--set {name}: not {', '.join(places[:-1])} or {places[-1]}; {nearest(name, known)}")
 
 
