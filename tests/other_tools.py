@@ -1,4 +1,4 @@
-"""other_tools: the load generators and samplers whose output `import` reads: Debian's, in a private root of ciphercost's cache.
+"""The load generators and samplers whose output `import` reads: Debian packages in a private root in ciphercost's cache.
 
 `python tests/other_tools.py` fetches them, as `make test` does.
 """
