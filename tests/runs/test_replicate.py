@@ -98,7 +98,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         (("replicate", "mysql-tls", "--order", "random"), "unknown order 'random'", 2),
         (("replicate", "mysql-tls", "--memory", "1GiB2"), "is not a number or a size", 2),
         (("replicate", "web-tls", "--memory", "2GB"), "mysql-tls has", 2),
-        (("replicate", "all", "--engine", "oracle"), "no study runs on 'oracle'", 2),
+        (("replicate", "all", "--engine", "oracle"), "--engine oracle: no study runs on it", 2),
         (("replicate", "all", "--time", "soon"), "is not a duration", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tls/slect"), "did you mean 'select'", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tsl/select"), "did you mean 'mysql-tls'", 2),
