@@ -1,10 +1,12 @@
-# quick: build what is needed and run the main job · test · check · bench: the same lines that CI runs.
+# Build, run, test and check ciphercost. CI runs the same targets. `make` lists them.
 
 PYTHON ?= python3
-# make fresh ON='13 user': on Debian 13 as an ordinary user only.
+# make fresh ON='13 user': only on Debian 13, only as an ordinary user.
 ON     ?=
-# make test TESTS='tests/plan/test_schedule.py tests/model/test_run_directory.py': these tests only, and no servers are fetched for them.
+# make test TESTS='tests/plan/test_schedule.py tests/model/test_run_directory.py': only these tests; fetches no servers.
 TESTS  ?=
+# make strings PATHS='commands plan/toml': only the strings of files whose path contains one of these.
+PATHS  ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := agents/rust
@@ -15,19 +17,20 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench fresh ready dev servers schema clean help
+.PHONY: quick test test-all check bench fresh ready dev servers schema strings clean help
 
 help:
-	@echo "make quick   build, then measure what encryption costs here (one minute of load)"
-	@echo "make test    get the servers that the tests need, and run the quick tests: at most 15 minutes on two cores"
-	@echo "make test-all  all tests: exhaustive simulations, old server versions, vendors' servers, long studies too"
-	@echo "make check   formatting, lint and types, Python and Rust"
-	@echo "make fresh   make quick and some tests in minimal Debian 12 and 13 roots, as root and as a user (as root, with mmdebstrap)"
-	@echo "make bench   ratios against peers and against our own aims, into benchmarks/latest.json"
+	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
+	@echo "make test      fetch the servers that the tests need, and run the quick tests (up to 15 minutes on two cores)"
+	@echo "make test-all  run all tests, with exhaustive simulations, old server versions, vendors' servers and long studies"
+	@echo "make check     check formatting, lint and types, in Python and Rust"
+	@echo "make fresh     run 'make quick' and some tests in minimal Debian 12 and 13 systems (needs root and mmdebstrap)"
+	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
+	@echo "make strings   list every string that a user can see, with file and line, for review"
 
 quick: ready
 	@status=0; $(BIN)/ciphercost quick || status=$$?; \
-	printf '\n%s\n' "To call ciphercost yourself: source $(VENV)/bin/activate"; exit $$status
+	printf '\n%s\n' "To run ciphercost yourself: source $(VENV)/bin/activate"; exit $$status
 
 test: dev $(if $(TESTS),,servers)
 	cd $(RUST) && cargo test --release --quiet
@@ -51,10 +54,13 @@ bench: dev servers
 fresh:
 	@bash tests/fresh.sh $(ON)
 
+strings:
+	@$(PYTHON) tests/helpers/user_strings.py $(PATHS)
+
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json
 
-# ── what the targets above need ──────────────────────────────────────────────────────────────────────────────────────
+# ── prerequisites of the targets above ──────────────────────────────────────────────────────────────────────────────────────
 
 ready: $(STAMPS)/agent $(STAMPS)/python
 dev: ready $(STAMPS)/dev
@@ -68,8 +74,8 @@ $(STAMPS)/venv:
 
 $(STAMPS)/agent: $(STAMPS)/venv $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(RUST)/pyproject.toml $(RUST)/build.rs $(shell find $(RUST)/src -name '*.rs')
 	@bash agents/needs.sh $(PYTHON)
-	@echo "building the agent (OpenSSL, SQLCipher and ciphercost-agent: some minutes the first time)"
-	@# Without isolation, so that cargo sees the same surroundings each time and builds OpenSSL once.
+	@echo "building the agent with OpenSSL and SQLCipher (takes some minutes the first time)"
+	@# Build isolation would change cargo's environment each time, and so rebuild OpenSSL.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --force-reinstall --no-deps --no-build-isolation ./$(RUST)
 	touch $@
 

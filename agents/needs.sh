@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks, before anything is built, that this machine has what the build needs. Prints every gap and what to install; exit status 2.
-#   needs.sh [PYTHON]            CIPHERCOST_OS_RELEASE: another file than /etc/os-release, for tests
+# Check that this machine has what the build needs. If not, print everything that is missing and what to install; exit status 2.
+#   needs.sh [PYTHON]            CIPHERCOST_OS_RELEASE: file to read instead of /etc/os-release, for tests
 set -u
 python=${1:-python3}
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,43 +14,43 @@ at_least() { [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
 for program in rustc cargo; do
     if ! command -v "$program" >/dev/null; then
-        gaps+=("$program was not found; building needs Rust $least_rust or newer")
+        gaps+=("$program was not found; the build needs Rust $least_rust or newer")
     else
         said=$("$program" --version 2>&1)
         version=$(sed -n "s/^$program \([0-9][0-9.]*\).*/\1/p" <<<"$said" | head -n 1)
         if [ -z "$version" ]; then
             gaps+=("\`$program --version\` prints no version: $(head -n 1 <<<"$said")")
         elif ! at_least "$version" "$least_rust"; then
-            gaps+=("$program is $version ($(command -v "$program")); building needs Rust $least_rust or newer")
+            gaps+=("$program is $version ($(command -v "$program")); the build needs Rust $least_rust or newer")
         fi
     fi
 done
-command -v cc >/dev/null || gaps+=("cc, a C compiler, was not found; it compiles OpenSSL and SQLCipher")
-command -v make >/dev/null || gaps+=("make was not found; it builds OpenSSL")
-# The modules are those that OpenSSL's Configure loads; a minimal perl lacks some of them.
+command -v cc >/dev/null || gaps+=("cc, a C compiler, was not found; the build compiles OpenSSL and SQLCipher with it")
+command -v make >/dev/null || gaps+=("make was not found; the build makes OpenSSL with it")
+# OpenSSL's Configure loads these modules; a minimal perl lacks some of them.
 perl -MFindBin -MIPC::Cmd -MFile::Compare -MPod::Usage -e 1 2>/dev/null ||
-    gaps+=("perl with its standard modules was not found; it configures OpenSSL")
+    gaps+=("perl with its standard modules was not found; the build configures OpenSSL with it")
 if ! version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null); then
-    gaps+=("$python was not found; Python $least_python or newer is needed")
+    gaps+=("$python was not found; the build needs Python $least_python or newer")
 elif ! at_least "$version" "$least_python"; then
-    gaps+=("$python is $version; Python $least_python or newer is needed (name another one: make PYTHON=…)")
+    gaps+=("$python is $version; the build needs Python $least_python or newer (choose another one with make PYTHON=…)")
 elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    gaps+=("$python can't make virtual environments (no module ensurepip)")
+    gaps+=("$python can't create virtual environments (no module ensurepip)")
 fi
 [ ${#gaps[@]} = 0 ] && exit 0
 
-# What README.md lists for this system: `    Debian 13       apt-get install …`.
+# The packages that README.md lists for this system: `    Debian 13       apt-get install …`.
 system=$(. "${CIPHERCOST_OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${NAME%% *} ${VERSION_ID:-}")
 install=
 [ -z "$system" ] || install=$(sed -n '/^## What it needs/,/^## /p' "$root/README.md" | sed -n "s/^    $system  *//p")
 {
-    echo "ciphercost can't be built yet:"
+    echo "can't build ciphercost, because something is missing:"
     printf '  - %s\n' "${gaps[@]}"
     if [ -n "$install" ]; then
-        echo "Install what it needs on $system, then try again:"
+        echo "On $system install these packages, then try again:"
         echo "  $install"
     else
-        echo "Install Rust $least_rust or newer (by rustup: rustup.rs), a C compiler, make, perl and"
+        echo "Install Rust $least_rust or newer (from rustup.rs), a C compiler, make, perl and"
         echo "Python $least_python or newer with venv, then try again."
     fi
 } >&2

@@ -1,4 +1,4 @@
-"""What tests need of the machine. Missing: skipped with its reason; with CIPHERCOST_REQUIRE=all (CI): failed."""
+"""What tests need from the machine. If it is missing, a test is skipped with the reason; with CIPHERCOST_REQUIRE=all (CI) it fails."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ciphercost.measure import session
 Require = Callable[[object, str], None]
 RequireServer = Callable[..., Installation]
 
-# A noisy machine is no failure, and a failure must come again.
+# No deadline, because a noisy machine is no failure; derandomized, so that failures are repeatable.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
-# A page at the end of every run would double the time of many tests; those of the page ask for it.
+# A page at the end of every run would double the time of many tests; tests of the page enable it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
 
 
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """A run begins with what its tests require; with pytest-xdist the controller alone prints it. (`-q` leaves a report header out.)"""
+    """Print what the tests require; with pytest-xdist only in the controller. (`-q` omits report headers, so this is none.)"""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(session.config, "workerinput"):
         for line in needs.report():
@@ -66,13 +66,15 @@ def _require(found: object, reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def require() -> Require:
-    """`require(found, reason)`: go on only where `found` is true."""
+    """`require(found, reason)`: skip the test, or fail it, unless `found` is true."""
     return _require
 
 
 def _require_server(name: str, version: str = "") -> Installation:
     wanted = f"{name}@{version}" if version else name
-    assert needs.is_server(name, version), f"{wanted} is not in the list of tests/needs.py, so nothing gets it"
+    assert needs.is_server(name, version), (
+        f"{wanted} is not in the list of tests/needs.py, so `make test` does not fetch it"
+    )
     found = needs.here(name, version)
     _require(found, f"no {wanted} here: `ciphercost install {wanted}`")
     return found[0]
@@ -80,7 +82,7 @@ def _require_server(name: str, version: str = "") -> Installation:
 
 @pytest.fixture(scope="session")
 def require_server() -> RequireServer:
-    """`require_server(name, version="")`: an installation that is here already; nothing is fetched for it."""
+    """`require_server(name, version="")`: an installation that already exists; fetches nothing."""
     return _require_server
 
 
@@ -92,9 +94,9 @@ def require_postgresql() -> Installation:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fake_agent.Fake:
-    """Makes the pipeline use a fake agent with these options.
+    """`fake(options)`: make the pipeline use a fake agent with these options.
 
-    Its time is virtual, and so is what a slice costs: how long it takes on a busy machine decides nothing.
+    Its time is virtual, and so is the cost of a slice, so a busy machine does not change the outcome.
     """
     monkeypatch.setattr(session, "_cost", lambda asked, began: asked)
 

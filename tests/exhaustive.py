@@ -1,8 +1,9 @@
-"""What `make test` leaves to `make test-all`: the tests that get the marker `exhaustive`, each with the reason.
+"""Tests that only `make test-all` runs: those with the marker `exhaustive`, each with a reason.
 
-The rules stand here and not at the tests, so that one screen shows all that the quick suite leaves out. A rule is a regular expression for
-`test_file.py::test_name[parameters]`. Where a rule leaves out all cases of a test, `instead` names the quick test that covers the same.
-`tests/repository/test_quick_suite.py` checks that every rule matches a test and that nothing is covered by exhaustive tests alone.
+The rules are here and not at the tests, so that one screen shows everything that the quick suite omits. A rule is a regular
+expression for `test_file.py::test_name[parameters]`. If a rule omits all cases of a test, `instead` names the quick test
+that covers the same. `tests/repository/test_quick_suite.py` checks that every rule matches a test, and that exhaustive tests
+are never the only ones to cover something.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """Tests that are exhaustive."""
+    """A rule for exhaustive tests."""
 
     tests: str
     why: str
     instead: str = ""
-    """A quick test that covers the same, as `test_file.py::test_name`; empty: other cases of these tests do."""
+    """A quick test that covers the same, as `test_file.py::test_name`; empty: other cases of the same tests do."""
 
 
 OLD_SERVER = "old server version"
@@ -35,7 +36,7 @@ RULES = [
     Rule(r"test_mariadb_tde\.py::.*\[10\.11\b", OLD_SERVER),
     Rule(r"test_impostor\.py::test_(jdbc_keeps|no_driver).*\[\w+ Connector/J (5|8|2|9|3)\.", OLD_DRIVER),
     Rule(r"test_agent_java\.py::test_a_password_stands_in_no_error\[(5\.1\.6|2\.7\.15)\]", OLD_DRIVER),
-    # ── servers that are there only where somebody has named a directory of theirs ──
+    # ── servers that need a directory named by the user ──
     Rule(
         r"test_pg_tde\.py::test_(a_real_pair|a_log_that_was|a_server_that_takes|every_key_of_a_real)",
         VENDOR,
@@ -146,7 +147,7 @@ RULES = [
         r"test_kill\.py::test_a_run_whose_supervisor.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
     ),
     Rule(r"test_kill\.py::test_a_run_whose_supervisor.*\[postgresql.*once it is", COMBINATION),
-    # ── a user's server: PostgreSQL has every case, the others what differs between servers ──
+    # ── a user's server: PostgreSQL has every case, the others only what differs ──
     Rule(r"test_user_server\.py::test_a_run_leaves.*\[(mysql|mariadb|firebird)-(csv|tpcb)\]", COMBINATION),
     Rule(r"test_user_server\.py::test_plain_against_plain.*\[(mysql|mariadb|firebird)\]", COMBINATION),
     Rule(r"test_user_server\.py::test_a_run_that_fails_while.*\[(mysql|mariadb|firebird)\]", COMBINATION),
@@ -193,5 +194,5 @@ def name_of(nodeid: str) -> str:
 
 
 def rule_of(name: str) -> Rule | None:
-    """The rule that makes a test exhaustive. Pure."""
+    """The rule that makes a test exhaustive; None if there is none. Pure."""
     return next((rule for rule, each in zip(RULES, _ONCE, strict=True) if each.search(name)), None)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the README's two commands on bare machines: minimal Debian 12 and 13 with exactly the packages that README.md lists, each as
-# root and as an ordinary user. Run it before every release.
-#   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
-# A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
-# processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
-# settings are read-only in there, so idle cores halt.
+# Run `make quick` and some tests in minimal Debian 12 and 13 systems with exactly the packages that README.md lists, each as root
+# and as an ordinary user. Run this before every release.
+#   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: tests to run instead of the subset below
+# Each system is a directory, which is removed at the end. Each command runs in its own mount and PID namespaces, so that its mounts
+# and processes end with it, even if this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
+# settings are read-only there, so idle cores halt.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 tests=${FRESH_TESTS:-tests/mechanisms/test_sqlcipher.py tests/load/test_vectors.py tests/plan/test_schedule.py tests/model/test_run_directory.py tests/repository/test_toolchain.py}
@@ -17,27 +17,27 @@ for word in "$@"; do
     case $word in
         12 | 13) versions+=("$word") ;;
         root | user) users+=("$word") ;;
-        *) die "$word is neither a Debian version (12, 13) nor a user (root, user)" ;;
+        *) die "$word: not a Debian version (12, 13) or a user (root, user)" ;;
     esac
 done
 [ ${#versions[@]} = 0 ] && versions=(13 12)
 [ ${#users[@]} = 0 ] && users=(root user)
 
-[ "$(id -u)" = 0 ] || die "needs root, to make Debian roots and enter them; run it as root"
+[ "$(id -u)" = 0 ] || die "needs root to create and enter Debian systems; run it as root"
 for program in mmdebstrap git unshare setpriv chroot; do
     command -v $program >/dev/null || die "$program was not found; on Debian: apt-get install mmdebstrap git util-linux coreutils"
 done
 
-# repository LABEL: where this machine's apt has it from.
+# repository LABEL: the URI from which this machine's apt gets it.
 repository() {
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' "Label: $1" 2>/dev/null | head -n 1
 }
 mirror=${CIPHERCOST_DEBIAN_MIRROR:-$(repository Debian)}
-[ -n "$mirror" ] || die "this machine's apt knows no Debian mirror; run apt-get update, or set CIPHERCOST_DEBIAN_MIRROR to the URI of one"
+[ -n "$mirror" ] || die "this machine's apt has no Debian mirror; run apt-get update, or set CIPHERCOST_DEBIAN_MIRROR to the URI of a mirror"
 security=$(repository Debian-Security)
 
-cd "$here" && commit=$(git rev-parse HEAD) || die "$here is no clone with a commit; what is tested is a commit"
-[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "uncommitted changes are left out: what is tested is ${commit:0:9}"
+cd "$here" && commit=$(git rev-parse HEAD) || die "$here is not a git clone with a commit, which this tests"
+[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "ignoring uncommitted changes; testing ${commit:0:9}"
 logs=$here/.make/fresh
 mkdir -p "$logs"
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/ciphercost-fresh.XXXXXX")
@@ -50,7 +50,7 @@ stop() {
 trap 'rm -rf --one-file-system "$work"' EXIT
 trap stop INT TERM HUP
 
-# watched LOG COMMAND…: runs it with its output in LOG, so that a signal to this script ends it.
+# watched LOG COMMAND…: run it with its output in LOG, so that a signal to this script also ends it.
 watched() {
     local log=$1
     shift
@@ -62,18 +62,18 @@ watched() {
     return $status
 }
 
-# What a user of this machine has set for the package clients, so that they work in the root too.
+# Settings of this machine's package clients, so that they work in the new system too.
 settings=()
 while IFS='=' read -r -d '' name value; do
     case $name in
         CARGO_HOME | CARGO_TARGET_DIR | CARGO_MANIFEST_* | CARGO_PKG_* | CARGO_MAKE* | PIP_TARGET | PIP_PREFIX | PIP_CACHE_DIR) ;;
-        PIP_FIND_LINKS) [[ $value == *://* ]] && settings+=("$name=$value") ;; # a directory of this machine is not in the root
+        PIP_FIND_LINKS) [[ $value == *://* ]] && settings+=("$name=$value") ;; # the new system does not have this machine's directories
         PIP_* | CARGO_* | MAVEN_* | CIPHERCOST_DEBIAN_MIRROR | [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | \
             [Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy]) settings+=("$name=$value") ;;
     esac
 done < <(env -0)
 
-# carry ROOT HOME: the clients' files of settings, and certificates that an administrator added.
+# carry ROOT HOME: copy the clients' settings, and certificates that an administrator added.
 carry() {
     local root=$1 home=$2 file
     for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
@@ -94,10 +94,10 @@ carry() {
 make_root() {
     local version=$1 root=$2 suite=${suites[$1]} packages
     packages=$(sed -n "s/^    Debian $version  *apt-get install //p" <(git show "$commit:README.md"))
-    [ -n "$packages" ] || die "README.md names no packages for Debian $version"
+    [ -n "$packages" ] || die "README.md lists no packages for Debian $version"
     local sources=("deb $mirror $suite main" "deb $mirror $suite-updates main")
     [ -n "$security" ] && sources+=("deb $security $suite-security main")
-    echo "Debian $version: making a root with $packages"
+    echo "Debian $version: creating a system with $packages"
     apt-config dump | grep '^Acquire::.*[Pp]roxy\|^Acquire::https\?::.*\(CaInfo\|Verify\)' >"$work/apt.conf"
     watched "$logs/debian-$version.log" setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc mmdebstrap --mode=root --variant=minbase --include="${packages// /,}" \
         --aptopt="$work/apt.conf" "$suite" "$root" "${sources[@]}" || {
@@ -106,12 +106,12 @@ make_root() {
     }
     carry "$root" /root
     chroot "$root" useradd --create-home --shell /bin/bash user
-    # mmdebstrap removes the lists of packages; a machine in use has them.
+    # mmdebstrap removes the package lists, which a normal machine has.
     watched "$logs/debian-$version-apt.log" enter "$root" root /root / apt-get update
     return 0
 }
 
-# enter ROOT USER HOME DIRECTORY COMMAND…: in namespaces of its own, with nothing of this machine's surroundings but `settings`.
+# enter ROOT USER HOME DIRECTORY COMMAND…: run it in its own namespaces; of this machine's environment it gets only `settings`.
 enter() {
     local root=$1 user=$2 home=$3 directory=$4
     shift 4
@@ -142,13 +142,13 @@ try() {
     lines+=("$line")
 }
 
-# In braces, so that bash has read all of it before it begins: whoever edits this file meanwhile changes nothing.
+# In braces, so that bash reads all of it before it starts, and editing this file meanwhile changes nothing.
 {
     for version in "${versions[@]}"; do
         root=$work/$version
         if ! make_root "$version" "$root"; then
             failed=1
-            lines+=("Debian $version: the root could not be made (log: .make/fresh/debian-$version.log)")
+            lines+=("Debian $version: could not create the system (log: .make/fresh/debian-$version.log)")
             continue
         fi
         for user in "${users[@]}"; do

@@ -1,7 +1,7 @@
-"""needs: what the tests require of a machine, in one list. `make test` gets it, and every run begins by printing what is missing.
+"""Everything that the tests require of a machine. `make test` fetches it, and every run starts by printing what is missing.
 
-python tests/needs.py           what is here, and what is missing
-python tests/needs.py --get     get what is missing: servers and tools into ciphercost's cache, programs by apt-get (as root)
+python tests/needs.py           print what is available and what is missing
+python tests/needs.py --get     fetch what is missing: servers and tools into ciphercost's cache, programs with apt-get (as root)
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ciphercost.model.errors import CiphercostError
 
 
 class Need(NamedTuple):
-    """One thing that tests require: without it they are skipped, or fail with CIPHERCOST_REQUIRE=all."""
+    """One requirement. Without it, tests are skipped, or fail with CIPHERCOST_REQUIRE=all."""
 
     name: str
     found: Callable[[], object]
-    """What is here of it; nothing, or CiphercostError: it is missing."""
+    """Returns a true value if it is available; a false value or CiphercostError means that it is missing."""
     get: Callable[[], object]
-    """Raises CiphercostError, with what to do."""
+    """Fetches it. Raises CiphercostError with what to do."""
 
 
 PROGRAMS = {
-    # Before the others: what these are fetched with.
+    # First, because the others are fetched with it.
     "mvn": "maven",
     "javac": "default-jdk-headless",
     "mmdebstrap": "mmdebstrap",
@@ -50,9 +50,9 @@ PROGRAMS = {
     "tc": "iproute2",
     "unshare": "util-linux",
 }
-"""Debian's package by the program that tests call."""
+"""Debian package of each program that tests call."""
 BUILD = ("cargo",)
-"""Programs without which the agent could not have been built."""
+"""Programs that building the agent needs, so they are always available."""
 OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
 
 SERVERS = {
@@ -69,11 +69,11 @@ SERVERS = {
     "valkey@8.1": "debian",
     "memcached@1.6": "debian",
 }
-"""The source that each is fetched from, if that works; else any that has it."""
+"""Preferred source of each server; if it does not work, any other that has the server."""
 
 
 def is_server(name: str, version: str) -> bool:
-    """Whether `make test` gets a server of this version ('': any), or it is inside the agent. Pure."""
+    """Whether `make test` fetches a server of this version ('': any), or the agent contains it. Pure."""
     if engines.get(name).embedded:
         return True
     known = [each.partition("@") for each in SERVERS]
@@ -86,7 +86,7 @@ def here(name: str, version: str = "") -> list[Installation]:
 
 
 def program(name: str) -> str:
-    """The path of a program that tests call; empty where it is missing."""
+    """The path of a program that tests call, or ""."""
     return next(filter(None, map(shutil.which, (name, *OTHER_NAMES.get(name, ())))), "")
 
 
@@ -111,28 +111,28 @@ def found(need: Need) -> bool:
 
 
 def report() -> list[str]:
-    """What is here and what is missing, in lines."""
+    """Lines that list what is available and what is missing."""
     needs = [(need.name, found(need)) for need in everything()]
     missing = [name for name, has in needs if not has]
-    lines = [f"required and here: {', '.join(name for name, has in needs if has) or 'nothing'}"]
+    lines = [f"required and available: {', '.join(name for name, has in needs if has) or 'nothing'}"]
     if not missing:
         return [*lines, "required and missing: nothing"]
     fate = "fail (CIPHERCOST_REQUIRE=all)" if os.environ.get("CIPHERCOST_REQUIRE") == "all" else "are skipped"
     lines += [f"required and MISSING: {name}" for name in missing]
-    return [*lines, f"tests of what is missing {fate}; `python tests/needs.py --get` gets it"]
+    return [*lines, f"tests that need it {fate}; `python tests/needs.py --get` fetches it"]
 
 
 def get() -> list[str]:
-    """Get what is missing. Returns what can't be had, with the reason."""
+    """Fetch what is missing. Returns a line with the reason for each that could not be fetched."""
     failed = []
     for need in everything():
         if found(need):
             continue
-        print(f"getting {need.name} …", flush=True)
+        print(f"fetching {need.name} …", flush=True)
         try:
             need.get()
         except CiphercostError as error:
-            failed.append(f"{need.name} can't be had: {error}")
+            failed.append(f"can't fetch {need.name}: {error}")
             print(failed[-1], flush=True)
     return failed
 
@@ -156,7 +156,7 @@ def _jars(*, fetch: bool = True) -> list[object]:
 
 
 def _install(package: str) -> None:
-    """Raises CiphercostError."""
+    """Install a Debian package. Raises CiphercostError."""
     advice = f"install it (Debian: apt-get install {package})"
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise CiphercostError(advice)

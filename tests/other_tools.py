@@ -1,4 +1,4 @@
-"""other_tools: the load generators and samplers whose output `import` reads: Debian's, in a private root of ciphercost's cache.
+"""The load generators and samplers whose output `import` reads: Debian packages in a private root in ciphercost's cache.
 
 `python tests/other_tools.py` fetches them, as `make test` does.
 """
@@ -32,7 +32,7 @@ SECONDS = 60
 
 
 def place() -> Path | None:
-    """The directory of the programs; None: they weren't fetched."""
+    """The directory of the programs; None if they weren't fetched."""
     try:
         return tools.together(TOOLS, fetch=False)
     except MissingServer:
@@ -40,7 +40,7 @@ def place() -> Path | None:
 
 
 def run(*argv: object, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """What a program printed, its errors first, as `2>&1` into a file has them of a program that prints its result at the end."""
+    """Output of a program, errors first, as in a file of `2>&1` if the program prints its result at the end."""
     done = subprocess.run(
         [str(word) for word in argv],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""ciphercost: what encryption costs a database or web server, here, proven, with an interval.
+"""Measure what encryption costs a database or web server on this machine, with proof and an interval.
 
 import ciphercost
 result = ciphercost.run("postgresql:tls")
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Importing the package `load` for the first time sets `ciphercost.load`: so it comes before the function of that name.
+# The first import of the package `load` sets `ciphercost.load`, so it must come before the function of that name.
 import ciphercost.load  # noqa: F401
 from ciphercost.model import version
 
@@ -32,10 +32,11 @@ def run(
     directory: str | Path | None = None,
     **options: Any,
 ) -> Result:
-    """Run a spec and return its result, also written to `directory` (default ./runs/<id>). Raises ciphercost.errors.CiphercostError.
+    """Run a spec and return its result. Writes the run to `directory` (default ./runs/<id>).
 
-    `spec`: a Spec; targets as on the command line, `"postgresql:tls"` or a list of them; CellSpecs; or a FILE.toml.
-    `options`: fields of Spec for targets and CellSpecs: `ciphercost.run("null:busy", mode="quick", time=5.0)`.
+    `spec`: a Spec, a target such as `"postgresql:tls"`, a CellSpec, a list of targets and CellSpecs, or the path of a TOML file.
+    `options`: fields of Spec for targets and CellSpecs, as in `ciphercost.run("null:busy", mode="quick", time=5.0)`.
+    Raises ciphercost.errors.CiphercostError.
     """
     from ciphercost import api
 
@@ -43,21 +44,21 @@ def run(
 
 
 def load(directory: str | Path) -> Result:
-    """The result of a run's directory (or its id, or `latest`), estimated again from its slices. Raises ciphercost.errors.UsageError."""
+    """Estimate a run again from its slices. `directory`: its directory, its id, or `latest`. Raises ciphercost.errors.UsageError."""
     from ciphercost import api
 
     return api.load(directory)
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
-    """Every raw slice of a run as a data frame; see `ciphercost.report.frames.slices`. Raises ciphercost.errors.UsageError."""
+    """All raw slices of a run as a data frame; see `ciphercost.report.frames.slices`. Raises ciphercost.errors.UsageError."""
     from ciphercost import api
 
     return api.slices(directory)
 
 
 def __getattr__(name: str) -> Any:
-    # Records and errors are looked up when asked for, so that `ciphercost --help` need not load them.
+    # Import records and errors only on access, so that `ciphercost --help` stays fast.
     if name in ("CellSpec", "Spec"):
         from ciphercost.model import terms
 

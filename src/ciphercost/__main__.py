@@ -1,4 +1,4 @@
-"""python -m ciphercost."""
+"""`python -m ciphercost`."""
 
 from ciphercost.commands import main
 

@@ -1,4 +1,4 @@
-"""api: what `import ciphercost` offers: run, load, slices, and a Result with its data frame and notebook view."""
+"""The Python API behind `import ciphercost`: run, load, slices, and Result with its data frame and notebook view."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAKES = 'a Spec, a target such as "postgresql:tls", a CellSpec, a list of these 
 
 
 class Result(results.Result, frozen=True):
-    """A run's result, as `run` and `load` return it: the fields of result.json, a data frame, and a notebook's view."""
+    """A run's result, as `run` and `load` return it: the fields of result.json, a data frame and a notebook view."""
 
     @classmethod
     def of(cls, result: results.Result) -> Result:
@@ -35,7 +35,7 @@ class Result(results.Result, frozen=True):
         return notebook.line(self)
 
     def to_polars(self) -> polars.DataFrame:
-        """A row for each cell and metric; see `frames.cells`. The raw slices: `ciphercost.slices(directory)`."""
+        """One row for each cell and metric; see `frames.cells`. For raw slices use `ciphercost.slices(directory)`."""
         return frames.cells(self)
 
     def _repr_html_(self) -> str:
@@ -46,34 +46,34 @@ class Result(results.Result, frozen=True):
 
 
 def run(given: object, directory: str | Path | None, options: Mapping[str, Any]) -> Result:
-    """As `ciphercost.run`."""
+    """See `ciphercost.run`."""
     return Result.of(pipeline.run(spec(given, options), path(directory) if directory else None))
 
 
 def load(directory: str | Path) -> Result:
-    """As `ciphercost.load`."""
+    """See `ciphercost.load`."""
     return Result.of(conclude.result_of(run_directory.find(str(path(directory)))))
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
-    """As `ciphercost.slices`."""
+    """See `ciphercost.slices`."""
     return frames.slices(path(directory))
 
 
 def spec(given: object, options: Mapping[str, Any]) -> Spec:
-    """The spec, checked. Raises UsageError for anything that is none."""
+    """Make a checked spec from the argument of `run`. Raises UsageError for anything else."""
     if isinstance(given, Spec) or (isinstance(given, str | Path) and str(given).endswith(".toml")):
         if options:
-            raise UsageError(f"run(…, {next(iter(options))}=…) has no effect beside a whole spec: set it there")
+            raise UsageError(f"run(…, {next(iter(options))}=…) has no effect with a whole spec; set it in the spec")
         return ranged(given) if isinstance(given, Spec) else toml.load(Path(str(given)))
     several = [given] if isinstance(given, str | CellSpec) else given
     if not isinstance(several, Iterable) or isinstance(several, bytes | Mapping):
-        raise UsageError(f"run takes {TAKES}; not {type(given).__name__}")
+        raise UsageError(f"run takes {TAKES}; got {type(given).__name__}")
     cells = [cell(each) for each in several]
     for name in options:
         if name == "cells" or name not in Spec.__struct_fields__:
             known = [each for each in Spec.__struct_fields__ if each != "cells"]
-            raise UsageError(f"run has no option '{name}': {nearest(name, known)}")
+            raise UsageError(f"run has no option '{name}'; {nearest(name, known)}")
     quick = {"sessions": 1} if options.get("mode") == "quick" else {}
     return ranged(Spec(cells, **{"time": schedule.seconds(cells), **quick, **options}))
 
@@ -82,13 +82,13 @@ def cell(given: object) -> CellSpec:
     if isinstance(given, CellSpec):
         return given
     if not isinstance(given, str):
-        raise UsageError(f"run takes {TAKES}; a list holds {type(given).__name__}")
+        raise UsageError(f"run takes {TAKES}; the list contains {type(given).__name__}")
     engine, version, mechanism = targets.target(given)
     return CellSpec(engine, mechanism, version, workload=engines.get(engine).usual_workload)
 
 
 def ranged(made: Spec) -> Spec:
-    """The spec, checked as a file's would be. Raises UsageError for a value of the wrong type too."""
+    """The spec, with the same checks as a spec file. Raises UsageError, also for a value of a wrong type."""
     try:
         msgspec.convert(msgspec.to_builtins(made), Spec)
     except (msgspec.ValidationError, TypeError) as error:
@@ -97,7 +97,7 @@ def ranged(made: Spec) -> Spec:
 
 
 def path(given: object) -> Path:
-    """A run's directory. Raises UsageError for what is no path."""
+    """The path of a run. Raises UsageError if it is neither text nor a Path."""
     if not isinstance(given, str | Path):
-        raise UsageError(f"a run is named by its directory, its id or 'latest'; not by {type(given).__name__}")
+        raise UsageError(f"a run is given as its directory, its id or 'latest'; got {type(given).__name__}")
     return Path(given)

@@ -1,4 +1,4 @@
-"""quick: the embedded cells run on every machine; PostgreSQL's where it can be had, and otherwise one line says what to install."""
+"""`ciphercost quick` runs its embedded cells on every machine. Without PostgreSQL it prints one line on what to install."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POSTGRESQL = engines.get("postgresql")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """There is no PostgreSQL and none can be fetched; holds what was asked for."""
+    """No PostgreSQL exists or can be fetched. Lists the requested versions."""
     wanted: list[str] = []
 
     def find(version: str = "", **_: object) -> Installation:
@@ -57,12 +57,12 @@ def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_ins
     assert asked == [""]
 
 
-def test_with_postgresql_all_cells_run_and_nothing_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_postgresql_all_cells_run_without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(POSTGRESQL, "find", lambda *_, **__: Installation("postgresql", "17.5", "path", "/x"))
     assert quick.cells() == (list(quick.CELLS), "")
 
 
-def test_a_time_that_is_none_is_refused_before_anything_is_fetched(
+def test_an_invalid_time_is_refused_before_anything_is_fetched(
     asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["ciphercost", "quick", "--time", "soon"])
@@ -72,7 +72,7 @@ def test_a_time_that_is_none_is_refused_before_anything_is_fetched(
     assert asked == []
 
 
-def test_cells_that_are_asked_for_fail_without_their_server_which_is_looked_for_once(
+def test_requested_cells_fail_without_their_server_after_one_search(
     asked: list[str], tmp_path: Path, fake: Fake
 ) -> None:
     fake("--sd 0.01")
@@ -95,7 +95,7 @@ def test_cells_that_are_asked_for_fail_without_their_server_which_is_looked_for_
         ("", False),
     ],
 )
-def test_a_server_with_an_openssl_that_has_no_support_warns(library: str, warns: bool) -> None:
+def test_an_unsupported_openssl_of_a_server_warns(library: str, warns: bool) -> None:
     found = facts.old_openssl(library)
     assert [each.code for each in found] == (["old-openssl"] if warns else [])
     assert all(library.split()[1] in each.text for each in found)

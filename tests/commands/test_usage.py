@@ -1,4 +1,4 @@
-"""What people type that isn't quite right: the answer names what they meant. And Python callers get the same errors."""
+"""Almost correct input: the error suggests what the user meant. Python callers get the same errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ciphercost.report import formats, plots
 from test_real import ciphercost
 
 
-def test_loading_a_run_is_no_module_whatever_was_imported_before() -> None:
+def test_load_is_a_function_although_there_is_a_package_of_that_name() -> None:
     assert workloads.names()
     assert callable(api.load)
 
@@ -48,16 +48,14 @@ def test_loading_a_run_is_no_module_whatever_was_imported_before() -> None:
         (("report", "run", "--format", "markdown"), "'md'"),
     ],
 )
-def test_another_word_for_it_is_answered_with_ours_and_no_long_list(
-    tmp_path: Path, argv: tuple[str, ...], meant: str
-) -> None:
+def test_an_alias_gets_a_suggestion_without_a_long_list(tmp_path: Path, argv: tuple[str, ...], meant: str) -> None:
     done = ciphercost(*argv, cwd=tmp_path)
     assert done.returncode == 2
     assert f"did you mean {meant}?" in done.stderr
     assert len(done.stderr) < 300
 
 
-def test_every_alias_leads_to_a_name_that_there_is() -> None:
+def test_every_alias_leads_to_an_existing_name() -> None:
     known = {*engines.names(), *mechanisms.names(), *workloads.names(), *studies.names(), *formats.names()}
     for word, meant in errors.ALIASES.items():
         assert set(meant) <= known, word
@@ -82,7 +80,7 @@ def test_without_a_near_name_all_are_listed() -> None:
         (("--regime", "latency"), 28),
     ],
 )
-def test_a_time_too_short_for_an_interval_is_refused_with_the_least(
+def test_a_time_too_short_for_an_interval_is_refused_with_the_shortest_possible(
     tmp_path: Path, argv: tuple[str, ...], least: int
 ) -> None:
     done = ciphercost("run", "postgresql:tls", "--time", f"{least - 1}s", "--print-spec", *argv, cwd=tmp_path)
@@ -111,7 +109,7 @@ def test_a_spec_file_has_the_same_least_time(tmp_path: Path) -> None:
 def test_quick_has_its_own_least_time(tmp_path: Path) -> None:
     done = ciphercost("quick", "--time", "1s", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "of `quick`; give it --time" in done.stderr
+    assert "of `quick`; use --time" in done.stderr
 
 
 # ── the newest run ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +138,7 @@ def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> plots.Subject:
-    """A run of two cells."""
+    """A run with two cells."""
     directory = tmp_path_factory.mktemp("two") / "run"
     result = api.run(["null:busy", "null:none"], directory, mode="quick", time=2.0, latency=False)
     return plots.Subject(result, trace.read(directory))
@@ -192,31 +190,31 @@ def test_a_target_a_list_and_a_cell_run_as_a_spec_does(tmp_path: Path) -> None:
     ("given", "options", "words"),
     [
         (None, {}, "run takes a Spec"),
-        (5, {}, "not int"),
-        (b"null:busy", {}, "not bytes"),
-        ({"engine": "null"}, {}, "not dict"),
-        ([None], {}, "a list holds NoneType"),
+        (5, {}, "got int"),
+        (b"null:busy", {}, "got bytes"),
+        ({"engine": "null"}, {}, "got dict"),
+        ([None], {}, "the list contains NoneType"),
         ([], {}, "nothing to run"),
-        ("postgresql", {}, "names no mechanism"),
+        ("postgresql", {}, "no mechanism given"),
         ("postgresql:ssl", {}, "did you mean 'tls'"),
         ("null:busy", {"tiem": 3}, "did you mean 'time'"),
         ("null:busy", {"time": "5s"}, "Expected `float`"),
         ("null:busy", {"time": -1}, "Expected `float` >= 0"),
         ("nothing.toml", {}, "can't be read"),
-        (Spec([CellSpec("null", "busy")]), {"time": 3.0}, "beside a whole spec"),
+        (Spec([CellSpec("null", "busy")]), {"time": 3.0}, "no effect with a whole spec"),
         (Spec("null:busy"), {}, "Expected `array`"),  # type: ignore[arg-type]
         (Spec([CellSpec("null", 5)]), {}, "Expected `str`"),  # type: ignore[arg-type]
     ],
 )
-def test_python_misuse_is_an_error_of_ours(given: Any, options: dict[str, Any], words: str) -> None:
+def test_python_misuse_raises_a_usage_error(given: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         api.run(given, **options)
 
 
 @pytest.mark.parametrize("given", [None, 5, results.result(results.cell())])
-def test_what_is_no_run_is_an_error_of_ours(given: Any) -> None:
+def test_a_wrong_type_for_a_run_raises_a_ciphercost_error(given: Any) -> None:
     for ask in (api.load, api.slices):
-        with pytest.raises(CiphercostError, match="a run is named by its directory"):
+        with pytest.raises(CiphercostError, match="a run is given as its directory"):
             ask(given)
 
 

@@ -1,4 +1,4 @@
-"""browser: a headless Chromium of this machine for the tests of pages, and what they ask of one."""
+"""This machine's headless Chromium for tests of HTML pages, and checks of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
-"""By its path: Playwright's own browser is a download, which not every machine may make."""
+"""The installed browser: not every machine may download Playwright's own."""
 
 TEXTS = """
 () => {
@@ -36,7 +36,7 @@ CUT = """
   return [text.textContent, Math.round(own.left), Math.round(own.right), page];
 }).filter(([, left, right, page]) => left < -1 || right > page + 1)
 """
-"""Words of plots that reach beyond the page."""
+"""Texts of plots that extend beyond the page."""
 
 CLIPPED = """
 () => [...document.querySelectorAll('body *')].filter(each => each.checkVisibility() && !(each instanceof SVGElement)
@@ -47,12 +47,12 @@ CLIPPED = """
 """What has more in it than it shows."""
 
 _open: list[Any] = []
-"""The browser of this process, if one is open: Playwright can't be started twice."""
+"""The open browser of this process, if any: Playwright can't start twice."""
 
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser that has nothing of anybody's."""
+    """Start a browser with an empty profile."""
     if _open:
         yield _open[0]
         return
@@ -87,7 +87,7 @@ class Visits:
 
 
 class Visit:
-    """A page, opened; what it asked of a network and what it complained of."""
+    """An open page, with its network requests and console messages."""
 
     def __init__(self, page: Page, address: str) -> None:
         self.page = page
@@ -110,7 +110,7 @@ class Visit:
         self.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
     def faults(self) -> list[str]:
-        """Of accessibility, serious and critical ones, as axe has them."""
+        """Serious and critical accessibility violations, as axe reports them."""
         from axe_playwright_python.sync_playwright import Axe
 
         response = Axe().run(self.page).response

@@ -1,4 +1,4 @@
-"""The fake agent, whose effect is known, where the real one is looked for."""
+"""Puts the fake agent, which has a known effect, in the place of the real one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 AGENT = Path(__file__).parents[2] / "agents" / "fake" / "fake_agent.py"
 Fake = Callable[[str], None]
-"""`fake(options)`: from here on the pipeline uses it with these."""
+"""`fake(options)`: from now on the pipeline uses the fake agent with these options."""
 
 
 def write(path: Path, options: str) -> Path:
-    """A program that is the fake agent with these options."""
+    """Write a program that starts the fake agent with these options."""
     path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(AGENT))} {options} "$@"\n')
     path.chmod(0o755)
     return path

@@ -1,4 +1,4 @@
-"""processes: what several tests ask of the machine: has an event come, and what does a run still have going."""
+"""Wait for an event, and find the processes and open files of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from ciphercost.host import marks
 
 PATIENCE = 30.0
-"""Seconds that an event is waited for; nothing is said of how fast it comes."""
+"""Longest wait for an event, seconds; no test asserts how fast it comes."""
 
 
 def wait_for(what: str, condition: Callable[[], bool], patience: float = PATIENCE) -> None:
@@ -21,7 +21,7 @@ def wait_for(what: str, condition: Callable[[], bool], patience: float = PATIENC
 
 
 def marked(run_id: str) -> list[int]:
-    """Processes that carry this run's mark."""
+    """Processes with this run's mark."""
     mark = f"{marks.RUN_MARK}={run_id}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -34,7 +34,7 @@ def marked(run_id: str) -> list[int]:
 
 
 def opened(pid: int) -> dict[str, int]:
-    """What a process has open: by where it leads, `O_DIRECT` and the other flags. What is closed at this moment is left out."""
+    """Flags of a process's open files, such as `O_DIRECT`, by target. Omits files that are closed meanwhile."""
     found: dict[str, int] = {}
     for path in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Results for the tests of what reads them: real runs on the agent's null engine, and made-up ones that have what such runs never show."""
+"""Results for tests of reports: real runs on the null engine, and made-up results with values that such runs never have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def estimate(ratio: float, half: float = 0.02, **more: Any) -> Estimate:
 
 
 def cell(engine: str = "postgresql", mechanism: str = "tls", **more: Any) -> Cell:
-    """A cell that was measured and proven, unless told otherwise."""
+    """A cell, by default measured and proven."""
     known: dict[str, Any] = {
         "engine": engine,
         "version": "18.4",
@@ -83,7 +83,7 @@ def cell(engine: str = "postgresql", mechanism: str = "tls", **more: Any) -> Cel
 
 
 def of_registries(engine: str, mechanism: str) -> dict[str, Any]:
-    """What a cell of this engine and mechanism has from its run's record, where there is such an engine and mechanism."""
+    """Fields that a cell of this engine and mechanism gets from its run's record, if both are known."""
     said = plan_facts.imported(CellSpec(engine, mechanism))
     return {"embedded": said.embedded, "protects": said.protects, "mechanism_factors": said.factors}
 
@@ -115,7 +115,7 @@ def result(*cells: Cell, **more: Any) -> Result:
 
 
 def mixed() -> Result:
-    """Costs of every kind: 8.4 times, nothing, an interval that holds zero, more than all, and cells without a number."""
+    """Costs of every kind: 8.4 times, none, an interval that contains zero, above 100 %, and cells without a number."""
     huge = estimate(8.4, 0.03)
     none = Estimate(0.9992, 0.996, 1.002, n=8, method="t", p_value=0.7, ratio_of_totals=0.9996)
     return result(
@@ -161,7 +161,7 @@ def real(
     seed: int = 1,
     **factors: str,
 ) -> Path:
-    """A recorded run on the null engine, which needs no server: `busy` is a known effect, `none` is none."""
+    """A recorded run on the null engine, which needs no server: `busy` has a known effect, `none` has none."""
     cells = [CellSpec("null", mechanism, factors=factors, regime="one-core")]
     sessions = 1 if mode == "quick" else 8
     spec = Spec(cells=cells, seed=seed, mode=msgspec.convert(mode, Any), sessions=sessions, time=seconds, latency=False)

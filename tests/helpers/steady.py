@@ -1,4 +1,4 @@
-"""A machine that other work shakes is rightly refused ("no steady state"); then a test asks again, at most three times."""
+"""On a busy machine a run may correctly end with "no steady state"; a test then tries again, at most three times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRIES = 3
 
 
 def measured(measure: Callable[[Path], Result], directory: Path) -> tuple[Result, Path]:
-    """What `measure(directory)` gives, each time into a new one, and which one it was."""
+    """(result of `measure(directory)`, directory): calls it with a new directory for each try."""
     for number in range(TRIES):
         own = directory / f"run-{number}"
         result = measure(own)

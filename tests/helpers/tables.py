@@ -1,4 +1,4 @@
-"""tables: CSV files for tests, of any content, and whether what a server gives back is what was in them."""
+"""Generated CSV files with any content, and checks that a server returns what was in them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
-"""Anything but what no server takes: quotes, backslashes, line breaks, control characters, all of Unicode."""
+"""Every text that servers accept: quotes, backslashes, line breaks, control characters, all of Unicode."""
 number = st.one_of(
     st.integers(-(10**20), 10**20).map(str),
     st.integers(-100, 100).map(str),
@@ -52,7 +52,7 @@ values = st.sampled_from(
 
 @st.composite
 def tables(draw: st.DrawFn) -> Table:
-    """Named columns, each of values of one sort, some of them empty."""
+    """Named columns, each with values of one type, some of them empty."""
     titles = draw(
         st.lists(text.filter(lambda title: bool(title.strip())), min_size=1, max_size=5, unique=True).filter(
             lambda found: any(title.strip()[:1].isalpha() and len(title) > 5 for title in found)
@@ -63,11 +63,11 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 def same(kind: Kind, value: str, got: object) -> bool:
-    """Whether what came back (text, number or None) is the file's value."""
+    """Whether a returned value (text, number or None) equals the file's value."""
     if got is None or (not value and kind != "text"):
         return got is None and not value
     if kind == "double":
-        # As a number it must be the very one; as text a server may show 16 of its 17 digits.
+        # A number must be exactly equal; as text, a server may return 16 of its 17 digits.
         return (
             got == float(value)
             if isinstance(got, float)
@@ -83,13 +83,13 @@ def same(kind: Kind, value: str, got: object) -> bool:
 
 
 def moment(value: str) -> str:
-    """`2020-01-01 00:00:00.500` of however it is written."""
+    """Normalise a timestamp to the form `2020-01-01 00:00:00.500`."""
     whole, _, fraction = value.replace("T", " ").partition(".")
     return f"{whole}{':00' if len(whole) == 16 else ''}.{fraction.rstrip('0')}"
 
 
 def differing(table: Table, kinds: Sequence[Kind], got: Sequence[Sequence[object]]) -> list[object]:
-    """Every value that is not what it was."""
+    """Every value that changed."""
     assert len(got) == len(table.rows)
     return [
         (kind, value, back)

@@ -1,4 +1,4 @@
-"""A terminal of ours, for what is said and asked only on one."""
+"""A pseudo-terminal, for output and prompts that appear only on a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def on_a_terminal(
     asked: str = "",
     typed: str = "",
 ) -> tuple[int, str]:
-    """Run a command on it, resized as it goes; once it shows `asked`, type this. Its status, and all that was shown."""
+    """Run a command on it, with resizes; type a text when it shows `asked`. Returns its status and output."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(argv[0], list(argv), dict(env))

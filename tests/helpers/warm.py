@@ -28,11 +28,11 @@ from typing import NoReturn
 
 BINARY = Path(sys.executable).parent / "ciphercost"
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
-"""Variables that an interpreter reads when it starts begin with these. A command that needs other values gets an interpreter of its own."""
+"""Prefixes of variables that an interpreter reads at its start. A command with other values for them gets a new interpreter."""
 
 
 class Warm:
-    """The process that forks; one per process of the tests."""
+    """The process that forks; one for each test process."""
 
     def __init__(self) -> None:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -46,7 +46,7 @@ class Warm:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Without its socket it ends."""
+        """Close its socket, which ends it."""
         self.socket.close()
         self.process.wait()
 
@@ -104,7 +104,7 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = 250,
 ) -> subprocess.CompletedProcess[str]:
-    """`ciphercost ARGV…` with its output captured, as `subprocess.run` has it. stdin is empty."""
+    """Run `ciphercost ARGV…` and capture its output, like `subprocess.run`. stdin is empty."""
     words, environment = [str(each) for each in argv], dict(os.environ if env is None else env)
     if not _warm:
         _warm.append(Warm())
@@ -122,7 +122,7 @@ def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _serve(number: int) -> None:
-    """Fork for each request. Returns in the child, which then is the command; in the parent it returns never."""
+    """Fork for each request. Returns only in the child, which then runs the command."""
     asking = socket.socket(fileno=number)
     while True:
         size, ancillary, _, _ = asking.recvmsg(4, socket.CMSG_LEN(3 * array.array("i").itemsize))
@@ -156,7 +156,7 @@ def _import_everything() -> None:
     import ciphercost
 
     for each in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
-        with contextlib.suppress(ImportError):  # what needs packages that are optional
+        with contextlib.suppress(ImportError):  # modules that need optional packages
             if not each.name.endswith("__main__"):
                 importlib.import_module(each.name)
     importlib.import_module("scipy.special")
@@ -164,7 +164,7 @@ def _import_everything() -> None:
 
 
 def _leave(main: Callable[[], NoReturn]) -> None:
-    """Call it and end as Python does, but leave memory to the kernel: to take all modules apart is most of the work of a short command."""
+    """Call it and exit like Python, but without freeing memory: tearing down all modules is most of a short command's work."""
     try:
         main()
     except SystemExit as ended:

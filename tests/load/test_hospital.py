@@ -186,7 +186,7 @@ def test_what_is_wrong_with_it_is_said_with_its_place(tmp_path: Path, name: str)
     [
         (("--rows", "8000"), "holds 500 records, and 8,000 are asked for"),
         (("--set", "rows=8000"), "holds 500 records, and 8,000 are asked for"),
-        (("--set", "data_seed=3"), "'data_seed' is neither a factor"),
+        (("--set", "data_seed=3"), "--set data_seed: not a factor"),
         (("--workload", "search"), "has tables of its own"),
     ],
 )

@@ -108,8 +108,8 @@ def test_two_targets_are_two_experiments() -> None:
         (["cipher=aes128-gcm"], "NAME=VALUE,VALUE"),
         (["cipher=a,b", "cipher=c,d"], "given twice"),
         (["cipher=a,a"], "twice"),
-        (["version=1.2,1.3"], "leave it out of --set"),
-        (["clients=1,two"], "'two' is not a number"),
+        (["version=1.2,1.3"], "remove it from --set"),
+        (["clients=1,two"], "--matrix clients=two: not a whole number"),
     ],
 )
 def test_a_matrix_that_means_nothing_is_refused(given: list[str], words: str) -> None:

@@ -514,7 +514,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
     [
         ("run postgresql:pgcrypto-cbc-256", "workload point-select has no secret column"),
         ("run mysql:aes-cbc-256 --workload tpcb", "one of "),
-        ("run mariadb:aes-cbc-256 --sql FILE", "--sql runs on tables as they are"),
+        ("run mariadb:aes-cbc-256 --sql FILE", "--sql uses your tables as they are"),
         ("run mariadb@10.11:aes-cbc-256 --workload search", "before 11.2 AES_ENCRYPT has ECB alone"),
         ("run mariadb@10.11:aes-ecb-256 --workload search", "128-bit keys alone"),
         ("run postgresql@15:pgcrypto-cfb-128 --workload search", "has no CFB"),
@@ -522,7 +522,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         ("run sqlite:aes-cbc-256 --workload search", "sqlite has no mechanism"),
         ("run mariadb:aes-ecb-128 --iv fixed --workload search", "ECB has no IV"),
         ("run postgresql:tls --iv fixed", "tls has no choice of IV"),
-        ("run mariadb:aes-cbc-128 --iv fixed --set iv=random --workload search", "say the same"),
+        ("run mariadb:aes-cbc-128 --iv fixed --set iv=random --workload search", "set the same factor"),
         ("prove postgresql:pgp-sym --iv fixed", "pgp-sym has no choice of IV"),
         ("run postgresql:pgp-sym --set kdf_iter=12 --workload search", "from 1024 to 65011712"),
         ("run postgresql:pgp-sym --set kdf_iter=²²²² --workload search", "from 1024 to 65011712"),

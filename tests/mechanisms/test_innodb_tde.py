@@ -257,7 +257,7 @@ def test_logs_that_were_left_in_clear_stand_in_the_disk_witness_words_and_in_the
     assert "none contains the canary except data/binlog.0" in said
     assert "(left unencrypted by logs=off; " in said
     assert (
-        "ENCRYPTED but for data/binlog.*, data/#innodb_redo/*, data/undo_* (logs=off), proven by every witness" in said
+        "ENCRYPTED except data/binlog.*, data/#innodb_redo/*, data/undo_* (logs=off), proven by every witness" in said
     )
 
 

@@ -452,9 +452,9 @@ def test_a_log_that_was_asked_to_be_in_clear_is_a_finding_and_the_disk_witness_n
     need("pg-tde")
     passed, text = proven("pg-tde", wal="off")
     assert passed, text
-    assert "none contains the canary except pg_wal/" in text
-    assert "ENCRYPTED but for pg_wal/* (wal=off), proven by every witness" in text
-    assert "(left unencrypted by wal=off; " in text
+    assert "the canary is in none but pg_wal/" in text
+    assert "ENCRYPTED except pg_wal/* (wal=off), proven by every witness" in text
+    assert "(left in clear by wal=off; " in text
     assert "as asked: the write-ahead log is in clear" in text
     assert "wal=off: every row that is written to an encrypted table lies in the write-ahead log in clear" in text
 

@@ -82,7 +82,7 @@ def encrypted_columns(bench: Bench) -> list[str]:
         ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=", "which columns?"),
         ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=state,state", "'state' is listed twice"),
         ("mariadb:aes-ecb-128 --workload hospital-2024 --matrix secret=0,22", "write a number from 0 to 21"),
-        ("mariadb:aes-ecb-128 --workload hospital-2024 --matrix secret=1,1", "a value stands there twice"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --matrix secret=1,1", "lists a value twice"),
         ("mariadb:aes-ecb-128 --workload hospital --set secret=1", "no names for its secret columns; use --workload hospital-2024"),
         ("mariadb:aes-ecb-128 --workload search --matrix secret=0,1", "no names for its secret columns"),
         ("mariadb:tls --workload hospital-2024 --set secret=1", "tls does not encrypt columns"),

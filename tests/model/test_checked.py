@@ -1,4 +1,4 @@
-"""checked: whatever is done to a record, it ends in the same figures or in one line. Mutations of real runs."""
+"""Mutations of real runs: any damaged record gives either the same figures or a one-line error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from test_real import ciphercost
 DEEP: Any = "deep"
 LONG = 10**400
 NUMBERS: list[Any] = [-1, -(10**15), LONG, -LONG, 2**63, 2**64, 1e300, -1e300, 10**17]
-"""Nothing of a record is any of these."""
+"""Values that no field of a record may have."""
 OTHERS: list[Any] = [None, "", "x" * 300, "\x1b[31m", [], {}, [[]], True, DEEP, "NaN", "Infinity"]
 ZEROS: list[Any] = [0, 0.0, 1, 1e-300]
 PROOFS = [{"cell": 0, "arm": "plain", "witness": "wire", "passed": True, "detail": "", "session": 1}]
@@ -40,7 +40,7 @@ FORMATS = ("terminal", "md", "csv", "json", "latex")
 
 
 def encode(value: object) -> str:
-    """JSON with what no honest writer makes: nesting, numbers of 400 digits, NaN."""
+    """JSON that ciphercost never writes: deep nesting, numbers of 400 digits, NaN."""
     text = json.dumps(value)
     for word, spelt in (('"deep"', "[" * 100_000 + "]" * 100_000), ('"NaN"', "NaN"), ('"Infinity"', "1e999")):
         text = text.replace(word, spelt)
@@ -48,7 +48,7 @@ def encode(value: object) -> str:
 
 
 def paths(value: Any, so_far: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a JSON value."""
+    """Paths to every place in a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in items:
         yield (*so_far, key)
@@ -74,7 +74,7 @@ def drop(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def outcome(directory: Path) -> str | None:
-    """All figures as text, or None where they are refused in one line. Anything else is an exception, or a failed assertion."""
+    """All figures as text, or None after a one-line error. Anything else raises or fails an assertion."""
     try:
         result = conclude.result_of(directory)
         texts = [formats.get(each)(result) for each in FORMATS]
@@ -89,7 +89,7 @@ def outcome(directory: Path) -> str | None:
 
 
 def figures_of(texts: list[str]) -> str:
-    """The figures, none of which may be impossible."""
+    """The figures, after checking that each is possible."""
     figures = json.loads(texts[FORMATS.index("json")])
     for cell in figures["cells"]:
         for name, each in cell["overhead"].items():
@@ -110,7 +110,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tampered(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """`tampered(name, content)`: a copy of the run in which one file is that."""
+    """`tampered(name, content)`: a copy of the run in which one file has this content."""
     place = tmp_path_factory.mktemp("tampered") / "run"
 
     def make(name: str = "", content: str | bytes = b"") -> Path:
@@ -124,7 +124,7 @@ def tampered(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..
 
 
 def counted(run: Path) -> list[int]:
-    """Numbers of the lines whose slices count."""
+    """Numbers of the lines with counted slices."""
     lines = (run / "slices.jsonl").read_text().splitlines()
     return [
         number
@@ -154,7 +154,7 @@ def test_an_impossible_value_in_a_slice_gives_the_same_figures_or_one_line(
 
 @EXAMPLES
 @given(data=st.data())
-def test_zeros_and_lost_or_doubled_lines_never_give_figures_that_are_none(
+def test_zeros_and_lost_or_doubled_lines_never_give_impossible_figures(
     run: Path, tampered: Callable[..., Path], data: st.DataObject
 ) -> None:
     lines = (run / "slices.jsonl").read_text().splitlines()
@@ -233,7 +233,7 @@ def test_a_tampered_study_is_refused_in_one_line(
         (StorageSlice(0, 1, 0, "ABBA", 1, "plain", "random_read"), "0 operations and 0 bytes"),
         (StorageSlice(0, 1, 0, "ABBA", 1, "plain", "random_read", 1.0, -5, 10), ">= 0"),
         (StorageSlice(7, 1, 0, "ABBA", 1, "plain", "random_read", 1.0, 5, 10), "a slice of cell 7"),
-        (StorageSlice(0, 1, 0, "ABBA", 2, "plain", "random_read", 1.0, 5, 10), "is of the encrypted arm"),
+        (StorageSlice(0, 1, 0, "ABBA", 2, "plain", "random_read", 1.0, 5, 10), "belongs to the encrypted arm"),
     ],
 )
 def test_impossible_storage_is_refused(tampered: Callable[..., Path], slices: StorageSlice, problem: str) -> None:
@@ -259,7 +259,7 @@ def change(run: Path, line: int, **fields: Any) -> str:
     ("fields", "problem"),
     [
         ({"agent__operations": lambda n: -n}, "Expected `int` >= 0 in `agent.operations`"),
-        ({"agent__operations": 0}, "can't be of one slice"),
+        ({"agent__operations": 0}, "can't belong to one slice"),
         ({"agent__seconds": 0}, "operations in 0 s"),
         ({"agent__seconds": lambda s: 1000 * s}, "longer than the slice"),
         ({"agent__arm": "other"}, "the agent answered for arm 'other'"),
@@ -267,11 +267,11 @@ def change(run: Path, line: int, **fields: Any) -> str:
         ({"counters__host_user": 1.5}, "in `counters.host_user`"),
         ({"counters__server_cpu_ns": 10**14}, "CPU time in"),
         ({"agent__cpu_user_ns": 10**14}, "CPU time in"),
-        ({"started": 0.0}, "lies before the slice before it"),
-        ({"cell": 3}, "a slice of cell 3, and plan.json has 1 cells"),
+        ({"started": 0.0}, "is before the start of the previous slice"),
+        ({"cell": 3}, "a slice of cell 3, but plan.json has 1 cells"),
         ({"position": 9}, "positions 0 to 4"),
         ({"order": "AAAA"}, "ABBA or BAAB"),
-        ({"arm": lambda arm: "plain" if arm == "encrypted" else "encrypted"}, "arm, not of the"),
+        ({"arm": lambda arm: "plain" if arm == "encrypted" else "encrypted"}, "arm, not to the"),
         ({"length": 0}, "in `length`"),
     ],
 )
@@ -297,9 +297,7 @@ def test_a_histogram_holds_one_latency_for_each_operation(run: Path, tampered: C
         conclude.result_of(tampered("slices.jsonl", more))
 
 
-def test_a_last_line_that_was_cut_off_is_left_out_and_one_that_is_wrong_is_not(
-    run: Path, tampered: Callable[..., Path]
-) -> None:
+def test_a_truncated_last_line_is_skipped_and_a_wrong_one_is_refused(run: Path, tampered: Callable[..., Path]) -> None:
     text = (run / "slices.jsonl").read_text()
     assert outcome(tampered("slices.jsonl", text[:-40])) is not None
     wrong = change(run, len(text.splitlines()) - 1, agent__operations=-5)
@@ -337,7 +335,7 @@ def test_the_list_of_runs_names_a_damaged_one_and_shows_the_others(
 
 
 def test_counters_that_fall_are_recorded_as_nothing(run: Path) -> None:
-    """What is written can be read: the ranges of the record are also those of the sampler."""
+    """The sampler keeps to the ranges of the record, so that everything written can be read."""
     for each in run_directory.read_slices(run):
         counters: Counters | None = each.counters
         assert counters is None or counters.network_bytes >= 0
@@ -366,7 +364,7 @@ def test_a_spec_file_with_impossible_numbers_is_refused_in_one_line(tmp_path: Pa
 
 
 @pytest.mark.parametrize("argv", [("--seed", "9" * 400), ("--rows", "9" * 30), ("--time", "9" * 400 + "s")])
-def test_numbers_without_end_on_the_command_line_are_refused(tmp_path: Path, argv: tuple[str, ...]) -> None:
+def test_endless_numbers_on_the_command_line_are_refused(tmp_path: Path, argv: tuple[str, ...]) -> None:
     done = ciphercost("run", "null:none", *argv, "--print-spec", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), done.stdout
 

@@ -1,4 +1,4 @@
-"""grants: a role with exactly what is documented can prove and run; with one right fewer the error names that right."""
+"""A user with exactly the documented rights can prove and run; with one right fewer, the error names that right."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MISSING = {
     "mysql": [(right, right) for right in ("SELECT", "INSERT", "UPDATE", "CREATE")],
     "mariadb": [(right, right) for right in ("SELECT", "INSERT", "UPDATE", "CREATE")],
 }
-"""Of each engine: a right that is taken away, and what the answer must name. tpcb does not delete, and makes no index."""
+"""For each engine: (right to revoke, what the error must name). tpcb neither deletes nor creates an index."""
 
 
 @pytest.fixture
 def role(server: UserServer) -> Iterator[str]:
-    """A user who may log in, and nothing else."""
+    """A user who may only log in."""
     name = server.engine.name
     if name == "firebird":
-        # Its users are made by the server's own tools; the tests' usual one has GRANT CREATE DATABASE and no more.
+        # Only the server's own tools create its users; the usual user of the tests has just GRANT CREATE DATABASE.
         yield str(server.fields["user"])
         return
     server.ask(
@@ -52,13 +52,13 @@ def asked(server: UserServer, role: str, cwd: Path, *argv: str) -> tuple[int, st
 
 
 def url_for(server: UserServer, role: str) -> str:
-    """MySQL lets nobody into a database in which they have no right: the URL then names none."""
+    """MySQL refuses a login to a database in which the user has no right, so the URL names no database."""
     url = server.url_for(role)
     return url.rpartition("/")[0] + "/" if server.engine.name in ("mysql", "mariadb") else url
 
 
 def grant(server: UserServer, role: str, without: str = "") -> None:
-    """The documented statement, as it is or less one right."""
+    """Run the documented statement, optionally without one right."""
     if server.engine.name == "firebird":
         return
     statement = grants.statement(server.engine.name, role, server.fields["database"])
@@ -102,7 +102,7 @@ def test_in_columns_the_same_rights_are_enough(tmp_path: Path, server: UserServe
     assert status == 0, said
 
 
-def test_with_one_right_fewer_the_answer_names_it(tmp_path: Path, server: UserServer, role: str) -> None:
+def test_with_one_right_fewer_the_error_names_it(tmp_path: Path, server: UserServer, role: str) -> None:
     if server.engine.name not in MISSING:
         pytest.skip("its one right is taken from nobody by SQL of an ordinary user")
     for right, named in MISSING[server.engine.name]:
@@ -123,11 +123,11 @@ def test_with_one_right_fewer_the_answer_names_it(tmp_path: Path, server: UserSe
         assert named in said
         if server.engine.name != "postgresql":
             for left in [name for name in server.schemas() if name.startswith("ciphercost_2")]:
-                server.drop(left)  # who may not read the mark drops nothing
+                server.drop(left)  # a user who may not read the mark drops nothing
             server.ask(f"REVOKE ALL PRIVILEGES ON `ciphercost\\_%`.* FROM '{role}'@'%'")
 
 
-def test_the_page_and_the_list_have_the_very_statements_of_the_errors() -> None:
+def test_page_list_and_errors_have_the_same_statements() -> None:
     page, shown = (ROOT / "docs" / "grants.md").read_text(), " ".join(inventory.show("grants").split())
     assert page == grants.markdown()
     for engine in ENGINES:
@@ -142,7 +142,7 @@ def test_names_are_quoted() -> None:
     assert "TO 'a''b'@'%'" in grants.statement("mysql", "a'b")
 
 
-def test_every_server_that_can_be_the_users_has_its_grants() -> None:
+def test_every_engine_that_takes_a_url_has_its_grants() -> None:
     assert set(grants.GRANTS) == set(ENGINES)
 
 
@@ -151,4 +151,4 @@ def test_mechanisms_at_rest_take_no_url(tmp_path: Path) -> None:
         url = f"{cell.partition(':')[0]}://somebody@127.0.0.1:1/db"
         done = ciphercost("run", cell, "--url", url, cwd=tmp_path)
         assert done.returncode == 2, done.stdout
-        assert "--url does not fit" in done.stderr
+        assert "remove --url" in done.stderr

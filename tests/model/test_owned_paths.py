@@ -1,4 +1,4 @@
-"""What is run or written only where nobody else can have a hand in it: the cache of fetched servers, a run's directory."""
+"""ciphercost uses a cache or a run's directory only if nobody else can write to it."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_a_run_is_not_written_into_a_directory_of_somebody_else(tmp_path: Path) 
     given = tmp_path / "given"
     given.mkdir()
     os.chown(given, STRANGER, STRANGER)
-    with pytest.raises(UsageError, match=f"{given} belongs to uid {STRANGER}"):
+    with pytest.raises(UsageError, match=f"{given}: belongs to uid {STRANGER}"):
         run_directory.directory_for(run_directory.new_id(), given)
     assert [*given.iterdir()] == []
     with pytest.raises(UsageError, match=f"uid {STRANGER}"):
-        resume.run_in(given)  # its plan names programs
+        resume.run_in(given)  # its plan names programs to run
 
 
-def test_a_directory_that_is_open_to_others_is_closed_before_it_is_looked_into(tmp_path: Path) -> None:
+def test_a_directory_open_to_others_is_made_private_before_it_is_checked(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
     given.chmod(0o777)
@@ -95,10 +95,8 @@ def test_a_directory_that_is_open_to_others_is_closed_before_it_is_looked_into(t
 
 
 @pytest.mark.usefixtures("root")
-def test_a_cache_of_somebody_else_with_nothing_in_it_is_no_hindrance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A container's HOME may belong to another user; servers in PATH are found all the same."""
+def test_an_empty_cache_of_somebody_else_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's HOME may belong to another user; ciphercost still finds servers in PATH."""
     (tmp_path / "cache").mkdir()
     os.chown(tmp_path / "cache", STRANGER, STRANGER)
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "cache"))

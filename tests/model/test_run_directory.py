@@ -1,4 +1,4 @@
-"""record: written early, read back whole."""
+"""The record of a run: written early and read back completely."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_slice_is_on_disk_the_moment_it_is_appended(tmp_path: Path) -> None:
     assert directory.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_last_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_last_line_cut_off_by_a_kill_is_skipped(tmp_path: Path) -> None:
     directory = run_directory.directory_for("r", tmp_path / "r")
     with run_directory.Record(directory, facts()) as open_record:
         open_record.append(slice_record(1))
@@ -56,7 +56,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
         list(run_directory.read_slices(directory))
 
 
-def test_a_directory_with_something_in_it_is_never_written_over(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_empty_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     with pytest.raises(UsageError, match="not an empty directory"):
         run_directory.directory_for("r", tmp_path)
@@ -71,28 +71,28 @@ def test_facts_and_proofs_read_back_as_they_were_written(tmp_path: Path) -> None
     assert run_directory.read_proofs(directory) == [(0, proof)]
 
 
-def test_a_run_that_is_not_there_is_refused_with_what_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_run_is_refused_with_a_list_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"there is none in \./runs"):
+    with pytest.raises(UsageError, match=r"\./runs has none"):
         run_directory.find("nothing")
 
 
 @pytest.mark.parametrize("content", ["[1]", '{"a": 1}', "5", '[{"cell": "x"}]', "[{}]"])
-def test_damaged_proofs_are_told(tmp_path: Path, content: str) -> None:
+def test_damaged_proofs_are_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "proofs.json").write_text(content)
     with pytest.raises(UsageError, match=r"proofs\.json: .*the record is damaged"):
         run_directory.read_proofs(tmp_path)
 
 
 @pytest.mark.parametrize("content", ['{"format": "x"}', "[]", "5", "{}"])
-def test_a_damaged_plan_is_told(tmp_path: Path, content: str) -> None:
+def test_a_damaged_plan_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "plan.json").write_text(content)
     with pytest.raises(UsageError, match=r"plan\.json: .*the record is damaged"):
         run_directory.read_facts(tmp_path)
 
 
 @pytest.mark.parametrize("cell", [-1, 1, 99])
-def test_a_slice_of_a_cell_that_is_not_there_is_told(tmp_path: Path, cell: int) -> None:
+def test_a_slice_of_an_unknown_cell_is_reported(tmp_path: Path, cell: int) -> None:
     with run_directory.Record(run_directory.directory_for("r", tmp_path / "run"), facts()) as made:
         made.append(msgspec.structs.replace(slice_record(1), cell=cell))
     with pytest.raises(UsageError, match=f"a slice of cell {cell}" if cell > 0 else ">= 0 in `cell`"):
@@ -109,10 +109,8 @@ def test_a_cell_whose_slices_are_gone_is_not_ok(tmp_path: Path) -> None:
     assert "no slices that count" in cell.reason
 
 
-def test_who_was_overtaken_while_it_waited_for_the_lock_looks_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between opening and locking another has put its own file in the place: what is locked must be what is there."""
+def test_a_file_replaced_before_the_lock_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process replaces the file between open and lock: the locked file must be the current one."""
     path = tmp_path / "slices.jsonl"
     path.touch()
     locks: list[int] = []
@@ -126,6 +124,6 @@ def test_who_was_overtaken_while_it_waited_for_the_lock_looks_again(
 
     real = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", overtaken)
-    with run_directory.open_alone(tmp_path) as file:
+    with run_directory.open_locked(tmp_path) as file:
         assert os.path.samestat(os.fstat(file.fileno()), path.stat())
     assert len(locks) == 2

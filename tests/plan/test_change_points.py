@@ -1,4 +1,4 @@
-"""Change points against the package ruptures, and against planted ones."""
+"""Change points, compared with the package ruptures and with planted changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_no_partition_costs_less(seed: int, n: int, steps: list[float], penalty:
     for step in steps:
         signal[int(random.integers(n)) :] += step
     changes = change_points(signal, penalty)
-    # ruptures' PELT prunes a little too much when segments have a least length, so its result may cost more.
+    # ruptures' PELT prunes slightly too much if segments have a minimum length, so its cost may be higher.
     pelt = ruptures.Pelt("l2", min_size=LEAST, jump=1).fit(signal).predict(pen=penalty)[:-1]
     assert cost(signal, changes, penalty) <= cost(signal, pelt, penalty) + 1e-9
     if changes:
@@ -35,7 +35,7 @@ def test_no_partition_costs_less(seed: int, n: int, steps: list[float], penalty:
 
 
 def cost(signal: np.ndarray, changes: list[int], penalty: float) -> float:
-    """What all of them minimise."""
+    """The cost that all methods minimise."""
     segments = list(itertools.pairwise([0, *changes, len(signal)]))
     assert all(last - first >= LEAST for first, last in segments)
     parts = [signal[first:last] for first, last in segments]

@@ -1,4 +1,4 @@
-"""resolve: a cell becomes a PlannedCell in one place: it is either resolved or refused, and nothing else looks a name up for a run."""
+"""One place resolves a cell into a PlannedCell or refuses it; no other step of a run looks up a name."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ LOOKUPS = {
     "options.options_for",
     "resolve.workload_of",
 }
-"""Calls that look a name of a cell up or parse one of its texts."""
+"""Calls that look up a name of a cell or parse one of its options."""
 ALLOWED = {
     # The one place.
     "plan/resolve.py": "resolves a run's cells",
-    # Before there is a cell to resolve: names on the command line, and the cells that they stand for.
+    # Before there is a cell: names on the command line, and the cells that they expand to.
     "api.py": "makes a CellSpec with the engine's usual workload",
     "commands": "names on the command line",
     "plan/matrix.py": "makes cells: the engine's language for --split, the controls beside a workload",
@@ -55,16 +55,16 @@ ALLOWED = {
     "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
     "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
     "runs/import_run.py": "imported runs have no cells",
-    # What was recorded is read.
+    # They read records.
     "estimate": "reads records",
     "report": "reads records, and lists what there is",
     "studies": "a study's own text, programs and drivers",
 }
-"""Files and folders that may call them, and why. No other step of a run may."""
+"""Files and folders that may make these calls, and why."""
 
 
 def calls(path: Path) -> set[str]:
-    """`engines.get` for each call of that form in a file; the names that it imports them under are followed."""
+    """Such calls in a file, e.g. `engines.get`, also under other imported names."""
     tree = ast.parse(path.read_text())
     known: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -92,7 +92,7 @@ def test_names_are_looked_up_and_texts_parsed_in_one_place() -> None:
     assert not others
 
 
-def test_no_permission_is_given_for_nothing() -> None:
+def test_every_permission_is_used() -> None:
     idle = []
     for name in ALLOWED:
         place = SOURCE / name
@@ -186,7 +186,7 @@ def outcome(cell: CellSpec) -> PlannedCell | str:
 
 
 def comparable(made: PlannedCell | str) -> object:
-    """What two resolutions of one cell must have alike; statements of a load are made anew each time they are read."""
+    """Parts that two resolutions of one cell must share; load statements are generated again on each read."""
     if isinstance(made, str):
         return made
     program = msgspec.structs.replace(made.program, load=())
@@ -195,7 +195,7 @@ def comparable(made: PlannedCell | str) -> object:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cell=CELLS)
-def test_any_cell_is_resolved_or_refused_and_always_alike(cell: CellSpec) -> None:
+def test_any_cell_is_always_resolved_or_refused_in_the_same_way(cell: CellSpec) -> None:
     before = msgspec.json.encode(cell)
     first = outcome(cell)
     assert comparable(outcome(cell)) == comparable(first)
@@ -224,13 +224,13 @@ WRONG: dict[str, st.SearchStrategy[object]] = {
     "idle": st.text("xyz", min_size=1, max_size=6),
     "cache": st.text("xyz", min_size=1, max_size=6),
 }
-"""By field: values that no cell can have."""
+"""Impossible values by field."""
 
 
 @pytest.mark.parametrize("field", WRONG)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_every_refusal_names_the_option_or_what_it_was_given(field: str, data: st.DataObject) -> None:
+def test_every_refusal_names_the_option_or_its_value(field: str, data: st.DataObject) -> None:
     cell = data.draw(st.sampled_from(GOOD))
     value = data.draw(WRONG[field])
     made = outcome(msgspec.structs.replace(cell, **{field: value}))

@@ -1,4 +1,4 @@
-"""The plan: order, seeds, cores, time, slice length, warm-up."""
+"""The schedule: order, seeds, cores, time, slice length, warm-up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_order_comes_from_the_seed_alone(seed: int, cell: int, session: int)
     assert orders(seed, cell, session) != orders(seed, cell, session + 1)
 
 
-def test_the_coin_is_fair_and_has_no_memory() -> None:
+def test_the_coin_is_fair_and_independent() -> None:
     heads = np.array([order == "ABBA" for order in orders(1, 0, 0, 20_000)], float)
     assert heads.mean() == pytest.approx(0.5, abs=0.015)
     assert np.corrcoef(heads[1:], heads[:-1])[0, 1] == pytest.approx(0.0, abs=0.025)
@@ -50,15 +50,13 @@ def test_blocks_are_numbered_and_each_has_a_lead_in_and_mirrors_its_order() -> N
 
 
 @given(st.integers(0, 2**63), st.integers(0, 100), st.integers(1, 100))
-def test_which_arm_comes_first_is_drawn_for_two_sessions_that_have_it_the_other_way_round(
-    seed: int, cell: int, pair: int
-) -> None:
+def test_the_first_arm_is_drawn_for_two_sessions_and_reversed_in_the_second(seed: int, cell: int, pair: int) -> None:
     first, second = (schedule.arms(seed, cell, session) for session in (2 * pair - 1, 2 * pair))
     assert first == second[::-1] == schedule.arms(seed, cell, 2 * pair - 1)
     assert set(first) == set(ARMS)
 
 
-def test_in_the_only_session_of_a_quick_run_either_arm_comes_first_as_often() -> None:
+def test_in_quick_runs_either_arm_comes_first_equally_often() -> None:
     firsts = [schedule.arms(seed, 0, 1)[0] == "plain" for seed in range(2_000)]
     assert np.mean(firsts) == pytest.approx(0.5, abs=0.04)
     later = [schedule.arms(3, 0, session)[0] == "plain" for session in range(1, 4_000, 2)]
@@ -89,7 +87,7 @@ def test_halves_are_disjoint_equal_and_swap_between_two_sessions(available: list
 
 
 @pytest.mark.parametrize("regime", ["capacity", "one-core"])
-def test_in_the_only_session_of_a_quick_run_the_server_has_either_half_as_often(regime: Regime) -> None:
+def test_in_quick_runs_the_server_has_either_half_equally_often(regime: Regime) -> None:
     low = [schedule.cores(seed, 1, [0, 1, 2, 3], regime)[0][0] == 0 for seed in range(2_000)]
     assert np.mean(low) == pytest.approx(0.5, abs=0.04)
     firsts = [schedule.arms(seed, 0, 1)[0] == "plain" for seed in range(2_000)]
@@ -184,13 +182,13 @@ def pilot(noise: Floats, rate: float = 20_000) -> Floats:
     return pairs
 
 
-def test_noise_that_wanders_asks_for_short_slices() -> None:
+def test_drifting_noise_leads_to_short_slices() -> None:
     noise = simulate.ornstein_uhlenbeck(np.random.default_rng(1), 1, 400, sd=0.05, memory=20)[0]
     assert schedule.choose_slice_length(pilot(noise), 0.05) <= 0.15
 
 
-def test_noise_that_alternates_asks_for_slices_that_average_it_away() -> None:
-    # Every 0.4 s a hiccup: slices shorter than that catch it or not, longer ones catch their share of it.
+def test_alternating_noise_leads_to_slices_that_average_it() -> None:
+    # A stall every 0.4 s: shorter slices contain it or not, longer slices contain their share of it.
     noise = np.random.default_rng(2).normal(0, 0.002, 800)
     noise[::8] -= 0.3
     assert schedule.choose_slice_length(pilot(noise), 0.05) >= 0.4
@@ -207,7 +205,7 @@ def test_slices_leave_room_for_the_blocks_of_a_session() -> None:
     assert length == pytest.approx(1.0)
 
 
-def test_operations_that_outlast_the_time_still_get_slices_in_which_one_of_each_connection_ends() -> None:
+def test_very_slow_operations_get_slices_in_which_each_connection_finishes_one() -> None:
     length = schedule.choose_slice_length(pilot(np.zeros(16), rate=0.5), 0.05, session_seconds=5.0, clients=2)
     assert length * 0.8 * 0.5 == pytest.approx(2)
     assert schedule.choose_slice_length(pilot(np.zeros(16), rate=1e-6), 0.05, session_seconds=5.0) == schedule.LONGEST
@@ -247,7 +245,7 @@ def test_steady_noise_is_rarely_taken_for_a_warm_up(autocorrelation: float, n: i
 
 
 @pytest.mark.parametrize("constant", [0.5, 1.0])
-def test_a_warm_up_that_is_still_running_is_seen(constant: float, record_property: Record) -> None:
+def test_an_unfinished_warm_up_is_detected(constant: float, record_property: Record) -> None:
     n = 60
     plain, encrypted = stationary(31, 0.0, n)
     warm = -0.7 * np.exp(-np.arange(n) / n / constant)  # From half of the final throughput.
@@ -258,7 +256,7 @@ def test_a_warm_up_that_is_still_running_is_seen(constant: float, record_propert
     assert seen >= 0.95
 
 
-def test_a_warm_up_of_one_twin_alone_is_seen() -> None:
+def test_a_warm_up_of_only_one_arm_is_detected() -> None:
     plain, encrypted = stationary(32, 0.0, 60, runs=40)
     warm = -0.7 * np.exp(-np.arange(60) / 60)
     assert np.mean([not schedule.steady(p, e + warm) for p, e in zip(plain, encrypted, strict=True)]) >= 0.95

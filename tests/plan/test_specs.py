@@ -1,4 +1,4 @@
-"""spec: command line words and TOML files -> Spec, or a refusal that names the mend."""
+"""Command lines and TOML files give a Spec, or an error that names the fix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_durations_are_read_with_their_units(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "abc", "-5s", "0", "5 days", "1e9s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="90s, 3m or 1h"):
         units.duration(text)
 
@@ -51,7 +51,7 @@ def test_a_target_names_engine_version_and_mechanism() -> None:
         (CellSpec("postgresql", "tls", sql="/nowhere/file.sql"), "can't read the SQL file"),
         (CellSpec("postgresql", "tls", ca="/nowhere/ca.pem"), "no such file"),
         (CellSpec("postgresql", "tls", workload="connect", rows=5), "no table whose rows can be set"),
-        (CellSpec("postgresql", "tls+none"), "can't be switched on together"),
+        (CellSpec("postgresql", "tls+none"), "can't combine these mechanisms"),
     ],
 )
 def test_nonsense_in_a_cell_is_refused_with_the_nearest_name(cell: CellSpec, words: str) -> None:
@@ -90,7 +90,7 @@ cells = st.builds(
 )
 
 
-def test_what_a_cell_works_on_survives_being_printed(tmp_path: Path) -> None:
+def test_files_of_a_cell_survive_printing_the_spec(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("name\nanna\n")
     cell = CellSpec("postgresql", "tls", workload="point-select", csv=str(tmp_path / "rows.csv"))
     (tmp_path / "grid.toml").write_text(toml.dump(Spec(cells=[cell])))
@@ -103,11 +103,11 @@ def test_what_a_cell_works_on_survives_being_printed(tmp_path: Path) -> None:
         (CellSpec("mysql", "tls", cpu_crypto="Off"), "on or off"),  # type: ignore[arg-type]
         (
             CellSpec("mysql", "tls", url="mysql://me@localhost/", factors={"certificate": "rsa4096"}),
-            "the one that it has",
+            "your server presents its own certificate",
         ),
     ],
 )
-def test_what_can_not_be_had_is_refused_before_anything_starts(cell: CellSpec, words: str) -> None:
+def test_an_impossible_spec_is_refused_before_anything_starts(cell: CellSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         specs.check(Spec(cells=[cell]))
 

@@ -61,8 +61,8 @@ def test_a_server_has_its_cache_in_its_settings() -> None:
     ("wrong", "words"),
     [
         (CellSpec("postgresql", "tls", cache="small"), "is for encryption at rest"),
-        (CellSpec("postgresql", "none", url="postgresql://me@localhost/x", cache="cold"), "server of yours"),
-        (CellSpec("null", "none", cache="small"), "keeps nothing"),
+        (CellSpec("postgresql", "none", url="postgresql://me@localhost/x", cache="cold"), "restart your server"),
+        (CellSpec("null", "none", cache="small"), "stores no data"),
         (CellSpec("sqlite", "sqlcipher", cache="tiny"), "warm, cold or small"),  # type: ignore[arg-type]
     ],
 )

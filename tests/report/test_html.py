@@ -293,7 +293,7 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
         "--no-progress",
     ]
     done = CliRunner().invoke(commands.cli, command)
-    assert f"to look at and to show:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
+    assert f"as a web page:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
     assert "<h1>" in (tmp_path / "run" / html_page.NAME).read_text()
 
 
@@ -304,7 +304,7 @@ def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.Monke
     command = ["import", str(table), "--columns", "arm=arm,throughput=tps", "-o", str(tmp_path / "run")]
     done = CliRunner().invoke(commands.cli, command)
     assert done.exit_code == 0, done.output
-    assert f"to look at and to show:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
+    assert f"as a web page:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
     page = (tmp_path / "run" / html_page.NAME).read_text()
     assert "NOT PAIRED" in page.upper()
     assert "20.0 % fewer" in page
@@ -318,7 +318,7 @@ def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
     (tmp_path / "result.json").write_text("{")
     with supervisor.Supervisor("test-draw") as own:
         html_page.page(tmp_path, own, said.append)
-        assert "was not drawn" in said[0]
+        assert "could not write report.html" in said[0]
         assert not (tmp_path / html_page.NAME).exists()
         # A result is there, and a slice of no kind: the page would be of half a record.
         (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())

@@ -1,4 +1,4 @@
-"""The Rust agent's modules: none imports, by whatever detour, one that imports it; and none is too long to be read."""
+"""Modules of the Rust agent: no circular imports, and no file of an unreadable length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXCUSE = "Longer than others:"
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Each module's file by its path in the crate, without tests and without `main.rs`, which nothing imports."""
+    """File of each module by its path in the crate, without tests and `main.rs`, which nothing imports."""
     found = {}
     for file in sorted(root.rglob("*.rs")):
         parts = file.relative_to(root).with_suffix("").parts
@@ -23,13 +23,13 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def code_of(file: Path) -> str:
-    """The code of a file without its comments and its tests, which stand at the end."""
+    """The code of a file without comments, and without the tests at its end."""
     code = re.split(r"^#\[cfg\(test\)\]\nmod tests \{$", file.read_text(), maxsplit=1, flags=re.MULTILINE)[0]
     return re.sub(r"//.*", "", code)
 
 
 def imports(module: str, code: str, known: dict[str, Path]) -> set[str]:
-    """The modules with a file of their own that a module's code names, by `use` or within an expression."""
+    """Modules with their own file that a module's code names, in `use` or in an expression."""
     found: set[str] = set()
     for start, path, names in PATH.findall(code):
         parts = path.split("::")[1:]
@@ -65,7 +65,7 @@ def circle(uses: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_module_of_the_agent_imports_itself_by_a_detour() -> None:
+def test_the_agent_has_no_circular_imports() -> None:
     uses = graph(SOURCES)
     assert {"arm", "drivers::http", "message"} <= uses["session"], "the check misses imports"
     assert circle(between_top_modules(uses)) == []
@@ -89,6 +89,6 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert not found("use super::b::c;\n", "use crate::d;\n")
 
 
-def test_no_file_of_the_agent_is_too_long_to_be_read() -> None:
+def test_no_file_of_the_agent_is_too_long() -> None:
     texts = {str(file.relative_to(SOURCES)): file.read_text() for file in SOURCES.rglob("*.rs")}
     assert not {name for name, text in texts.items() if text.count("\n") > LONG and EXCUSE not in text[:500]}

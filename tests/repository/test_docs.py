@@ -1,4 +1,4 @@
-"""docs: what there is, is documented; what is documented, is there."""
+"""The documentation covers everything that exists, and names nothing that doesn't."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 
 @pytest.mark.parametrize("name", [*engines.names(), *mechanisms.names(), *workloads.names()])
 def test_every_engine_mechanism_and_workload_is_in_the_readme(name: str) -> None:
-    """A mechanism also by its family's name, which test_in_columns holds to be true."""
+    """The name of a mechanism's family counts too; test_in_columns checks that it is right."""
     family = mechanisms.get(name).family if name in mechanisms.names() else ""
     assert f"`{family or name}`" in README
 

@@ -1,4 +1,4 @@
-"""docs/github-actions.yml: valid YAML, and every command in it is one of ours with options that exist."""
+"""docs/github-actions.yml is valid YAML, and every ciphercost command in it exists with its options."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_command_of_it_is_understood(line: str) -> None:
         assert context.params
 
 
-def test_the_comment_is_written_whatever_the_gate_says_and_the_gate_is_the_last_word() -> None:
+def test_the_comment_is_written_whatever_the_gate_decides_and_the_gate_is_last() -> None:
     names = [step.get("name") for step in STEPS]
     compared, said, held = (
         STEPS[names.index(each)] for each in ("Compare", "Say it on the pull request", "Hold the budget")

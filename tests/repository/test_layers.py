@@ -21,11 +21,11 @@ LONGER: dict[str, str] = {
     "engines/postgresql.py": "one server; its start, its accounts and its settings still stand in one class",
     "estimate/estimator.py": "the estimator of one cell, one class over all its slices",
 }
-"""Files over MOST_LINES, each with the reason why it is one file."""
+"""Files longer than MOST_LINES, each with the reason why it is one file."""
 
 
 def sources() -> dict[str, str]:
-    """Each module's name with its text."""
+    """Source text of each module by its name."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
@@ -34,7 +34,7 @@ def sources() -> dict[str, str]:
 
 
 def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
-    """The modules among `modules` that a text imports anywhere: at its top, in functions, and for types only."""
+    """Those of `modules` that a source text imports anywhere: at the top, in functions, or only for types."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
@@ -44,7 +44,7 @@ def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
         else:
             continue
         for name in names:
-            # `from ciphercost.model.spec import Arm` names no module of its own, but what `spec` holds.
+            # `from ciphercost.model.spec import Arm` names an object in `spec`, not a module.
             known = name
             while known and known not in modules:
                 known = known.rpartition(".")[0]
@@ -53,7 +53,7 @@ def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
 
 
 def circle(modules: Mapping[str, str]) -> list[str]:
-    """One circle of imports; empty where there is none."""
+    """One circle of imports, or an empty list."""
     graph = {name: set(imported(text, modules)) - {name} for name, text in modules.items()}
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -62,7 +62,7 @@ def circle(modules: Mapping[str, str]) -> list[str]:
     return []
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
+def test_there_are_no_circular_imports() -> None:
     assert circle(sources()) == []
 
 
@@ -76,14 +76,14 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import NAME",
     ],
 )
-def test_a_circle_is_found_wherever_its_import_stands(back: str) -> None:
+def test_a_circle_is_found_wherever_its_import_is(back: str) -> None:
     modules = {"p": "", "p.a": "from p.b import NAME", "p.b": "from p import c", "p.c": back}
     assert set(circle(modules)) == {"p.a", "p.b", "p.c"}
     assert circle(modules | {"p.c": ""}) == []
 
 
 def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.ImportFrom]:
-    """Every use of `importlib.import_module`, by whatever name, and of `__import__`."""
+    """Every use of `importlib.import_module`, under any name, and of `__import__`."""
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Attribute(attr="import_module") | ast.Name(id="__import__"):
@@ -103,7 +103,7 @@ def of_own_package(call: ast.Call) -> bool:
 
 
 def loads_others(text: str) -> list[int]:
-    """Lines of a text at which it loads by name what may lie outside its own package."""
+    """Lines at which a source text may load a module from outside its own package by name."""
     tree = ast.parse(text)
     own = {
         (node.func.lineno, node.func.col_offset)
@@ -134,11 +134,11 @@ def test_a_registry_loads_its_own_package_only() -> None:
         ("__import__(name)", False),
     ],
 )
-def test_loading_by_another_name_is_found(line: str, allowed: bool) -> None:
+def test_loading_under_another_name_is_found(line: str, allowed: bool) -> None:
     assert (loads_others(line) == []) is allowed
 
 
-def test_no_file_is_too_long_to_be_read_at_once() -> None:
+def test_no_file_is_too_long() -> None:
     lines = {path.relative_to(ROOT).as_posix(): path.read_text().count("\n") for path in ROOT.rglob("*.py")}
     long = {name for name, count in lines.items() if count > MOST_LINES}
     assert long - LONGER.keys() == set(), "split it, or say in LONGER why it is one file"

@@ -1,4 +1,4 @@
-"""needs: what the tests ask for is on the list that `make test` gets; a run begins with what is missing."""
+"""Everything that tests require is on the list that `make test` fetches, and a run starts by printing what is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCES = sorted({*TESTS.rglob("*.py")} - {TESTS / "needs.py"})
 
 
 def calls(name: str) -> Iterator[tuple[str, list[str]]]:
-    """(file, the arguments that are written out) of every call of a function or method of this name whose first one is."""
+    """(file, literal arguments) of every call of a function or method of this name whose first argument is a literal."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or getattr(node.func, "attr", getattr(node.func, "id", "")) != name:
@@ -48,7 +48,7 @@ def test_every_program_that_a_test_looks_for_is_fetched() -> None:
         assert name in (*needs.PROGRAMS, *needs.BUILD), f"{file} looks for {name}, which is not in needs.PROGRAMS"
 
 
-def test_a_run_begins_with_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_starts_by_printing_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> object:
         raise CiphercostError("not fetched yet")
 
@@ -63,17 +63,17 @@ def test_a_run_begins_with_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
     )
     monkeypatch.setenv("CIPHERCOST_REQUIRE", "all")
     first, second, third, last = needs.report()
-    assert first == "required and here: one"
+    assert first == "required and available: one"
     assert (second, third) == ("required and MISSING: two", "required and MISSING: three")
     assert "fail (CIPHERCOST_REQUIRE=all)" in last
-    assert needs.get() == ["three can't be had: not fetched yet"]
+    assert needs.get() == ["can't fetch three: not fetched yet"]
 
 
-def test_the_header_is_printed_once_though_several_workers_run(tmp_path: Path) -> None:
-    # Of its own in a directory of its own: pytest closes the directory that it shares, in which others' servers run.
+def test_several_workers_print_the_header_once(tmp_path: Path) -> None:
+    # In its own base directory: pytest makes the shared one private, and servers of other tests run in it.
     own = ["-n", "2", "--basetemp", str(tmp_path / "own"), "-p", "no:cacheprovider"]
     test = f"{Path(__file__)}::test_every_program_that_a_test_looks_for_is_fetched"
     command = [sys.executable, "-m", "pytest", *own, test]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS.parent, timeout=250)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("required and here: ") == 1
+    assert done.stdout.count("required and available: ") == 1

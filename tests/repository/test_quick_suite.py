@@ -1,4 +1,4 @@
-"""The quick suite, `make test`, leaves nothing to `make test-all` alone: every server, witness, format and kind of run has a quick test."""
+"""Every server, witness, format and kind of run has a test in the quick suite, `make test`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SERVERS = {
     "null": "test_real.py::test_a_cell_is_proven_and_measured[null:busy",
     "url": "test_real_web.py::test_a_pair_of_urls_is_measured",
 }
-"""A run of each server."""
+"""For each server, a quick test with a whole run."""
 
 COLUMNS = ("aes-", "pgcrypto-", "pgp-sym", "chacha20")
-"""How the names of mechanisms begin that encrypt in columns: `mechanisms/_column.py` has their witnesses, one pair for all."""
+"""Prefixes of mechanisms for column encryption, which all share the witnesses of `mechanisms/_column.py`."""
 IN_COLUMNS = {
     "server": "test_in_columns.py::test_a_wrong_key_fails_the_servers_witness",
     "disk": "test_in_columns.py::test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_witness",
@@ -91,7 +91,7 @@ FAILS: dict[str, dict[str, str]] = {
         ("server", "wire", "client"), "test_real_firebird.py::test_an_encrypted_arm_in_clear_is_found_out"
     ),
 }
-"""By mechanism and witness: a test in which this witness says no."""
+"""By mechanism and witness: a test in which this witness fails."""
 
 FORMATS = {
     "csv": "test_formats.py::",
@@ -129,7 +129,7 @@ RUNS = {
 
 
 def collected(*argv: str) -> list[str]:
-    """Names of all tests that pytest finds with these arguments."""
+    """Names of all tests that pytest collects with these arguments."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, *argv], capture_output=True, text=True, check=True, cwd=ROOT, timeout=250)
     return [exhaustive.name_of(line) for line in done.stdout.splitlines() if "::" in line]
@@ -159,7 +159,7 @@ def test_make_test_selects_by_the_rules() -> None:
     assert 0 < len(selected) < len(all_)
 
 
-def test_every_rule_matches_and_what_it_leaves_out_has_a_quick_sibling(everything: list[str], quick: list[str]) -> None:
+def test_every_rule_matches_and_every_omitted_test_has_a_quick_sibling(everything: list[str], quick: list[str]) -> None:
     left: dict[exhaustive.Rule, set[str]] = {}
     for name in everything:
         if (rule := exhaustive.rule_of(name)) is not None:
@@ -175,7 +175,7 @@ def test_every_server_has_a_quick_run(quick: list[str]) -> None:
     assert missing(SERVERS, quick) == []
 
 
-def test_every_witness_has_a_quick_test_in_which_it_says_no(quick: list[str]) -> None:
+def test_every_witness_has_a_quick_test_in_which_it_fails(quick: list[str]) -> None:
     for name in mechanisms.names():
         witnesses = mechanisms.get(name).witnesses
         fails = IN_COLUMNS if name.startswith(COLUMNS) else FAILS.get(name, {})

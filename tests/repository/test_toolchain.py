@@ -1,4 +1,4 @@
-"""What building needs: it is checked before anything is built, and what is printed is what the README lists for this system."""
+"""`make quick` checks what the build needs before it builds, and prints the packages that the README lists for this system."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHECKED = ("rustc", "cargo", "cc", "perl")
 
 
 class Machine:
-    """A PATH whose tools of the build are stand-ins, and a copy of what `make quick` reads before it builds."""
+    """A PATH with stand-ins for the build tools, and a copy of the files that `make quick` reads before it builds."""
 
     def __init__(self, place: Path) -> None:
         self.programs = place / "bin"
@@ -80,20 +80,20 @@ def test_a_machine_with_everything_passes(machine: Machine) -> None:
 
 @pytest.mark.parametrize("system", sorted(RELEASES))
 def test_an_old_rust_ends_make_quick_before_anything_is_built(machine: Machine, system: str) -> None:
-    """Debian 12's plain cargo: what to install is the README's line for the system."""
+    """With the plain cargo of Debian 12, it prints the README's line of packages for the system."""
     machine.runs_on(system)
     machine.put("rustc", "echo 'rustc 1.63.0'")
     machine.put("cargo", "echo 'cargo 0.66.0'")
     done = machine.run("make", "quick")
     assert done.returncode == 2
-    assert f"rustc is 1.63.0 ({machine.programs}/rustc); building needs Rust {RUST} or newer" in done.stderr
+    assert f"rustc is 1.63.0 ({machine.programs}/rustc); the build needs Rust {RUST} or newer" in done.stderr
     assert "cargo is 0.66.0" in done.stderr
     assert PACKAGES[system] in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     assert not (machine.clone / ".venv").exists()
 
 
-def test_another_system_is_told_what_is_needed(machine: Machine) -> None:
+def test_another_system_gets_a_list_of_requirements(machine: Machine) -> None:
     machine.runs_on("another")
     machine.put("rustc", "echo 'rustc 1.63.0'")
     done = machine.check()
@@ -103,7 +103,7 @@ def test_another_system_is_told_what_is_needed(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.85.0", "1.85.1", "1.96.0", "1.100.0-nightly", "2.0.0"])
-def test_a_newer_rust_will_do(machine: Machine, version: str) -> None:
+def test_a_newer_rust_is_accepted(machine: Machine, version: str) -> None:
     machine.put("rustc", f"echo 'rustc {version} (abc 2026-01-01)'")
     assert machine.check().returncode == 0
 
@@ -127,7 +127,7 @@ def test_each_missing_program_is_named(machine: Machine, program: str, gap: str)
     assert PACKAGES["Debian 13"] in done.stderr
 
 
-def test_rustup_without_a_toolchain_is_no_rust(machine: Machine) -> None:
+def test_rustup_without_a_toolchain_is_refused(machine: Machine) -> None:
     machine.put("rustc", "echo 'error: rustup could not choose a version of rustc to run' >&2; exit 1")
     done = machine.check()
     assert done.returncode == 2
@@ -135,7 +135,7 @@ def test_rustup_without_a_toolchain_is_no_rust(machine: Machine) -> None:
 
 
 def test_a_python_that_makes_no_virtual_environments_is_named(machine: Machine) -> None:
-    """Debian's python3 without python3-venv."""
+    """As with Debian's python3 without python3-venv."""
     machine.put("python3", f'case "$2" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
     done = machine.check()
     assert done.returncode == 2
@@ -146,11 +146,11 @@ def test_an_old_python_is_named(machine: Machine) -> None:
     machine.put("python3", "echo 3.9")
     done = machine.check()
     assert done.returncode == 2
-    assert "python3 is 3.9; Python 3.11 or newer is needed" in done.stderr
+    assert "python3 is 3.9; the build needs Python 3.11 or newer" in done.stderr
 
 
 def test_every_crate_builds_with_the_rust_that_cargo_toml_promises(require: Require) -> None:
-    """Cargo refuses to build a locked crate that declares a newer one; here that is found without an old Rust."""
+    """Cargo refuses to build a locked crate that declares a newer Rust. This detects it without an old Rust."""
     require(shutil.which("cargo"), "no cargo")
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     done = subprocess.run(command, cwd=ROOT / "agents/rust", capture_output=True, text=True, check=True)
@@ -171,13 +171,13 @@ def test_make_fresh_takes_its_packages_from_the_readme() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may")
-def test_make_fresh_says_that_it_needs_root() -> None:
+def test_make_fresh_needs_root() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "needs root" in done.stderr
 
 
-def test_make_fresh_refuses_a_word_that_it_does_not_know() -> None:
+def test_make_fresh_refuses_an_unknown_argument() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh", "11"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "11 is neither a Debian version (12, 13) nor a user" in done.stderr
+    assert "11: not a Debian version (12, 13) or a user" in done.stderr

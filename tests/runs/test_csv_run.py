@@ -1,4 +1,4 @@
-"""--csv from the command line: the user's own rows are measured on real servers, and what is no table is refused before anything starts."""
+"""`--csv`: measures the user's rows on real servers, and refuses a file that is no table before anything starts."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_a_spec_file_names_a_csv_file_and_reads_back_as_itself(tmp_path: Path) -
         (b"a,b\n1,\xff\n", (), "line 2: byte 3 is not UTF-8"),
         (b"a,b\n1,x\0y\n", (), "line 2: holds a NUL byte"),
         (b"c" + b",c" * 10**6 + b"\n", (), "1000001 columns; a table of SQLite has 2000 at most"),
-        (b"a\n1\n", ("--sql", "my.sql"), "leave one of them out"),
-        (b"a\n1\n", ("--rows", "5"), "--rows does not go with --csv"),
-        (b"a\n1\n", ("--set", "rows=5"), "'rows' is neither a factor"),
+        (b"a\n1\n", ("--sql", "my.sql"), "both define the operation; remove one of them"),
+        (b"a\n1\n", ("--rows", "5"), "--rows does not work with --csv"),
+        (b"a\n1\n", ("--set", "rows=5"), "--set rows: not a factor"),
         (b"a\n1\n", ("--workload", "tpcb"), "has tables of its own"),
     ],
 )
@@ -73,7 +73,7 @@ def test_what_is_no_table_is_refused_before_anything_is_started(
 
 
 def test_a_row_that_the_server_refuses_is_named_by_its_lines(tmp_path: Path, require_postgresql: object) -> None:
-    # 1,500 long texts are 1,500 pointers, and those are more than a page of PostgreSQL holds.
+    # 1,500 long texts need 1,500 pointers, more than a page of PostgreSQL holds.
     wide = ",".join(f"t{n}" for n in range(1500)) + "\n" + ",".join(os.urandom(30).hex() for _ in range(1500)) + "\n"
     (tmp_path / "wide.csv").write_text(wide)
     done = ciphercost("run", "postgresql:tls", "--csv", "wide.csv", *SHORT, "-o", "run", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""kill -9 of the controller at any moment: no server, no relay, no scratch stays, and slices.jsonl can be read."""
+"""After kill -9 of the controller at any moment, no server, relay or scratch directory remains, and slices.jsonl is readable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from processes import marked
 
 CLI = Path(sys.executable).parent / "ciphercost"
 PATIENCE = 60.0
-"""Seconds: a whole run has to get that far."""
+"""Seconds in which a whole run must get that far."""
 
 wait_for = partial(processes.wait_for, patience=PATIENCE)
 
@@ -45,7 +45,7 @@ MOMENTS: dict[str, Callable[[Path], bool]] = {
 def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str, moment: str) -> None:
     directory = tmp_path / "run"
     if target.startswith("sqlite") and moment == "while data is loaded":
-        moment = "once it is proven"  # SQLite has no server whose log would tell
+        moment = "once it is proven"  # SQLite has no server with a log
     argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))

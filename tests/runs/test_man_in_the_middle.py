@@ -1,6 +1,6 @@
-"""man in the middle: between `prove` or `run` and a user's server stands somebody with a certificate of his own.
+"""A man in the middle with his own certificate, between `prove` or `run` and a user's server.
 
-Where it is rejected, nothing is sent unencrypted; where it is not checked, the verdict does not claim that it was.
+If the client rejects the certificate, nothing is sent unencrypted. If it does not check it, the verdict does not claim that it did.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SSL_REQUEST = 80877103
 
 
 class Middle:
-    """Passes everything on, under its own certificate where TLS is asked for. `in_clear`: bytes of logins without TLS."""
+    """Forwards everything; for TLS it presents its own certificate. `in_clear`: bytes of logins without TLS."""
 
     def __init__(self, name: str, port: int, directory: Path) -> None:
         pki = Pki(directory, "ecdsa-p256")
@@ -77,10 +77,10 @@ class Middle:
                 self._pass_on(client, server)
 
     def _greet(self, client: socket.socket, server: socket.socket) -> bytes | None:
-        """What the client says first; None: it asks for TLS, and both sides are ready for it."""
+        """First bytes of the client; None: it requests TLS, and both sides are ready."""
         if self._mysql:
             client.sendall(server.recv(4096))
-        # No byte more: a ClientHello may have come with it.
+        # Not one byte more: a ClientHello may already follow.
         first = client.recv(36 if self._mysql else 8, socket.MSG_WAITALL)
         if self._mysql and first[:3] == b"\x20\0\0" and int.from_bytes(first[4:6], "little") & CLIENT_SSL:
             server.sendall(first)
@@ -93,13 +93,13 @@ class Middle:
 
     @staticmethod
     def _pass_on(one: socket.socket, other: socket.socket) -> None:
-        """In one thread: two can't use a TLS socket at once."""
+        """Forward in one thread, because two threads can't share a TLS socket."""
         opposite = {one: other, other: one}
         while True:
             for source in select.select([one, other], [], [])[0]:
                 more = True
                 while more:
-                    # What has come may be no more than a session ticket, and the other side is not to wait for it.
+                    # The data may be only a session ticket, so don't make the other side wait.
                     source.settimeout(0.05)
                     try:
                         data = source.recv(1 << 16)
@@ -167,11 +167,13 @@ def test_no_later_cell_of_the_run_sends_anything_in_clear(tmp_path: Path, server
     assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
 
 
-def test_what_was_not_verified_is_not_said_to_be(tmp_path: Path, server: UserServer, middle: Middle) -> None:
+def test_the_verdict_does_not_claim_verification_without_a_check(
+    tmp_path: Path, server: UserServer, middle: Middle
+) -> None:
     argv = ("prove", url(server, middle), "--set", "verify=require")
     done = ciphercost(*argv, cwd=tmp_path, **server.environment)
     said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 0, said  # it is what was asked for
+    assert done.returncode == 0, said  # the user asked for this
     assert "ENCRYPTED, proven" not in said
     assert "ENCRYPTED, but the server's identity was not verified: a man in the middle would look the same" in said
 
@@ -186,7 +188,7 @@ def test_a_run_warns_of_a_server_that_was_not_verified(tmp_path: Path, server: U
     assert "a man in the middle would look the same" in " ".join(done.stdout.split())
 
 
-def test_a_name_that_was_not_checked_is_said_so(tmp_path: Path, server: UserServer) -> None:
+def test_an_unchecked_name_is_reported(tmp_path: Path, server: UserServer) -> None:
     argv = ("prove", server.url, *server.by_ca, "--set", "verify=ca")
     done = ciphercost(*argv, cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""pipeline: a fake agent with a known effect goes through the whole pipeline, and the effect comes out as large as it was put in."""
+"""A fake agent with a known effect runs through the whole pipeline, which must measure that effect."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tm
 def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_connections(
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # All that the controller says to the agent goes by way of a file.
+    # Everything that the controller sends to the agent goes through a file.
     said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
     fake("--sd 0.005")
     wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
@@ -84,7 +84,7 @@ def test_the_result_passes_its_published_schema(tmp_path: Path, fake: Fake) -> N
     jsonschema.validate(json.loads((tmp_path / "run" / "result.json").read_text()), published)
 
 
-def test_the_published_schema_is_the_records_own() -> None:
+def test_the_published_schema_is_up_to_date() -> None:
     assert json.loads((DOCS / "result.schema.json").read_text()) == schema.result_schema(), "run `make schema`"
 
 
@@ -130,8 +130,8 @@ def test_all_that_is_done_to_both_arms_is_done_first_to_the_one_that_the_seed_sa
         assert [each.arm for each in slices if each.phase == phase][:2] == [first, second]
 
 
-def test_seeds_that_differ_begin_with_either_arm() -> None:
-    """Those of the test above."""
+def test_different_seeds_start_with_either_arm() -> None:
+    """As in the test above."""
     assert {schedule.arms(seed, 0, 1) for seed in (1, 2, 3, 4)} == {ARMS, ARMS[::-1]}
 
 
@@ -173,7 +173,7 @@ def test_precision_stops_a_run_before_its_time(tmp_path: Path, fake: Fake) -> No
     assert half <= 0.0051
 
 
-def test_a_throughput_that_never_settles_gives_no_number(tmp_path: Path, fake: Fake) -> None:
+def test_a_throughput_that_is_never_steady_gives_no_number(tmp_path: Path, fake: Fake) -> None:
     fake("--drift 0.2 --sd 0.001")
     cell = measure(tmp_path, time=60.0).cells[0]
     assert cell.status == "no-steady-state"
@@ -191,7 +191,7 @@ def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake)
     fake("--sd 0.01")
     measure(tmp_path, "quick", time=30.0)
     directory = tmp_path / "run"
-    # The same slices, said to be of a mechanism that needs witnesses: nobody was heard.
+    # The same slices under a mechanism that needs witnesses, without any proof.
     path = directory / "plan.json"
     plan = json.loads(path.read_text())
     plan["cells"][0]["registered"]["witnesses"] = ["server", "wire"]

@@ -1,4 +1,4 @@
-"""The whole path on real servers: real TLS, real files, both arms proven; and every way in which it must refuse."""
+"""Whole runs on real servers with real TLS and real files, both arms proven; and every case that must be refused."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime",
 
 
 def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command as a user runs it. No traceback may ever be seen."""
+    """Run the command as a user does. It must never print a traceback."""
     for _ in range(3):
         done = warm.run(argv, cwd=cwd, env={**os.environ, **environment}, timeout=250)
         assert "Traceback" not in done.stderr, done.stderr
-        # On a machine that other work is shaking it rightly refuses to measure; then it is asked again.
+        # On a busy machine it may correctly refuse to measure; then try again.
         if "NO STEADY STATE" not in done.stdout:
             break
         if "-o" in argv:
@@ -42,7 +42,7 @@ def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def postgresql(require_postgresql: object) -> None:
-    """A PostgreSQL of any source."""
+    """A PostgreSQL from any source."""
 
 
 def result_of(tmp_path: Path) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_the_users_own_statements_are_measured(tmp_path: Path) -> None:
 
 
 class Own:
-    """A PostgreSQL of this test's, as a user would have one: reached by --url."""
+    """A PostgreSQL server like a user's own, reached by --url."""
 
     def __init__(self, server: Server, fields: dict[str, object]) -> None:
         self.server = server
@@ -137,7 +137,7 @@ Start = Callable[..., Own]
 
 @pytest.fixture
 def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
-    """Starts a server with these settings: own_server(pki=…) with TLS, own_server() without."""
+    """Start a server with these settings: own_server(pki=…) with TLS, own_server() without."""
     engine = engines.get("postgresql")
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
@@ -240,12 +240,16 @@ def test_prove_needs_no_server_of_the_users(tmp_path: Path, target: str) -> None
         (("run", "postgresql:tls", "--url", "postgresql://u:secret@localhost/db"), "password", 2),
         (("run", "sqlite:sqlcipher", "--sql", "bad.sql", *SHORT), "no such table: nobody", 1),
         (("run", "sqlite:sqlcipher", "--sql", "differs.sql", *SHORT), "do not return the same rows", 1),
-        (("run", "good.toml", "--seed", "5"), "--seed has no effect beside a spec file", 2),
+        (("run", "good.toml", "--seed", "5"), "--seed has no effect with a spec file", 2),
         (("run", "negative.toml"), "`int` >= 0 in `seed`", 2),
         (("run", "number.toml"), "cells must be a list", 2),
         (("run", "postgresql:tls", "--set", "resumption=on"), "never resumes", 2),
-        (("run", "postgresql:tls", "--sql", "bad.sql", "--workload", "tpcb"), "leave one of them out", 2),
-        (("calibrate", "postgresql:tls"), "takes an engine alone", 2),
+        (
+            ("run", "postgresql:tls", "--sql", "bad.sql", "--workload", "tpcb"),
+            "both define the operation; remove one of them",
+            2,
+        ),
+        (("calibrate", "postgresql:tls"), "give the engine without a mechanism", 2),
         (("rnu",), "did you mean 'run'", 2),
         (("report", "nothing"), "no run 'nothing'", 2),
         (("list", "engine"), "did you mean 'engines'", 2),

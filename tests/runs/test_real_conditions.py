@@ -1,4 +1,4 @@
-"""Conditions on a real server, as a user asks for them: in force, named in the result, predicted, and gone when the run is killed."""
+"""Conditions on a real server: in force, named in the result, predicted, and removed if the run is killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["own_server"]
 
 @pytest.fixture
 def rights(require: Require) -> None:
-    """The right to make a link."""
+    """The right to create a link."""
     try:
         link.check_rights()
     except UsageError as error:
@@ -36,7 +36,9 @@ def test_a_delayed_cell_says_what_its_round_trips_predict(tmp_path: Path) -> Non
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"delay": "2ms", "idle": ""}
     retried = cell["encryption"]["group"] not in ("X25519", "X25519MLKEM768")
-    assert cell["predicted"]["round_trips"] == 2 + retried  # PostgreSQL's question, the handshake, perhaps another key
+    assert (
+        cell["predicted"]["round_trips"] == 2 + retried
+    )  # PostgreSQL's SSL request, the handshake, and perhaps a retry with another key share
     assert cell["predicted"]["added_ms"] == pytest.approx(2 * cell["predicted"]["round_trips"])
     assert "the link alone predicts" in done.stdout
 
@@ -74,12 +76,12 @@ def test_a_server_of_the_users_can_be_delayed(tmp_path: Path, own_server: Start)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"delay": "1ms", "idle": ""}
-    assert cell["encryption"]["verified"] == "yes"  # against the server's own name, though the address is the relay's
+    assert cell["encryption"]["verified"] == "yes"  # against the server's own name, although the address is the relay's
 
 
 @pytest.mark.usefixtures("require_postgresql")
-def test_a_servers_setting_is_in_force_and_said(tmp_path: Path) -> None:
-    """A statement that fails under any other."""
+def test_a_servers_setting_is_in_force_and_reported(tmp_path: Path) -> None:
+    """A statement that fails with any other value."""
     sql = tmp_path / "shown.sql"
     sql.write_text("SELECT 1 / (CASE WHEN current_setting('work_mem') = '12345kB' THEN 1 ELSE 0 END);\n")
     argv = ("run", "postgresql:tls", "--sql", str(sql), "--setting", "work_mem=12345kB", *SHORT, "--json", "out.json")

@@ -1,4 +1,4 @@
-"""The whole path on a real Firebird: both arms proven and measured; and every way in which it must refuse."""
+"""Whole runs on a real Firebird, both arms proven; and every case that must be refused."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_server_that_requires_encryption_is_proven_but_not_measured(
             "run", "firebird:wire-crypt", "--url", firebird.url(strict), *SHORT, cwd=tmp_path, **environment
         )
     assert proven.returncode == 0, proven.stdout + proven.stderr
-    assert "encryption is enforced" in " ".join(proven.stdout.split())
+    assert "it enforces encryption" in " ".join(proven.stdout.split())
     assert run.returncode == 1
     assert "UNPROVEN" in run.stdout
     said = " ".join(run.stdout.split())
@@ -154,7 +154,7 @@ OFF: dict[str, object] = {"wire_crypt": "off"}
 ON: dict[str, object] = {"wire_crypt": "require"}
 
 
-def test_every_witness_passes_where_all_is_as_it_should_be(server: FirebirdServer) -> None:
+def test_every_witness_passes_if_everything_is_correct(server: FirebirdServer) -> None:
     assert failed(server, OFF, ON) == {}
 
 

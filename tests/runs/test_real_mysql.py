@@ -1,4 +1,4 @@
-"""The whole path on MySQL and MariaDB: both arms proven and measured; servers of the user's, met as they are and left so."""
+"""Whole runs on MySQL and MariaDB, both arms proven; and a user's servers, which stay unchanged."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_group_that_mysql_can_not_agree_on_is_bad_usage(tmp_path: Path) -> Non
 
 @pytest.fixture
 def own_server(tmp_path: Path, target: str, require_server: RequireServer) -> Iterator[Start]:
-    """Starts a server as a user would have one, and says its URL: own_server(tls=False, settings)."""
+    """Start a server like a user's own and return its URL: own_server(tls=False, settings)."""
     name, _, version = target.partition("@")
     with ExitStack() as stack:
         home: House = stack.enter_context(house(require_server(name, version), tmp_path))
@@ -116,7 +116,7 @@ def test_prove_says_that_a_server_enforces_encryption(tmp_path: Path, own_server
     done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=str(server.connection()["password"]))
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
-    assert "The server refuses connections in clear: encryption is enforced" in words
+    assert "The server refuses unencrypted connections: it enforces encryption" in words
     assert "ENCRYPTED, proven by server and client" in words
 
 

@@ -1,4 +1,4 @@
-"""The whole path on Valkey: proven and measured, and a TLS session resumed."""
+"""Whole runs on Valkey: proven and measured, with TLS resumption."""
 
 from __future__ import annotations
 

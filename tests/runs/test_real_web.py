@@ -1,4 +1,4 @@
-"""The whole path on nginx and Apache, and on a pair of URLs: proven, measured, split, and read again on 80 columns."""
+"""Whole runs on nginx, Apache and a pair of URLs: proven, measured, split, and reported in 80 columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def name(request: pytest.FixtureRequest, require_server: RequireServer) -> str:
 
 
 def cells_of(tmp_path: Path, *argv: str) -> tuple[list[dict[str, Any]], str]:
-    """The cells of a run that went well, and what it printed."""
+    """(cells, output) of a successful run."""
     done = ciphercost("run", *argv, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     found = result_of(tmp_path)["cells"]
@@ -43,7 +43,7 @@ def cells_of(tmp_path: Path, *argv: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def fits(screen: str) -> None:
-    """On 80 columns: but the last line, which names a path."""
+    """Check that it fits into 80 columns, except the last line, which is a path."""
     assert max(len(line) for line in screen.splitlines()[:-1]) <= 80, screen
 
 
@@ -56,7 +56,7 @@ def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str)
     assert cell["encryption"]["protocol"] == "TLSv1.3"
     assert cell["encryption"]["verified"] == "yes"
     left = cell["beside"]["no-sendfile"]
-    # Two parts of one experiment make up the whole.
+    # Two parts of one experiment add up to the whole.
     without = control["overhead"]["throughput"]
     whole = cell["overhead"]["throughput"]
     assert without["low"] * left["low"] < whole["high"]
@@ -131,7 +131,7 @@ def test_a_longer_way_for_both_arms(tmp_path: Path, require_server: RequireServe
 
 @pytest.fixture
 def own(tmp_path: Path, require_server: RequireServer) -> Iterator[tuple[Site, Server]]:
-    """A web server as a user would have one, on two ports."""
+    """A web server like a user's own, on two ports."""
     (tmp_path / "logs").mkdir()
     with (
         site(require_server("nginx"), tmp_path / "logs", {"/index.html": 10_000}) as made,
@@ -170,8 +170,8 @@ def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tup
     with_it = ciphercost("prove", encrypted, "--ca", "ca.pem", cwd=tmp_path)
     assert with_it.returncode == 0, with_it.stdout + with_it.stderr
     assert "ENCRYPTED, proven" in with_it.stdout
-    # nginx answers a clear request on that port with 400.
-    assert "encryption is enforced" in with_it.stdout
+    # nginx answers an unencrypted request on that port with 400.
+    assert "it enforces encryption" in with_it.stdout
     clear = ciphercost("prove", plain, "--ca", "ca.pem", cwd=tmp_path)
     assert clear.returncode == 1
     assert "NOT PROVEN" in clear.stdout
@@ -196,7 +196,7 @@ def test_prove_says_that_a_redirect_enforces_encryption(
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "the server answers 301 (to https://localhost:" in words
-    assert "The server refuses connections in clear: encryption is enforced" in words
+    assert "The server refuses unencrypted connections: it enforces encryption" in words
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_prove_does_not_take_a_certificate_that_is_not_right(
     assert "NOT PROVEN" in done.stdout
 
 
-def test_prove_starts_a_server_of_ours(tmp_path: Path, name: str) -> None:
+def test_prove_can_start_its_own_server(tmp_path: Path, name: str) -> None:
     done = ciphercost("prove", f"{name}:tls", "--set", "version=1.2", "--set", "cipher=chacha20", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "TLSv1.2 ECDHE-RSA-CHACHA20-POLY1305" in done.stdout

@@ -1,4 +1,4 @@
-"""record_is_enough: a run whose engine and mechanism are no longer there is estimated, compared, drawn and resumed as before."""
+"""A run stays readable after its engine and mechanism were removed: estimates, comparisons, plots and resume still work."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from fake import Fake
 
 TEXTS = ("terminal", "md", "csv", "json", "latex")
 FILES = ("html", "parquet", "svg")
-"""Of svg it is a directory: it has a file for each plot."""
+"""svg is a directory with a file for each plot."""
 
 
 def output(*args: object) -> bytes:
-    """What the command prints, and its exit status."""
+    """Output and exit status of the command."""
     done = CliRunner().invoke(commands.cli, list(map(str, args)))
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
     return done.stdout_bytes + b"\nexit status %d" % done.exit_code
 
 
 def everything(run: Path, other: Path, into: Path) -> dict[str, bytes]:
-    """Every report of a run, advice about it, and its comparison with another, by name."""
+    """By name: every report of a run, its advice, and its comparison with another run."""
     made = {f"report {each}": output("report", run, "--format", each) for each in TEXTS}
     made["advice"] = output("report", run, "--need", "at-rest", "--max-cost", "99%")
     made["compare"] = output("compare", run, other)
@@ -45,7 +45,7 @@ def everything(run: Path, other: Path, into: Path) -> dict[str, bytes]:
 
 
 def forget_everything(patch: pytest.MonkeyPatch) -> None:
-    """Remove every engine and mechanism; whoever looks one up fails."""
+    """Remove every engine and mechanism, so that any lookup fails."""
 
     def asked(*_: object) -> NoReturn:
         raise AssertionError("a registry was asked about a recorded run")
@@ -56,7 +56,7 @@ def forget_everything(patch: pytest.MonkeyPatch) -> None:
 
 
 def recorded(directory: Path, cells: list[CellSpec], seed: int) -> Path:
-    # The shortest run that has every kind of figure; no reader minds that its figures are poor.
+    # The shortest run with every kind of figure; the quality of the figures does not matter.
     spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=2.0)
     return pipeline.run_in(spec, directory)[1]
 
@@ -74,7 +74,7 @@ def as_format_1(run: Path) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two runs of an embedded database at rest, of a known effect, and of nothing."""
+    """Two runs with cells at rest in an embedded database, with a known effect, and with none."""
     directory = tmp_path_factory.mktemp("runs")
     cells = [CellSpec("sqlite", "sqlcipher"), CellSpec("null", "busy"), CellSpec("null", "none")]
     return recorded(directory / "first", cells, 1), recorded(directory / "second", cells, 2)
@@ -82,7 +82,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def over_tls(tmp_path_factory: pytest.TempPathFactory, require_postgresql: object) -> Path:
-    """A run over a slow link, which has a prediction, by TLS."""
+    """A run with TLS over a slow link, which has a prediction."""
     cells = [CellSpec("postgresql", "tls", workload="connect", delay="1ms")]
     return recorded(tmp_path_factory.mktemp("tls") / "run", cells, 3)
 
@@ -164,7 +164,7 @@ def test_a_run_of_format_1_that_was_cut_off_is_resumed_in_format_2(tmp_path: Pat
 
 
 def cut_off(run: Path) -> None:
-    """Take the last cell's last session from a whole run, as if its controller had been killed then."""
+    """Remove the last cell's last session from a complete run, as if its controller had been killed before it."""
     for name in ("plan.json", "checkpoint.json"):
         plan = json.loads((run / name).read_text())
         plan.pop("ended", None)

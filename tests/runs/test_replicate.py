@@ -1,4 +1,4 @@
-"""replicate: a small mysql-tls, whole, on a real server; and what is refused before anything is started."""
+"""A small but complete replication of mysql-tls on a real server; and input that is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert kept is not None
     assert not kept.reason
     assert kept.complete
-    # Operation by operation, with TLS first: the study's order.
+    # Operation by operation, with TLS first, as in the study.
     assert [(run.operation, run.arm) for run in kept.runs] == [(name, arm) for name in OPERATIONS for arm in ARMS[::-1]]
     assert all(earlier.started < later.started for earlier, later in pairwise(kept.runs))
     for run in kept.runs:
@@ -59,7 +59,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert kept.encryption["verified"] == "no", "as published: REQUIRED checks no certificate"
 
     assert [cell.workload for cell in result.cells] == [f"mysql-tls/{name}" for name in OPERATIONS]
-    ended = [cell for cell in result.cells if cell.status != "no-steady-state"]  # a shaken machine may refuse one
+    ended = [cell for cell in result.cells if cell.status != "no-steady-state"]  # a busy machine may refuse one
     assert ended
     assert all(cell.status == "ok" for cell in ended), [cell.reason for cell in ended]
     assert result.study is not None
@@ -76,7 +76,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert "the same here" in text
     assert "What the published procedure could not have told" in text
     assert "31.49 → 31.92" in text
-    # A killed run: only what was kept is shown, and nothing is made up.
+    # After a kill, the report has only what was recorded.
     kept.runs, kept.complete = kept.runs[:3], False
     (directory / "study.json").write_bytes(run_directory.encode(kept))  # type: ignore[arg-type]
     again = conclude.result_of(directory).study
@@ -98,7 +98,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         (("replicate", "mysql-tls", "--order", "random"), "unknown order 'random'", 2),
         (("replicate", "mysql-tls", "--memory", "1GiB2"), "is not a number or a size", 2),
         (("replicate", "web-tls", "--memory", "2GB"), "mysql-tls has", 2),
-        (("replicate", "all", "--engine", "oracle"), "no study runs on 'oracle'", 2),
+        (("replicate", "all", "--engine", "oracle"), "--engine oracle: no study runs on it", 2),
         (("replicate", "all", "--time", "soon"), "is not a duration", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tls/slect"), "did you mean 'select'", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tsl/select"), "did you mean 'mysql-tls'", 2),
@@ -140,7 +140,7 @@ def test_a_studys_workload_is_four_workloads_of_one_file() -> None:
     assert len(list(single.load)) == 1 + 600
 
 
-def test_queries_go_ahead_of_their_answers_and_the_first_failure_is_told(tmp_path: Path) -> None:
+def test_queries_are_pipelined_and_the_first_failure_is_reported(tmp_path: Path) -> None:
     with Agent() as agent:
         agent.connect("a", driver="sqlite", path=str(tmp_path / "file"))
         agent.query("a", "CREATE TABLE t (n integer)")

@@ -1,4 +1,4 @@
-"""replicate all: every study in a run of its own, one that fails stops no other, what is done is not done again, and one page at the end."""
+"""`replicate all`: each study has its own run, a failure stops no other, finished studies do not run again, and one page shows all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ciphercost import studies
 from ciphercost.measure.progress import Display
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
-from ciphercost.model.run_directory import open_alone
+from ciphercost.model.run_directory import open_locked
 from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyResult
 from ciphercost.report import together
@@ -31,22 +31,22 @@ CLI = Path(sys.executable).parent / "ciphercost"
 
 
 class Broken(PostgresTde):
-    """A study whose server is nowhere."""
+    """A study whose server does not exist."""
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         raise UsageError("no server of this kind is anywhere")
 
 
 class Impatient(Display):
-    """Ends everything by Ctrl-C once the cells begin."""
+    """Interrupts everything with Ctrl-C when the cells start."""
 
     def phase(self, cell: int, session: int, name: str) -> None:
         if name == "capacity" and session == 2:
             raise KeyboardInterrupt
 
 
-def evening(tmp_path: Path, *names: str, engine: str = "") -> Path:
-    asked = replicate_all.ask(3.0, 5, engine, {}, "")
+def batch(tmp_path: Path, *names: str, engine: str = "") -> Path:
+    asked = replicate_all.new_record(3.0, 5, engine, {}, "")
     return replicate_all.begin(tmp_path / "all", msgspec.structs.replace(asked, studies=list(names)))
 
 
@@ -58,10 +58,10 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
         Broken(),
         MysqlTls(rows=300, iterations=2, queries=60, least_queries=20, interval=0.05, sessions=2),
     ]
-    directory = evening(tmp_path, "postgres-tde", "mysql-tls", engine="postgresql")
-    told: list[str] = []
+    directory = batch(tmp_path, "postgres-tde", "mysql-tls", engine="postgresql")
+    printed: list[str] = []
     with pytest.raises(Interrupted) as caught:
-        replicate_all.go_on(directory, Impatient, told.append, small)
+        replicate_all.run_remaining(directory, Impatient, printed.append, small)
     assert f"`ciphercost resume {directory}`" in str(caught.value)
     begun = run_directory.read_study(directory / "mysql-tls")
     assert begun is not None
@@ -70,7 +70,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     assert "postgresql tls select, postgresql tls update, postgresql tls delete: failed: the run was cut off" in cut
     assert not replicate_all.done(directory / "mysql-tls")
 
-    found = replicate_all.go_on(directory, Display, told.append, small)
+    found = replicate_all.run_remaining(directory, Display, printed.append, small)
     assert [each.study for each in found] == ["postgres-tde", "mysql-tls"]
     assert "cut off" not in found[1].reason
     assert found[0].reason == "no server of this kind is anywhere"
@@ -83,11 +83,11 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     page = together.page(found)
     assert "! no server of this kind is anywhere" in page
     assert page == together.page(replicate_all.outcomes(directory)), "it is made from the records alone"
-    if not found[1].reason:  # a shaken machine may refuse a cell
+    if not found[1].reason:  # a busy machine may refuse a cell
         slices = (directory / "mysql-tls" / "slices.jsonl").read_bytes()
-        told.clear()
-        replicate_all.go_on(directory, Display, told.append, small)
-        assert "mysql-tls: done already" in told
+        printed.clear()
+        replicate_all.run_remaining(directory, Display, printed.append, small)
+        assert "mysql-tls: already done" in printed
         assert (directory / "mysql-tls" / "slices.jsonl").read_bytes() == slices
 
 
@@ -109,7 +109,7 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
     assert again.returncode == 1
     assert again.stdout == done.stdout
     assert ciphercost("report", "all", cwd=tmp_path).stdout == done.stdout
-    assert ciphercost("replicate", "all", "-o", "all", cwd=tmp_path).returncode == 2, "nothing is overwritten"
+    assert ciphercost("replicate", "all", "-o", "all", cwd=tmp_path).returncode == 2, "ciphercost overwrites nothing"
     assert ciphercost("report", "all", "-o", "page.txt", cwd=tmp_path).stdout == ""
     assert (tmp_path / "page.txt").read_text() == done.stdout
     shown = json.loads(ciphercost("report", "all", "--format", "json", cwd=tmp_path).stdout)
@@ -129,12 +129,12 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
 def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Studies whose runs are made up: `one` is only told of."""
-    directory = evening(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
+    """Studies whose runs are faked: records only the calls of `run_study`."""
+    directory = batch(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
     (directory / "jdbc-tls").mkdir()
     (directory / "jdbc-tls" / "plan.json").write_text('{"format": 1, "id": ')
     begun: list[str] = []
-    monkeypatch.setattr(replicate_all, "one", lambda study, *_: begun.append(study.name))
+    monkeypatch.setattr(replicate_all, "run_study", lambda study, *_: begun.append(study.name))
     monkeypatch.setattr(
         replicate_all, "done", lambda place, real=replicate_all.done: place.name == "web-tls" or real(place)
     )
@@ -142,19 +142,19 @@ def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_s
     asked.reasons["web-tls"] = "no server: install it"
     replicate_all.save(directory, asked)
     wanted = [studies.get(name) for name in asked.studies]
-    replicate_all.go_on(directory, Display, begun.append, wanted)
+    replicate_all.run_remaining(directory, Display, begun.append, wanted)
     assert "mysql-tls" in begun
     assert set(replicate_all.read(directory).reasons) == {"jdbc-tls"}
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    directory = evening(tmp_path, "mysql-tls")
-    with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still alive"):
-        replicate_all.go_on(directory, Display, print, [])
+    directory = batch(tmp_path, "mysql-tls")
+    with open_locked(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still active"):
+        replicate_all.run_remaining(directory, Display, print, [])
 
 
 def test_options_go_to_the_studies_that_have_them() -> None:
-    asked = replicate_all.ask(0, 1, "postgresql", {"scale": 1, "duration": 2.0, "runs": 2, "loads": "10"}, "")
+    asked = replicate_all.new_record(0, 1, "postgresql", {"scale": 1, "duration": 2.0, "runs": 2, "loads": "10"}, "")
     by_name = {each.name: each for each in replicate_all.chosen(asked)}
     assert list(by_name) == studies.names()
     tde = by_name["postgres-tde"]

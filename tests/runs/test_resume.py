@@ -1,4 +1,4 @@
-"""resume: a run that was killed goes on to be what it would have been; whole sessions stay, half ones go, and nobody is let in beside a live run."""
+"""A killed and resumed run equals an uninterrupted one: it keeps complete sessions, discards incomplete ones, and locks out others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ APART = [CellSpec("null", "busy", regime="one-core"), CellSpec("null", "none", r
 
 @pytest.fixture
 def fake(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """In the runs that are killed, too, its time is virtual."""
+    """The fake agent, with virtual time also in the killed runs."""
     monkeypatch.setenv("VIRTUAL_TIME", "1")
     return fake
 
@@ -68,14 +68,14 @@ def spec_of(cells: list[CellSpec], mode: str = "full", **fields: Any) -> Spec:
 
 
 def killed(spec: Spec, directory: Path, slices: int) -> None:
-    """Run it, and kill the controller by force once it has so many slices; 0: when it begins to measure the second session."""
+    """Run it, and kill -9 the controller after this many slices; 0: when it starts to measure the second session."""
     argv = [sys.executable, "-c", KILLED, msgspec.json.encode(spec).decode(), str(directory), str(slices)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def order(directory: Path) -> list[tuple[object, ...]]:
-    """All that was asked of the agent, and what it answered."""
+    """All requests to the agent, and its answers."""
     return [
         (each.cell, each.session, each.phase, each.block, each.order, each.position, each.arm, each.length, each.rate)
         + ((each.agent.operations, each.agent.histogram) if each.agent else ())
@@ -119,11 +119,11 @@ def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_
     result, _ = resume.run_in(tmp_path / "run")
     said = [each.text for each in result.cells[0].warnings if each.code == "resumed"]
     assert len(said) == 1
-    assert "0 whole sessions of this cell were kept, 100 slices of unfinished ones thrown away" in said[0]
+    assert "it kept 0 complete sessions of this cell and discarded 100 slices of incomplete sessions" in said[0]
     assert sessions_of(tmp_path / "run") == [(0, 1)]
 
 
-def test_it_can_be_killed_again_and_again(tmp_path: Path, fake: Fake) -> None:
+def test_it_can_be_killed_repeatedly(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     spec = spec_of(ONE)
     pipeline.run_in(spec, tmp_path / "whole")
@@ -143,7 +143,7 @@ def test_it_can_be_killed_again_and_again(tmp_path: Path, fake: Fake) -> None:
     assert "resumed 3 times" in said
 
 
-def test_half_a_last_line_is_dropped_and_any_other_damage_is_told(tmp_path: Path, fake: Fake) -> None:
+def test_half_a_last_line_is_dropped_and_any_other_damage_is_reported(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     killed(spec_of(ONE), tmp_path / "run", 150)
     path = tmp_path / "run" / "slices.jsonl"
@@ -158,7 +158,7 @@ def test_half_a_last_line_is_dropped_and_any_other_damage_is_told(tmp_path: Path
         resume.run_in(tmp_path / "other")
 
 
-def test_a_cell_that_failed_goes_on_and_those_that_did_not_are_left_alone(tmp_path: Path, fake: Fake) -> None:
+def test_a_failed_cell_is_resumed_and_the_others_stay(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01 --busy 50000 --die-busy 55000")
     result, directory = pipeline.run_in(spec_of(SHARED), tmp_path / "run")
     assert [cell.status for cell in result.cells] == ["ok", "failed"]
@@ -177,7 +177,7 @@ def test_a_cell_that_failed_goes_on_and_those_that_did_not_are_left_alone(tmp_pa
 
 def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_path: Path) -> None:
     cells = [CellSpec("sqlite", "sqlcipher", regime="one-core", rows=200)]
-    # Slices of a given length: no pilot, and no session that is repeated for what a shaken machine does.
+    # A fixed slice length: no pilot, and no session repeated because of a busy machine.
     spec = Spec(cells=cells, seed=3, sessions=3, time=6.0, latency=False, slice_seconds=0.1)
     killed(spec, tmp_path / "run", 0)
     had = {proof.session for _, proof in run_directory.read_proofs(tmp_path / "run")}
@@ -195,9 +195,9 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
     [
-        ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "was begun by ciphercost 0.0.9"),
+        ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "started by ciphercost 0.0.9"),
         ("checkpoint.json", f'"cores":{procfs.machine()["cores"]}', '"cores":96', "cores is 96"),
-        ("checkpoint.json", '"format":2', '"format":9', "newer ciphercost"),
+        ("checkpoint.json", '"format":2', '"format":9', "newer version of ciphercost"),
     ],
     ids=["tool", "machine", "format"],
 )
@@ -215,7 +215,7 @@ def test_another_tool_or_machine_is_refused_and_nothing_is_changed(
     assert before == {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir() if each.is_file()}
 
 
-def test_another_server_is_refused_and_what_there_is_stays(tmp_path: Path, fake: Fake) -> None:
+def test_another_server_is_refused_and_the_record_stays(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     killed(spec_of(ONE), tmp_path / "run", 400)
     path = tmp_path / "run" / "checkpoint.json"
@@ -247,7 +247,7 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
     ) as process:
         slices = directory / "slices.jsonl"
         wait_for("its first slice", lambda: slices.exists() and slices.stat().st_size > 0)
-        process.send_signal(signal.SIGSTOP)  # so that it can't end meanwhile
+        process.send_signal(signal.SIGSTOP)  # so that it can't finish meanwhile
         try:
             refused = subprocess.run(
                 [CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=60
@@ -257,15 +257,15 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
             process.send_signal(signal.SIGCONT)
         _, said = process.communicate(timeout=60)
     assert refused.returncode == 2
-    assert "still alive" in refused.stderr
+    assert "still active" in refused.stderr
     assert process.returncode == 130
-    assert f"`ciphercost resume {directory}` goes on with it" in said
+    assert f"`ciphercost resume {directory}` continues the run" in said
     for _ in range(steady.TRIES):
         resumed = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=120)
         if "NO STEADY STATE" not in resumed.stdout:
             break
     assert resumed.returncode == 0, resumed.stderr
-    assert "the run was cut off and resumed" in " ".join(resumed.stdout.split())
+    assert "the run was interrupted and resumed" in " ".join(resumed.stdout.split())
     again = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=60)
     assert again.returncode == 0
     assert "is finished" in again.stdout

@@ -1,6 +1,6 @@
-"""Secrets: a server's password and the keys of a run are searched for in everything that a run starts, writes and prints.
+"""Search for a server's password and a run's keys in everything that the run starts, writes and prints.
 
-The places where a key may be: its own file in the run's scratch directory, mode 0600, while the run lasts.
+A key may exist only in its own file in the run's scratch directory, with mode 0600, during the run.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_every_process_that_is_started_gets_an_environment_of_its_own() -> None:
     bare = [
         f"{path.name}:{node.lineno}"
         for path, node in found
-        # The supervisor's own environment has a PATH and the run's mark, and no more.
+        # The supervisor's own environment has only a PATH and the run's mark.
         if path.name != "supervisor_process.py" and not any(each.arg == "env" for each in node.keywords)
     ]
     assert bare == []
@@ -146,7 +146,7 @@ def test_no_temporary_directory_lies_outside_of_scratch() -> None:
                 assert any(each.arg == "dir" for each in node.keywords), f"{path.name}:{node.lineno}"
 
 
-def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
+def test_a_temporary_directory_is_removed_also_after_a_kill() -> None:
     run_id = run_directory.new_id()
     script = (
         "import sys, time; from ciphercost.host import supervisor\n"
@@ -176,7 +176,7 @@ def test_a_temporary_directory_is_gone_afterwards() -> None:
 
 
 def forms(value: bytes) -> dict[str, bytes]:
-    """A secret as it is, and as it might be written."""
+    """A secret, and encoded forms of it."""
     text = value.decode("latin-1")
     return {
         "plain": value,
@@ -191,7 +191,7 @@ def forms(value: bytes) -> dict[str, bytes]:
 
 
 class Search:
-    """Looks at a command and all that it starts, while it lasts: arguments, environments, files of its scratch directory."""
+    """Watches a running command and everything it starts: arguments, environments, files of its scratch directory."""
 
     def __init__(self, known: Mapping[str, bytes]) -> None:
         self.needles = {f"{name}, {how}": form for name, value in known.items() for how, form in forms(value).items()}
@@ -204,7 +204,7 @@ class Search:
         self.found += [f"{where}: {name}" for name, needle in self.needles.items() if needle in content]
 
     def processes(self, root: int) -> None:
-        # The command's own environment is what the user put there; so is that of a child that has not become its program yet.
+        # The user set the command's own environment; a child has the same until it executes its program.
         own = b""
         for pid in tree(root):
             with contextlib.suppress(OSError):
@@ -216,7 +216,7 @@ class Search:
                     self.within(f"environment of {arguments[:60]!r}", environment_of(pid))
 
     def scratch(self, place: Path) -> None:
-        """Keys are learned from their own files; a server's random password lies in such a file too."""
+        """Read keys from their own files; a server's random password is in such a file too."""
         files = []
         for directory, _, names in os.walk(place):
             files += [Path(directory) / name for name in names]
@@ -241,7 +241,7 @@ class Search:
                 self.within(f"file {path}", path.read_bytes())
 
     def run(self, argv: list[str], environment: Mapping[str, str], directory: Path) -> str:
-        """Run a command; what it printed."""
+        """Run a command and return its output."""
         (directory / "tmp").mkdir()
         env = {**os.environ, **environment, "CIPHERCOST_PAGE": "on", "TMPDIR": str(directory / "tmp")}
         with subprocess.Popen(
@@ -270,7 +270,7 @@ class Search:
         return said.decode()
 
     def run_of(self, root: int) -> str:
-        """The run that a command has begun, by the mark of what it started."""
+        """The run that a command started, from the mark of its processes."""
         for pid in tree(root)[1:]:
             with contextlib.suppress(OSError):
                 for each in environment_of(pid).split(b"\0"):
@@ -284,7 +284,7 @@ class Search:
 
 
 def reported(directory: Path, run: Path) -> None:
-    """Write every report there is."""
+    """Write a report in every format."""
     made = directory / "reports"
     made.mkdir()
     for name in formats.names():
@@ -348,7 +348,7 @@ def test_a_key_is_nowhere_but_in_its_own_file(require_server: RequireServer, tmp
 
 
 def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
-    """The control."""
+    """The control: the search must find a planted secret."""
     search = Search({"password": b"sesame/4711"})
     for number, form in enumerate(forms(b"sesame/4711").values()):
         (tmp_path / str(number)).write_bytes(b"before " + form + b" after")

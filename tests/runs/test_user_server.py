@@ -1,4 +1,4 @@
-"""A server of the user's: measured, never changed, and left as it was however the run ends."""
+"""A user's own server: measured, never changed, and left as it was, however the run ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from test_real import CLI, SHORT, ciphercost, result_of
 from userservers import ENGINES, LIMITED, UNMARKED, UserServer, user_server
 
 PATIENCE = 60.0
-"""Seconds: a whole run has to get that far."""
+"""Seconds in which a whole run must get that far."""
 wait_for = partial(processes.wait_for, patience=PATIENCE)
 
 
@@ -50,10 +50,10 @@ def server(
 
 @pytest.fixture
 def unchanged(server: UserServer) -> Iterator[None]:
-    """The server is after the test as it was before it, to the last setting."""
+    """Check that the test leaves the server unchanged, to the last setting."""
     before = server.state()
     yield
-    # A killed run's supervisor may still be ending its agent's connection, and a server may take a moment to drop what it was told to.
+    # The supervisor of a killed run may still be closing the agent's connection, and the server may need a moment to drop a schema.
     with contextlib.suppress(AssertionError):  # the next line shows what differs
         wait_for("the server to be as it was", lambda: server.state() == before)
     assert server.state() == before
@@ -77,7 +77,7 @@ def run(server: UserServer, *argv: str, cwd: Path, **environment: str) -> subpro
 
 
 class Going:
-    """A long run on the server, that has made its schema."""
+    """A long run on the server that has already created its schema."""
 
     def __init__(self, server: UserServer, directory: Path, *argv: str) -> None:
         self.server = server
@@ -91,7 +91,7 @@ class Going:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **server.environment},
-            # A shell that puts the tests into the background has them ignore Ctrl-C, and what they start would inherit that.
+            # If a shell runs the tests in the background, they ignore Ctrl-C, and their children would inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
@@ -108,7 +108,7 @@ class Going:
             self.process.communicate()
 
     def family(self, name: bytes) -> list[int]:
-        """Processes of the run that have this in their command."""
+        """Processes of the run whose command contains this."""
         return [pid for pid in tree(self.process.pid)[1:] if name in _command(pid)]
 
     def end(self) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def going(server: UserServer, directory: Path, *argv: str) -> Iterator[Going]:
 
 
 def many_rows(directory: Path) -> str:
-    """A file that takes some seconds to load."""
+    """A file that needs some seconds to load."""
     path = directory / "many.csv"
     path.write_text("n,text\n" + "".join(f"{n},{'x' * 100}\n" for n in range(200_000)))
     return str(path)
@@ -177,7 +177,7 @@ def test_a_run_that_fails_while_it_loads_leaves_the_server_as_it_was(tmp_path: P
     with going(server, tmp_path, "--csv", many_rows(tmp_path)) as one:
         name = os.fsencode(agent.find())
 
-        # The one that loads is told all rows; those before it and after it a few words.
+        # The loading connection receives all rows; the others before and after it receive little.
         def loading() -> list[int]:
             return [pid for pid in one.family(name) if read_by(pid) > 1_000_000]
 
@@ -230,7 +230,7 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
         named = scratch_schema.name_for(one.run_id)
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
-        assert "is still running here" in refused.stderr
+        assert "is still going on here" in refused.stderr
         supervisor_pids = one.family(b"supervisor_process.py")
         assert supervisor_pids
         for pid in supervisor_pids:
@@ -299,7 +299,7 @@ def test_clean_asks_on_a_terminal_for_the_password_that_the_run_was_given_there(
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
+def test_a_schema_that_can_not_be_dropped_is_reported_with_what_to_do(
     tmp_path: Path, server: UserServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -319,7 +319,7 @@ def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
     assert capsys.readouterr().err == f"ciphercost: {sentence}\n"
 
 
-def test_what_bears_no_mark_is_never_touched(tmp_path: Path, server: UserServer) -> None:
+def test_a_schema_without_a_mark_is_never_touched(tmp_path: Path, server: UserServer) -> None:
     if server.engine.name not in UNMARKED:
         pytest.skip("a schema without a mark can't be made there by SQL alone")
     server.ask(UNMARKED[server.engine.name])
@@ -350,7 +350,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
         url=server.url,
         ca=str(server.ca) if server.by_ca else "",
     )
-    # Even one that bears this very run's mark: this process has not made it.
+    # Even one with this run's own mark, because this process did not create it.
     for mark in ("another-run on elsewhere by 1:1:x", str(scratch_schema.mark_of(run_id))):
         server.make(scratch_schema.name_for(run_id), mark)
         try:
@@ -366,7 +366,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, server: UserServer) -> None:
+def test_without_the_right_to_create_a_schema_the_error_has_the_grant(tmp_path: Path, server: UserServer) -> None:
     if server.engine.name not in LIMITED:
         pytest.skip("no user can be made there by SQL alone")
     server.ask(*LIMITED[server.engine.name])
@@ -407,7 +407,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
     environment = {TakesUrl.of(server.engine).password_from: secret} if wrong == "password" else server.environment
     done = ciphercost(*argv, cwd=tmp_path, **environment)
     said = (done.stdout + done.stderr).lower()
-    # A name that nobody knows is a wrong URL; the rest turns out only when it is tried.
+    # An unknown host name is a wrong URL; other errors appear only on connecting.
     assert done.returncode == (2 if wrong == "host" else 1), said
     words = {"password": ("password", "denied", "login"), "port": ("refused",), "host": ("no-such-host.invalid",)}[
         wrong
@@ -420,7 +420,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
     ("argv", "words"),
     [
         (("clean", "--schema", "x"), "give its --url too"),
-        (("clean", "--url", "nonsense://h/d"), "no engine for 'nonsense://'"),
+        (("clean", "--url", "nonsense://h/d"), "nonsense://: no engine has this URL scheme"),
         (("clean", "--url", "postgresql://u:secret@h/d"), "holds a password"),
         (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "not reached by a URL"),
         (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),
@@ -442,7 +442,7 @@ def test_a_server_that_is_named_wrongly_is_refused(tmp_path: Path, argv: tuple[s
 def test_where_the_servers_processes_can_not_be_seen_there_are_client_side_figures(
     tmp_path: Path, server: UserServer
 ) -> None:
-    # Behind something that is no server, as behind a pooler or on another machine.
+    # Behind a process that is no server, as with a pooler or another machine.
     with Relay("127.0.0.1", int(str(server.fields["port"]))) as relay:
         url = server.url_for(str(server.fields["user"]), port=relay.port)
         argv = ("run", target(server), "--url", url, *server.by_ca, *SHORT, "--json", "out.json")

@@ -1,6 +1,6 @@
-"""commands: one file per command: its options, one call, its output. No logic.
+"""The command line: one file per command, with its options, one call and its output. No logic.
 
-What a command needs is imported where it is called, so that `--help` is quick.
+Each command imports what it needs only when it runs, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ciphercost.model.version import VERSION
 
 
 class Commands(click.Group):
-    """A group that names the nearest command for one that it doesn't know."""
+    """A group that suggests the nearest command for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -32,10 +32,17 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 def cli() -> None:
-    """What does encryption cost this database or web server, here, and is it really on?
+    """Measure what encryption costs a database or web server on this machine, and prove that it is on.
 
-    Begin with `ciphercost quick`. Exit status: 0 done · 1 a cell or a proof failed · 2 bad usage · 3 a budget is exceeded · 4 unresolved,
-    where a verdict was demanded.
+    Start with `ciphercost quick`; it takes about a minute.
+
+    \b
+    Exit status:
+      0  done
+      1  a cell or a proof failed
+      2  bad usage
+      3  a budget was exceeded
+      4  unresolved, where you asked for a verdict
     """
 
 
@@ -45,9 +52,9 @@ for _module in pkgutil.iter_modules(__path__):
 
 
 def main() -> NoReturn:
-    """Entry point. Every known failure is one clear message and its exit status; never a traceback."""
+    """Entry point. Prints every known failure as one message, without a traceback, and exits with its status."""
     try:
-        deadlines.login()  # a wrong setting is refused before anything is started
+        deadlines.login()  # refuses a wrong setting before anything starts
         status = cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:
         status = error.exit_code
@@ -58,14 +65,14 @@ def main() -> NoReturn:
         complain(str(error))
         status = error.exit_status
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
-        told = next((each for each in (error, error.__cause__) if isinstance(each, Interrupted)), "interrupted")
-        complain(str(told))
+        reason = next((each for each in (error, error.__cause__) if isinstance(each, Interrupted)), "interrupted")
+        complain(str(reason))
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 1
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        complain(f"{error.strerror or error}{where}; what was written until then is kept")
+        complain(f"{error.strerror or error}{where}; everything written so far is kept")
         status = 1
     raise SystemExit(status if isinstance(status, int) else 0)

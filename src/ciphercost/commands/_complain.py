@@ -1,4 +1,4 @@
-"""complain: what went wrong, on standard error."""
+"""Errors on standard error."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import sys
 
 
 def complain(text: str) -> None:
-    """On a terminal in its width; a program that reads it gets it in one piece."""
+    """Print a message on standard error: wrapped on a terminal, as one line for a program that reads it."""
     from ciphercost.report.words import printable
 
-    said = printable(f"ciphercost: {text}")
+    message = printable(f"ciphercost: {text}")
     if sys.stderr.isatty():
         import shutil
 
         from ciphercost.report.layout import wrap
 
         width = max(20, min(shutil.get_terminal_size().columns - 1, 100))
-        said = "\n".join(line for each in said.splitlines() for line in wrap(each, further="  ", width=width))
-    print(said, file=sys.stderr)
+        message = "\n".join(line for each in message.splitlines() for line in wrap(each, further="  ", width=width))
+    print(message, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""measure: start a run, and print what it found."""
+"""Start a run and print its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 COST_OF_FAILURE = 1
-"""A cell failed or a proof failed."""
+"""Exit status if a cell or a proof failed."""
 
 
 def run_spec(spec: Any, given: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ def measure(
     failed: Callable[[Any], bool],
     render: Callable[[Result], str] | None = None,
 ) -> bool:
-    """Run it, print it; whether anything of it failed. `render`: in place of the terminal's report."""
+    """Run, print the result, and return whether anything failed. `render` replaces the terminal report."""
     from ciphercost.report import progress
 
     display = progress.pick(not given["no_progress"])
@@ -45,7 +45,10 @@ def measure(
 
 
 def show(result: Result, directory: Path, json_: Path | None, render: Callable[[Result], str] | None = None) -> None:
-    """What a command that made a run's directory prints at its end; `json_`: where JSON is to go besides, `-` in the place of words."""
+    """Print what a command that made a run's directory prints at its end.
+
+    `json_`: a file for the JSON result as well; `-` prints the JSON instead of the report.
+    """
     from ciphercost.report import formats
     from ciphercost.runs import html_page
 
@@ -53,36 +56,37 @@ def show(result: Result, directory: Path, json_: Path | None, render: Callable[[
         click.echo(formats.get("json")(result))
         return
     click.echo((render or formats.get("terminal"))(result))
-    click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
+    click.echo(f"saved in {directory}; to print this report again:\n  ciphercost report {directory}")
     if (page := directory / html_page.NAME).is_file():
-        click.echo(f"to look at and to show:\n  {page}")
+        click.echo(f"as a web page:\n  {page}")
     if json_:
         write(json_, formats.get("json")(result) + "\n")
 
 
 def command_line() -> str:
-    """The command as typed, for the record: passwords are never arguments, so there is none in it."""
+    """The command as typed, for the record. It holds no password, because no argument takes one."""
     return shlex.join(["ciphercost", *sys.argv[1:]])
 
 
 def has_failed(result: Any) -> bool:
-    """Whether a cell has no number, or something of ours is left on the user's server. Pure."""
+    """Whether a cell has no number, or ciphercost left a schema on the user's server. Pure."""
     left = any(each.code == "schema-left" for cell in result.cells for each in cell.warnings)
     return left or any(cell.status != "ok" for cell in result.cells)
 
 
 def banner(spec: Any) -> None:
+    """Print what ciphercost does to a server that the user already runs, if the spec has one."""
     from ciphercost import engines
 
     if not any(cell.url for cell in spec.cells):
         return
     if all(engines.get(cell.engine).language == "http" for cell in spec.cells):
-        done = "Requests are sent to it, and nothing else is done to it."
+        done = "ciphercost sends requests to it and does nothing else."
     elif any(cell.sql for cell in spec.cells):
-        done = "Your statements (--sql) run on your own tables, as they are."
+        done = "Your statements (--sql) run on your own tables as they are."
     else:
-        done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
-    first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
+        done = "ciphercost creates its own schema, ciphercost_<run>, works only there, and drops it at the end."
+    first = "You run this server; ciphercost does not control it. Other load on it changes the figures."
     from ciphercost.report.layout import wrap
 
     for line in [*wrap(first, "=== ", "=== "), *wrap(done, "=== ", "=== ")]:

@@ -1,15 +1,20 @@
-"""options: options that several commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ciphercost.model.errors import UsageError
+
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Combine option decorators into one, in the order of the help."""
+
     def apply(function: Any) -> Any:
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -18,110 +23,163 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return apply
 
 
-OUTPUT = (
-    click.option(
-        "--time",
-        "time_",
-        metavar="DURATION",
-        help="Load time of each cell: 90s, 3m. [default: 90s; with a cell at rest 240s]",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**63 - 1),
-        default=0,
-        help="Of every random choice; 0 draws one and prints it.",
-    ),
-    click.option(
-        "-o",
-        "--output",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="The run's directory. [default: ./runs/<id>]",
-    ),
-    click.option(
-        "--json",
-        "json_",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Also write result.json here; - is standard output.",
-    ),
-    click.option("--no-progress", is_flag=True, help="Say nothing while it runs."),
+def time_option(help_: str) -> Callable[[Any], Any]:
+    """`--time`, with the help of the command: its meaning and its default differ."""
+    return click.option("--time", "time_", metavar="DURATION", help=help_)
+
+
+CELL_TIME = time_option("Load time of each cell, e.g. 90s or 3m. [default: 90s; 240s if a cell encrypts at rest]")
+
+
+def seed(text: str | int) -> int:
+    """The value of --seed. A function, because the help would print the whole range of click.IntRange. Raises UsageError."""
+    if not re.fullmatch(r"[0-9]{1,19}", str(text)) or int(text) >= 2**63:
+        raise UsageError(f"--seed {text}: must be a whole number from 0 to {2**63 - 1}")
+    return int(text)
+
+
+SEED = click.option(
+    "--seed",
+    type=seed,
+    metavar="N",
+    default=0,
+    help="Seed of every random choice; 0 draws one and prints it. [default: 0]",
 )
+DIRECTORY = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Directory of the run; must be new or empty. [default: ./runs/<id>]",
+)
+JSON = click.option(
+    "--json",
+    "json_",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the result as JSON; - prints only the JSON.",
+)
+NO_PROGRESS = click.option("--no-progress", is_flag=True, help="Print no progress.")
+OUTPUT = (SEED, DIRECTORY, JSON, NO_PROGRESS)
 
 
 IV_OPTION = click.option(
     "--iv",
     type=click.Choice(["random", "fixed"]),
-    help="In columns: an IV of its own for each value, or one for all, as published studies have it. Short for --set iv=…. "
-    "[default: random]",
+    help="Column encryption: a random IV for each value, or one fixed IV for all values, as published studies use. "
+    "Short for --set iv=…. [default: random]",
+)
+CA_OPTION = click.option(
+    "--ca", metavar="FILE", help="PEM file of the certificate authority that signed your server's certificate."
+)
+BINDIR_OPTION = click.option(
+    "--bindir", metavar="DIR", help="Directory with the binaries of the server that ciphercost starts."
+)
+DRIVER_OPTION = click.option(
+    "--driver",
+    metavar="FILE.jar",
+    help="JDBC driver of your application; append the jars it depends on, separated by ':'.",
 )
 
 
 MEASURE = (
-    click.option("--workload", metavar="W", help="See `ciphercost list workloads`. [default: point-select]"),
     click.option(
-        "--set", "factors", multiple=True, metavar="NAME=VALUE", help="A mechanism's factor or a workload's parameter."
+        "--workload",
+        metavar="NAME",
+        help="What one operation is; see `ciphercost list workloads`. [default: the engine's, e.g. point-select]",
+    ),
+    click.option("--sql", metavar="FILE", help="Your own statements instead, in pgbench's script language."),
+    click.option("--csv", metavar="FILE", help="Your own rows: runs mixed-crud on a table made from this file."),
+    click.option(
+        "--set",
+        "factors",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set an option of the mechanism (version=1.2) or of the workload (size=64KB). Repeatable.",
     ),
     IV_OPTION,
-    click.option("--clients", type=int, help="Connections. [default: the workload's]"),
-    click.option("--rows", type=int, help="Rows of the main table."),
-    click.option("--precision", metavar="SHARE", help="Stop once the interval is ± this: 1%."),
-    click.option("--sessions", type=int, help="Fresh server pairs; the interval's unit. [default: 8]"),
-    click.option("--quick", "quick_mode", is_flag=True, help="One session: faster, for this server pair only."),
+    click.option("--clients", type=int, metavar="N", help="Number of connections. [default: the workload's]"),
+    click.option("--rows", type=int, metavar="N", help="Rows of the main table. [default: the workload's]"),
     click.option(
         "--regime",
         type=click.Choice(["capacity", "one-core", "latency"]),
-        help="Where processes run and how busy they are.",
+        help="capacity: keep the server's cores busy. one-core: client and server share one core, which shows CPU cost "
+        "most precisely. latency: send operations at a fixed rate. [default: capacity]",
     ),
-    click.option("--pooled/--per-request", default=None, help="Keep connections, or open one for each operation."),
+    click.option(
+        "--pooled/--per-request",
+        default=None,
+        help="Keep connections open, or open one for each operation. [default: the workload's choice]",
+    ),
     click.option(
         "--rate",
         type=float,
-        help="Open loop: operations a second. [default: 60 % of the plain arm's capacity, at most 75 % of the encrypted one's]",
+        metavar="RATE",
+        help="Operations per second of the latency phase. "
+        "[default: 60 % of the plain arm's capacity, at most 75 % of the encrypted arm's]",
     ),
-    click.option("--no-latency", is_flag=True, help="Spend all time on capacity."),
+    click.option("--no-latency", is_flag=True, help="Skip the latency phase; spend all time on capacity."),
+    click.option(
+        "--precision", metavar="PERCENT", help="Stop a cell once its 95 % interval is within ± this, e.g. 1%."
+    ),
+    click.option(
+        "--sessions",
+        type=int,
+        metavar="N",
+        help="Sessions of each cell, which are fresh starts of the server; the interval covers their differences. [default: 8]",
+    ),
+    click.option(
+        "--quick",
+        "quick_mode",
+        is_flag=True,
+        help="One session only: faster, but the interval holds for this one start of the server.",
+    ),
     click.option(
         "--url",
         "urls",
         multiple=True,
-        help="A server of yours: mysql://user@host:port/db; of the web a pair: http://… and https://…. The password is never "
-        "in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass, ~/.my.cnf, or it is asked for. `ciphercost list grants` prints the rights that the user needs.",
+        metavar="URL",
+        help="Measure a server you already run: mysql://user@host:port/db. For a web server give it twice: http://… "
+        "and https://…. Leave the password out: ciphercost reads PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass or "
+        "~/.my.cnf, or asks for it. `ciphercost list grants` prints the rights that the user needs.",
     ),
-    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
-    click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
-    click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
-    click.option(
-        "--client",
-        metavar="CLIENT",
-        help="Who makes the load: rust, jdbc (the newest driver), jdbc:9.7.0. [default: rust]",
-    ),
-    click.option(
-        "--driver", metavar="FILE.jar", help="A JDBC driver of yours; what it needs behind it, separated by ':'."
-    ),
+    CA_OPTION,
+    BINDIR_OPTION,
     click.option(
         "--setting",
         "settings",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Of the server that is started, in both arms.",
+        help="Setting of the server that ciphercost starts, in both arms, e.g. shared_buffers=1GB. Repeatable.",
     ),
-    click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
+    click.option(
+        "--client",
+        metavar="CLIENT",
+        help="What makes the load: rust, jdbc (the newest driver) or jdbc:VERSION, e.g. jdbc:9.7.0. [default: rust]",
+    ),
+    DRIVER_OPTION,
     click.option(
         "--cpu-crypto",
         type=click.Choice(["on", "off"]),
-        help="off: both arms without the CPU's AES instructions. [default: on]",
+        help="off hides the CPU's AES instructions from both arms. [default: on]",
     ),
-    click.option("--bandwidth", metavar="RATE", help="Both arms over a link this fast each way: 100mbit. Needs root."),
-    click.option("--delay", metavar="DURATION", help="Both arms with this much added to each round trip: 10ms."),
-    click.option("--mtu", type=int, help="Both arms over a link of this MTU: 1500. Needs root."),
+    click.option(
+        "--bandwidth",
+        metavar="RATE",
+        help="Bandwidth of the link in each direction, in both arms, e.g. 100mbit. Needs root.",
+    ),
+    click.option("--delay", metavar="DURATION", help="Delay added to each round trip, in both arms, e.g. 10ms."),
+    click.option("--mtu", type=int, metavar="BYTES", help="MTU of the link, in both arms, e.g. 1500. Needs root."),
     click.option(
         "--idle",
         type=click.Choice(["poll", "halt"]),
-        help="What idle cores do while load is made, in both arms. [default: poll where possible, which needs root]",
+        help="What idle cores do under load, in both arms. poll needs root. [default: poll if possible]",
     ),
     click.option(
         "--cache",
         type=click.Choice(["warm", "cold", "small"]),
-        help="At rest, both arms: the server's own cache as it comes; emptied before each session; a tenth of the data. [default: warm]",
+        help="Encryption at rest, both arms. warm: the server's default cache. cold: all caches emptied before each "
+        "session. small: a cache of a tenth of the data. [default: warm]",
     ),
 )
+"""What `run` and `calibrate` share."""

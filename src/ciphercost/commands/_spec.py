@@ -1,4 +1,4 @@
-"""spec: what was typed -> cells and a spec. Raises UsageError."""
+"""Turn command-line options into cells and a spec. Raises UsageError."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
     if given.get("iv"):
         factors |= iv_of(mechanism, given["iv"], factors)
     if given["pooled"] and given["workload"] == "connect":
-        raise UsageError("workload connect opens a connection for each operation: leave --pooled out")
+        raise UsageError("--pooled: workload connect opens a connection for each operation; remove --pooled")
     if given["sql"] and given["workload"]:
-        raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
+        raise UsageError("--workload and --sql both define the operation; remove one of them")
     if given["csv"] and not given.get("no_progress"):
         announce_reading(given["csv"])
     for name in ("clients", "rows", "rate", "sessions", "mtu"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
-                f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0"
+                f"--{name} {given[name]}: must be at least 1"
+                if name != "rate"
+                else f"--rate {given[name]:g}: must be above 0"
             )
     return CellSpec(
         engine=engine,
@@ -61,7 +63,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
 
 
 def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """`NAME=VALUE` of an option that may be given again. Raises UsageError."""
+    """Values of a repeatable option `NAME=VALUE`, by name. Raises UsageError."""
     found = {}
     for each in texts:
         name, equals, value = each.partition("=")
@@ -72,15 +74,15 @@ def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
 
 
 def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]:
-    """The factor that --iv is short for. Raises UsageError where the mechanism has none."""
+    """The factor that --iv stands for. Raises UsageError if the mechanism has none."""
     from ciphercost import mechanisms
 
     if "iv" in factors:
-        raise UsageError("--iv and --set iv=… say the same: leave one of them out")
+        raise UsageError("--iv and --set iv=… set the same factor; remove one of them")
     made = mechanisms.get(mechanism)
     if "iv" not in {factor.name for factor in made.factors}:
-        why = "ECB has no IV" if "-ecb-" in mechanism else "it is for modes in columns that have an IV"
-        raise UsageError(f"--iv {value}: {mechanism} has no choice of IV ({why}): leave --iv out")
+        why = "ECB has no IV" if "-ecb-" in mechanism else "only column encryption in a mode with an IV has one"
+        raise UsageError(f"--iv {value}: {mechanism} has no choice of IV ({why}); remove --iv")
     return {"iv": value}
 
 
@@ -88,12 +90,12 @@ BESIDE_A_FILE = ("output", "json_", "no_progress", "print_spec", "targets")
 
 
 def refuse_beside_a_file(path: str) -> None:
-    """A spec file says everything itself: a flag beside it would be read over without a word. Raises UsageError."""
+    """Raises UsageError for an option that a spec file already sets, because it would have no effect."""
     context = click.get_current_context()
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in BESIDE_A_FILE and source is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"{parameter.opts[0]} has no effect beside a spec file: write it into {path}")
+            raise UsageError(f"{parameter.opts[0]} has no effect with a spec file; set it in {path}")
 
 
 USUAL_SESSIONS = 8
@@ -103,9 +105,9 @@ MOST_SESSIONS = 40
 
 
 def length_of(given: dict[str, Any], usual: float) -> tuple[int, float]:
-    """(sessions, seconds of load for each cell). With a precision wanted, sessions go on until it is reached or time is up.
+    """(sessions, seconds of load of each cell). With --precision, sessions continue until it is reached or time is up.
 
-    `usual`: seconds where nothing else is asked for.
+    `usual`: seconds by default. Raises UsageError.
     """
     from ciphercost.load import units
 
@@ -113,7 +115,7 @@ def length_of(given: dict[str, Any], usual: float) -> tuple[int, float]:
     time = units.duration(given["time_"]) if given["time_"] else 0.0
     if given["quick_mode"]:
         if (given["sessions"] or 1) > 1:
-            raise UsageError(f"--quick is one session: leave it out, or --sessions {given['sessions']}")
+            raise UsageError(f"--quick runs one session: remove --quick or --sessions {given['sessions']}")
         return 1, time or usual
     if given["precision"]:
         sessions = given["sessions"] or min(
@@ -147,8 +149,8 @@ LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
 
 
 def announce_reading(path: str) -> None:
-    """A long file is read before anything else is said: say that it is."""
+    """Print a line before a long file is read, which happens before any other output."""
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > LONG_BYTES:
         seconds = f"about {size / READ_BYTES_A_SECOND:.0f} s"
-        click.echo(f"reading {path} ({size / 1e6:,.0f} MB) to learn its columns' types: {seconds}", err=True)
+        click.echo(f"reading {path} ({size / 1e6:,.0f} MB) to detect its column types: {seconds}", err=True)

@@ -1,4 +1,4 @@
-"""calibrate: `ciphercost calibrate`."""
+"""`ciphercost calibrate`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Any
 import click
 
 from ciphercost.commands._measure import COST_OF_FAILURE, banner, has_failed, measure
-from ciphercost.commands._options import MEASURE, OUTPUT, options
+from ciphercost.commands._options import MEASURE, OUTPUT, options, time_option
 from ciphercost.commands._spec import cell_of, spec_of
 from ciphercost.model.errors import UsageError
 
 
 @click.command()
 @click.argument("engine", metavar="ENGINE[@VERSION]")
-@options(*MEASURE, *OUTPUT)
+@options(*MEASURE, time_option("Load time, e.g. 90s or 3m. [default: 45s]"), *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
-    """Plain against plain: this machine's noise floor.
+    """Measure the noise of this machine: plain against plain.
 
-    The smallest difference that a run of this length can tell from noise, and how long a run must be to see 1 %.
+    Prints the smallest cost that a run of this length can resolve, and how long a run must be to resolve 1 %. Both arms
+    are unencrypted, so any difference is noise. Runs without a latency phase, and with --regime one-core by default.
     """
     if ":" in engine:
-        raise UsageError(f"calibrate takes an engine alone, not '{engine}': both of its arms are plain")
-    given["time_"] = given["time_"] or "45s"  # and a quarter of a minute for eight starts
+        raise UsageError(
+            f"calibrate '{engine}': give the engine without a mechanism, e.g. {engine.partition(':')[0]}; both arms are plain"
+        )
+    given["time_"] = given["time_"] or "45s"  # plus about 15 s for eight starts
     given["regime"] = given["regime"] or "one-core"
     given["no_latency"] = True
     from ciphercost.report import calibration

@@ -1,33 +1,39 @@
-"""clean: `ciphercost clean`."""
+"""`ciphercost clean`."""
 
 from __future__ import annotations
 
 import click
 
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import options
+from ciphercost.commands._options import CA_OPTION, options
 from ciphercost.model.errors import UsageError
 
 
 @click.command()
 @options(
-    click.option("--url", help="Not this machine but a server of yours: schemas that killed runs left there."),
-    click.option("--engine", help="Of that server, where its URL does not tell."),
-    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM: asked by TLS."),
     click.option(
-        "--schema", "wanted", multiple=True, metavar="NAME", help="This one, though its run can't be seen from here."
+        "--url", metavar="URL", help="Clean a server you already run: drop the schemas that killed runs left there."
+    ),
+    click.option("--engine", metavar="ENGINE", help="Engine of that server, if its URL does not show it."),
+    CA_OPTION,
+    click.option(
+        "--schema",
+        "wanted",
+        multiple=True,
+        metavar="NAME",
+        help="Also drop this schema, although this machine can't check that its run has ended. Repeatable.",
     ),
 )
 def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str, ...]) -> None:
-    """Remove what a killed run has left.
+    """Remove what killed runs left behind.
 
-    Nothing of a run that lives is touched, and nothing that does not bear our mark.
+    Removes only what carries ciphercost's mark, and nothing that belongs to a run that is still alive.
     """
     from ciphercost.host import leftovers
     from ciphercost.provision import leftover_schemas
 
     if url is None and (engine or ca or wanted):
-        raise UsageError("--engine, --ca and --schema say more of a server: give its --url too")
+        raise UsageError("--engine, --ca and --schema describe a server: give its --url too")
     text, worked = leftover_schemas.sweep(url, engine or "", ca or "", wanted) if url else leftovers.sweep()
     click.echo(text)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

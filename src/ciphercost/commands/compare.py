@@ -1,4 +1,4 @@
-"""compare: `ciphercost compare`."""
+"""`ciphercost compare`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,44 @@ from ciphercost.commands._measure import write
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN|latest…")
 @click.option(
-    "--fail-over", metavar="SHARE", help="Gate: the most that encryption may cost, by the interval's upper bound: 10%."
+    "--fail-over",
+    metavar="PERCENT",
+    help="Gate: the most that encryption may cost, e.g. 10%. A cost passes if the upper bound of its interval is within it.",
 )
-@click.option("--strict", is_flag=True, help="Exit status 4 where a verdict is unresolved.")
+@click.option("--strict", is_flag=True, help="Exit with status 4 if a verdict is unresolved.")
 @click.option(
-    "--margin", metavar="SHARE", help="Costs that differ by less are equivalent. [default: the runs' own margin, 1%]"
+    "--margin",
+    metavar="PERCENT",
+    help="Costs that differ by less than this are equivalent. [default: the margin of the runs, usually 1%]",
 )
 @click.option(
-    "--format", "format_", default="terminal", metavar="FORMAT", help="terminal, md, csv or json. [default: terminal]"
+    "--format",
+    "format_",
+    default="terminal",
+    metavar="FORMAT",
+    help="Output format: terminal, md, csv or json. [default: terminal]",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file instead of the terminal.",
+)
 def compare(
     runs: tuple[str, ...], fail_over: str | None, strict: bool, margin: str | None, format_: str, output: Path | None
 ) -> None:
-    """Do the costs of runs differ? The first is the reference.
+    """Compare the costs of runs, or check one run against a budget.
 
-    One run with --fail-over is a gate. Exit status: 0 done, or the gate is passed · 1 a cell has no number · 3 the budget is exceeded
-    for sure · 4 unresolved, with --strict.
+    The first run is the reference. One run with --fail-over is a gate for CI.
+
+    \b
+    Exit status:
+      0  done, and no cost is certainly above the budget
+      1  a cell has no number
+      2  bad usage
+      3  a cost is certainly above the budget
+      4  unresolved (only with --strict)
     """
     from ciphercost.estimate import results
     from ciphercost.load import units

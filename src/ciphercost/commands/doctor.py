@@ -1,4 +1,4 @@
-"""doctor: `ciphercost doctor`."""
+"""`ciphercost doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 
 @click.command()
 def doctor() -> None:
-    """What this machine has and lacks."""
+    """Check what this machine can measure, and what is missing."""
     from ciphercost.runs import doctor
 
     click.echo(doctor.doctor())

@@ -1,4 +1,4 @@
-"""import: `ciphercost import`."""
+"""`ciphercost import`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ciphercost.commands._measure import command_line, show
-from ciphercost.commands._options import OUTPUT, options
+from ciphercost.commands._options import DIRECTORY, JSON, options
 
 
 @click.command("import")
@@ -19,43 +19,48 @@ from ciphercost.commands._options import OUTPUT, options
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A file or folder of the plain arm.",
+        help="File or folder with results of the plain arm. Repeatable.",
     ),
     click.option(
         "--encrypted",
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A file or folder of the other.",
+        help="File or folder with results of the encrypted arm. Repeatable.",
     ),
     click.option(
         "--arm",
         "arm_words",
         multiple=True,
         metavar="ARM[=WORD]",
-        help="plain=before: files with this word in their names are of this arm; plain alone: all are.",
+        help="Assign files to an arm by a word in their names: plain=before. plain without a word: all files. Repeatable.",
     ),
     click.option(
         "--columns",
         metavar="MAP",
-        help="What the columns of a table are: time=elapsed_ms,arm=mode,operations=n,latency=p50:us,factor=dbms; "
-        "run=NAME or run=row (each row is a run), decimal=point or comma.",
+        help="Meaning of a table's columns: time=elapsed_ms,arm=mode,operations=n,latency=p50:us,factor=dbms. Also "
+        "run=COLUMN or run=row (each row is one run), and decimal=point or decimal=comma.",
     ),
-    click.option("--engine", default="", metavar="ENGINE", help="What server it was. [default: what the tool tells]"),
     click.option(
-        "--mechanism", default="", metavar="MECHANISM", help="What encrypted: tls, innodb-tde, … [default: encryption]"
+        "--engine", default="", metavar="ENGINE", help="The server that was measured. [default: as the tool reports it]"
     ),
-    OUTPUT[2],
-    OUTPUT[3],
+    click.option(
+        "--mechanism",
+        default="",
+        metavar="MECHANISM",
+        help="How it was encrypted: tls, innodb-tde, … [default: encryption]",
+    ),
+    DIRECTORY,
+    JSON,
 )
 def import_(files: tuple[Path, ...], **given: Any) -> None:
-    """Other tools' results: what can they tell?
+    """Import results of other tools and estimate costs from them.
 
-    pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, hyperfine, or any table; files or folders of them. Each is known by its
-    content, its arm by its name (plain, off, notls, … or tls, ssl, on, …).
+    Reads output of pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, hyperfine, and any table. FILE is a file or
+    a folder. The content shows the tool; words in the file name show the arm (plain, off, notls, … or tls, ssl, on, …).
     """
     from ciphercost.runs import import_run
 
-    result, directory, said = import_run.run(files, given, command_line())
-    click.echo("\n".join(said) + "\n", err=True)
+    result, directory, notes = import_run.run(files, given, command_line())
+    click.echo("\n".join(notes) + "\n", err=True)
     show(result, directory, given["json_"])

@@ -1,4 +1,4 @@
-"""install: `ciphercost install`."""
+"""`ciphercost install`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import click
 @click.command()
 @click.argument("target", metavar="ENGINE[@VERSION]")
 @click.option(
-    "--source", type=click.Choice(["debian", "apt", "maven"]), help="Where from. [default: what this machine can use]"
+    "--source",
+    type=click.Choice(["debian", "apt", "maven"]),
+    help="Package source. [default: the first that works here]",
 )
 def install(target: str, source: str | None) -> None:
-    """Fetch a server into a private root.
+    """Fetch a server into a private directory.
 
-    Nothing is installed on the host.
+    Installs nothing on this machine: ciphercost runs the server from its cache directory.
     """
     from ciphercost import engines
 

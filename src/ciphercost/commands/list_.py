@@ -1,4 +1,4 @@
-"""list: `ciphercost list`."""
+"""`ciphercost list`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import click
 @click.command("list")
 @click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs|grants]")
 def list_(what: str | None) -> None:
-    """What there is: engines, mechanisms, workloads, studies, runs; and the grants that --url needs."""
+    """List engines, mechanisms, workloads, studies or runs.
+
+    `ciphercost list grants` prints the rights that a user needs on the server of --url.
+    """
     from ciphercost.report import inventory
 
     click.echo(inventory.show(what))

@@ -1,4 +1,4 @@
-"""prove: `ciphercost prove`."""
+"""`ciphercost prove`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import IV_OPTION, options
+from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, IV_OPTION, options
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
 
@@ -15,16 +15,18 @@ from ciphercost.model.errors import UsageError
 @click.command()
 @click.argument("target", metavar="ENGINE:MECHANISM | URL | jdbc:…")
 @options(
-    click.option("--set", "factors", multiple=True, metavar="NAME=VALUE", help="A factor of the mechanism."),
-    IV_OPTION,
-    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
-    click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
-    click.option("--client", metavar="CLIENT", help="Who asks: rust, jdbc, jdbc:9.7.0. [default: rust]"),
     click.option(
-        "--driver",
-        metavar="FILE.jar",
-        help="The JDBC driver of your application; what it needs behind it, separated by ':'.",
+        "--set",
+        "factors",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set an option of the mechanism, e.g. version=1.2. Repeatable.",
     ),
+    IV_OPTION,
+    CA_OPTION,
+    BINDIR_OPTION,
+    click.option("--client", metavar="CLIENT", help="What connects: rust, jdbc or jdbc:9.7.0. [default: rust]"),
+    DRIVER_OPTION,
 )
 def prove(
     target: str,
@@ -35,10 +37,11 @@ def prove(
     client: str | None,
     driver: str | None,
 ) -> None:
-    """Is it encrypted? No load, every witness.
+    """Check whether a target is really encrypted, without load.
 
-    Exit status 0 only if every witness says so. jdbc:… is an application's own connection string: is it encrypted, is the server
-    verified, and with what.
+    The witnesses check independently: the server, the client, and a packet capture or disk scan. The exit
+    status is 0 only if every witness confirms the encryption. For jdbc:…, the connection string of your application, it also
+    checks whether the driver verifies the server.
     """
     from ciphercost.plan.targets import target_of_url
     from ciphercost.runs import prove
@@ -49,7 +52,7 @@ def prove(
         if given := [
             name for name, value in (("--set", factors), ("--iv", iv), ("--ca", ca), ("--bindir", bindir)) if value
         ]:
-            raise UsageError(f"{given[0]} has no effect on a JDBC URL, which says everything itself: leave it out")
+            raise UsageError(f"{given[0]} has no effect with a JDBC URL; remove it")
         proven, text = prove_jdbc_url.examine(target, driver or "", client or "")
         click.echo(text)
         raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

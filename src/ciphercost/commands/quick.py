@@ -1,4 +1,4 @@
-"""quick: `ciphercost quick`."""
+"""`ciphercost quick`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import click
 
 from ciphercost.commands._complain import complain
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
-from ciphercost.commands._options import OUTPUT, options
+from ciphercost.commands._options import OUTPUT, options, time_option
 
 
 @click.command()
-@options(*OUTPUT)
+@options(time_option("Load time of the whole run, e.g. 90s or 3m. [default: 60s]"), *OUTPUT)
 def quick(**given: Any) -> None:
-    """One minute: what does encryption cost here?
+    """Measure in one minute what encryption costs here.
 
-    SQLite with SQLCipher, and PostgreSQL with TLS where it is found or can be fetched; on one core, one session each.
+    Measures SQLite with SQLCipher, and PostgreSQL with TLS if it is installed or can be fetched. One core, one session for
+    each cell.
     """
     from ciphercost.plan import quick
     from ciphercost.runs import pipeline
 
-    quick.spec(given["seed"], given["time_"])  # bad usage is refused before anything is fetched
+    quick.spec(given["seed"], given["time_"])  # refuses bad usage before anything is fetched
     cells, more = quick.cells()
     spec = quick.spec(given["seed"], given["time_"], cells)
     failed = measure(given, partial(pipeline.run_in, spec), has_failed)

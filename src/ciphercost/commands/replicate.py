@@ -1,4 +1,4 @@
-"""replicate: `ciphercost replicate`."""
+"""`ciphercost replicate`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from ciphercost.commands._measure import COST_OF_FAILURE, command_line, measure, write
-from ciphercost.commands._options import OUTPUT, options
+from ciphercost.commands._options import OUTPUT, options, time_option
 
 STUDY_OPTIONS = (
     "scale",
@@ -29,7 +29,7 @@ STUDY_OPTIONS = (
     "loop",
     "cpu_crypto",
 )
-"""Of `replicate`: what only some studies have."""
+"""Options that only some studies have."""
 
 
 @click.command()
@@ -38,79 +38,89 @@ STUDY_OPTIONS = (
     click.option(
         "--engine",
         metavar="ENGINE",
-        help="Another server than the study's own; of several, those named: A,B. [default: the study's]",
+        help="Run on this server instead of the study's. For studies of several servers: a selection A,B. [default: the study's]",
     ),
-    click.option("--time", "time_", metavar="DURATION", help="Load of each operation by our method. [default: 60s]"),
-    click.option("--scale", type=int, metavar="N", help="Of the data, where the study has one. [default: the study's]"),
+    time_option("Load time of each operation by ciphercost's method. [default: the study's, 14s to 60s]"),
     click.option(
-        "--duration", metavar="DURATION", help="Of a run as published, where it is timed. [default: the study's]"
+        "--scale", type=int, metavar="N", help="Scale of the data, if the study has one. [default: the study's]"
+    ),
+    click.option(
+        "--duration", metavar="DURATION", help="Length of a published run, if it is timed. [default: the study's]"
     ),
     click.option(
         "--rows",
         metavar="N,N…",
-        help="postgres-tde: of the largest table; several: a sweep, with fio at matching sizes. mysql-tls: people in the table. "
-        "[default: 5000000; 10000]",
+        help="postgres-tde: rows of the largest table; several numbers make a sweep, with fio at matching sizes "
+        "[default: 5000000]. mysql-tls: rows of the table [default: 10000].",
     ),
-    click.option("--clients", metavar="N,N…", help="postgres-tde: connections. [default: the study's, 10,50]"),
+    click.option("--clients", metavar="N,N…", help="postgres-tde: numbers of connections. [default: 10,50]"),
     click.option(
         "--bindir",
         multiple=True,
         metavar="[NAME=]DIR",
-        help="postgres-tde: binaries of a server that has TDE. Repeatable, with names: all servers in one table.",
+        help="postgres-tde: directory with the binaries of a server that has TDE. Repeat it with names to put several "
+        "servers into one table.",
     ),
     click.option(
         "--mechanism",
         metavar="NAME,NAME…",
-        help="postgres-tde: what encrypts where the server has no TDE of its own. [default: fscrypt,gocryptfs]",
+        help="postgres-tde: what encrypts if the server has no TDE. [default: fscrypt,gocryptfs]",
     ),
-    click.option("--select-only", is_flag=True, help="postgres-tde: run pgbench -S (SELECT only) as well."),
+    click.option("--select-only", is_flag=True, help="postgres-tde: also run pgbench -S (SELECT only)."),
     click.option(
         "--loads",
         metavar="N,N…",
-        help="column-functions: records of each load; the study's: 1000,2000,4000,8000. [default: 1000,2000]",
+        help="column-functions: records of each load; the study used 1000,2000,4000,8000. [default: 1000,2000]",
     ),
     click.option(
         "--runs",
         type=int,
-        help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 5]",
+        metavar="N",
+        help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5].",
     ),
-    click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
+    click.option(
+        "--csv", metavar="FILE", help="column-functions: file of the original register. [default: generated records]"
+    ),
     click.option(
         "--loop",
         metavar="LOOP",
-        help="jdbc-tls: captured, the post's own statement and transaction, or insert-loop. [default: captured]",
+        help="jdbc-tls: captured (the statement and transaction of the post) or insert-loop. [default: captured]",
     ),
-    click.option("--iterations", type=int, metavar="N", help="mysql-tls: of each operation and arm. [default: 5]"),
+    click.option(
+        "--iterations", type=int, metavar="N", help="mysql-tls: iterations of each operation and arm. [default: 5]"
+    ),
     click.option(
         "--queries",
         type=int,
         metavar="N",
-        help="mysql-tls: of each iteration; fewer where --time is short. [default: 10000]",
+        help="mysql-tls: queries of each iteration; fewer if --time is short. [default: 10000]",
     ),
     click.option(
         "--order",
         metavar="ORDER",
-        help="mysql-tls: operations (each with TLS, then in clear: the paper's) or arms (all in clear, then all with TLS). "
-        "[default: operations]",
+        help="mysql-tls: operations (each with TLS, then unencrypted, as in the paper) or arms (all unencrypted, then all "
+        "with TLS). [default: operations]",
     ),
     click.option(
         "--memory",
         metavar="SIZE",
-        help="mysql-tls: of server and client together; the study's: 2GB. [default: no limit]",
+        help="mysql-tls: memory limit of server and client together; the study used 2GB. [default: no limit]",
     ),
     click.option(
         "--cpu-crypto",
         type=click.Choice(["on", "off"]),
-        help="column-functions: off runs both arms without the CPU's AES instructions, as the study did. [default: on]",
+        help="column-functions: off hides the CPU's AES instructions from both arms, as in the study. [default: on]",
     ),
-    *OUTPUT[1:],
+    *OUTPUT,
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:
-    """Run a published study again.
+    """Repeat a published study.
 
-    As it was published, and by our method; three columns side by side. The published procedure takes --duration for each of its
-    runs; where it is not timed, two thirds of --time beside it. `all`: every study, each in a run of its own below one
-    directory, and one page at the end.
+    Prints three figures side by side: as published, the published procedure on this machine, and ciphercost's method.
+    `ciphercost list studies` lists the studies; `all` runs every study and prints one page.
+
+    Each published run takes --duration. If the study does not time its runs, the published procedure takes about two thirds
+    of the time that --time gives to ciphercost's method.
     """
     from ciphercost.load import units
     from ciphercost.runs import replicate
@@ -123,7 +133,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     if study == "all":
         from ciphercost.runs import replicate_all
 
-        asked = replicate_all.ask(seconds, given["seed"], engine or "", options_, command_line())
+        asked = replicate_all.new_record(seconds, given["seed"], engine or "", options_, command_line())
         all_studies(replicate_all.begin(given["output"], asked), given)
     (chosen,) = replicate.chosen(study, options_)
     made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
@@ -132,13 +142,13 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
 
 
 def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
-    """Run what is left of all studies, and print their page."""
+    """Run the studies that are not finished, and print the page of all."""
     from ciphercost.report import progress, together
     from ciphercost.runs import replicate_all
 
     shown = not given["no_progress"]
     say = partial(click.echo, err=True) if shown else lambda _: None
-    found = replicate_all.go_on(directory, lambda: progress.pick(shown), say)
+    found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), say)
     text = replicate_all.as_json(directory, found)
     click.echo(text if str(given["json_"]) == "-" else together.page(found))
     if given["json_"] and str(given["json_"]) != "-":

@@ -1,4 +1,4 @@
-"""report: `ciphercost report`."""
+"""`ciphercost report`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,37 @@ from ciphercost.model.errors import UsageError
     "format_",
     default="terminal",
     metavar="FORMAT",
-    help="terminal, md, csv, latex, json; with -o: html, svg or png (every plot), parquet (raw slices). [default: terminal]",
+    help="Output format: terminal, md, csv, latex or json; with -o also html, svg or png (all plots), parquet (raw slices). "
+    "[default: terminal]",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write to a file; of svg and png a directory, or for a run of one cell a file that ends in .svg or .png.",
+    help="Write to this file. svg and png: a directory, or a file that ends in .svg or .png if the run has one cell.",
 )
-@click.option("--need", metavar="WORD,WORD…", help="Advice: the cheapest proven mechanism of the run that meets this.")
-@click.option("--max-cost", metavar="SHARE", help="… and costs at most this: 5%.")
+@click.option(
+    "--need",
+    metavar="WORD,WORD…",
+    help="Advise the cheapest proven mechanism of the run that meets these requirements.",
+)
+@click.option("--max-cost", metavar="PERCENT", help="Advise only mechanisms that cost at most this, e.g. 5%.")
 def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
-    """Estimate a run again from its slices.
+    """Print or export the report of a run.
 
-    With --need or --max-cost: advice. Words of --need: in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest,
-    nothing-in-clear, column, key-off-server, authenticated. Exit status: 0 one meets it · 3 none within the budget · 4 unresolved.
+    Estimates the run again from its recorded slices. With --need or --max-cost it also prints advice.
+
+    \b
+    Words of --need:
+      in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum,
+      at-rest, nothing-in-clear, column, key-off-server, authenticated
+
+    \b
+    Exit status with --need or --max-cost:
+      0  a mechanism meets your requirements
+      3  none does, within the budget
+      4  unresolved
     """
     from ciphercost.load import units
     from ciphercost.model import run_directory
@@ -42,7 +57,7 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     if (several := replicate_all.find(run_)) is not None:
         if format_ not in ("terminal", "json", "html") or need is not None or max_cost is not None:
             raise UsageError(
-                f"{several} holds several studies, which have one page in the formats terminal, json and html. Of one of them: "
+                f"{several} holds several studies; their common page has the formats terminal, json and html. For one study: "
                 f"ciphercost report {several}/STUDY"
             )
         _report_all(several, format_, output)
@@ -51,12 +66,10 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     limit = units.budget(max_cost, "--max-cost") if max_cost is not None else None
     to_file = formats.writer(format_)
     if to_file and need is not None:
-        raise UsageError(f"--need has no format {format_}: use terminal, md or json")
+        raise UsageError(f"--need can't be written as {format_}; use terminal, md or json")
     if to_file:
         if output is None:
-            raise UsageError(
-                f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
-            )
+            raise UsageError(f"--format {format_} needs a file: add -o FILE, or -o DIR for svg and png")
         directory = run_directory.find(run_)
         result = conclude.result_of(directory)
         to_file(result, directory, output, limit)
@@ -76,12 +89,12 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
 
 
 def _report_all(directory: Path, format_: str, output: Path | None) -> None:
-    """The page of `replicate all`, as text, JSON or HTML."""
+    """Print or write the page of `replicate all`, as text, JSON or HTML."""
     from ciphercost.report import together
     from ciphercost.runs import replicate_all
 
     if format_ == "html" and output is None:
-        raise UsageError("--format html is for a browser, not for a terminal: give it -o FILE")
+        raise UsageError("--format html needs a file: add -o FILE")
     found = replicate_all.outcomes(directory)
     if format_ == "html" and output is not None:
         from ciphercost.report.formats import html

@@ -1,4 +1,4 @@
-"""resume: `ciphercost resume`."""
+"""`ciphercost resume`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 import click
 
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
-from ciphercost.commands._options import OUTPUT, options
+from ciphercost.commands._options import JSON, NO_PROGRESS, options
 from ciphercost.commands.replicate import all_studies
 
 
 @click.command()
 @click.argument("run_", metavar="RUN|latest")
-@options(*OUTPUT[3:])
+@options(JSON, NO_PROGRESS)
 def resume(run_: str, **given: Any) -> None:
-    """Go on with a run that was cut off, or whose cells failed.
+    """Resume a run that was interrupted or whose cells failed.
 
-    Whole sessions are kept, the unfinished one is thrown away. Passwords are in no record: they are found or asked for again.
+    Keeps every complete session and repeats the unfinished one. Runs record no passwords, so ciphercost reads or asks for
+    them again.
     """
     from ciphercost.model import run_directory
     from ciphercost.runs import replicate, replicate_all, resume
@@ -27,11 +28,11 @@ def resume(run_: str, **given: Any) -> None:
         all_studies(several, given)
     directory = run_directory.find(run_)
     if resume.finished(directory):
-        click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
+        click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")
         return
 
-    def go_on(_: Path | None, display: Any, __: str) -> Any:
+    def run_in(_: Path | None, display: Any, __: str) -> Any:
         return resume.run_in(directory, display)
 
-    failed = measure({**given, "output": None}, go_on, lambda result: has_failed(result) or replicate.failed(result))
+    failed = measure({**given, "output": None}, run_in, lambda result: has_failed(result) or replicate.failed(result))
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

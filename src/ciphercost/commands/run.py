@@ -1,4 +1,4 @@
-"""run: `ciphercost run`."""
+"""`ciphercost run`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ciphercost.commands._measure import run_spec
-from ciphercost.commands._options import MEASURE, OUTPUT, options
+from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, options
 from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of
 from ciphercost.model.errors import UsageError
 
@@ -21,16 +21,25 @@ from ciphercost.model.errors import UsageError
         "--matrix",
         multiple=True,
         metavar="NAME=A,B…",
-        help="One experiment, a cell for each value; the first is the reference, one factor differs at a time.",
+        help="One experiment with a cell for each value. The first values are the reference; each other cell changes one "
+        "of them. Repeatable.",
     ),
-    click.option("--split", "split_", is_flag=True, help="Where the cost comes from: handshake, request, byte."),
+    click.option(
+        "--split",
+        "split_",
+        is_flag=True,
+        help="Split the cost into handshake, request and byte, with workloads of its own.",
+    ),
+    CELL_TIME,
     *OUTPUT,
-    click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing."),
+    click.option("--print-spec", is_flag=True, help="Print the run as a TOML file and exit."),
 )
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
-    """Measure: ENGINE:MECHANISM or a spec file.
+    """Measure what a mechanism costs an engine.
 
-    Full mode: eight sessions, each a fresh start of everything, so that the interval covers restarts.
+    Each target is one cell, e.g. postgresql:tls. ciphercost alternates load between its two arms, plain and encrypted, in
+    eight sessions. Each session starts everything afresh, so the interval covers restarts. FILE.toml is a spec with many
+    cells, as --print-spec writes it.
     """
     from ciphercost.load.jdbc.options import settled
     from ciphercost.plan import matrix, toml
@@ -40,9 +49,9 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
         made = toml.load(Path(targets[0]))
     else:
         if given["split_"] and given["matrix"]:
-            raise UsageError("--split and --matrix are two experiments: run one after the other")
+            raise UsageError("--split and --matrix are two experiments; run one after the other")
         if given["split_"] and (wrong := [each for each in ("workload", "sql", "csv", "rows") if given[each]]):
-            raise UsageError(f"--split brings its own workloads: leave --{wrong[0]} out")
+            raise UsageError(f"--split has its own workloads; remove --{wrong[0]}")
         cells = [cell_of(target, given) for target in targets]
         grouped = [
             matrix.split(cell, number) if given["split_"] else matrix.matrix(cell, given["matrix"], number)

@@ -1,1 +1,1 @@
-"""model: The data types that all packages share, errors, and the run directory. Imports nothing else of ciphercost."""
+"""Data types that all packages share, errors, and the run directory. Imports no other package of ciphercost."""

@@ -1,8 +1,8 @@
-"""checked: bytes of a record -> values that are possible, or a UsageError that names file and place. Pure.
+"""Decode and check records. A damaged record raises a UsageError with file and place.
 
-Three steps, and every reader of a record takes all of them: `decode` checks shapes and ranges (the ranges stand in `model`), `Slices`
-and `facts` check what only several fields together can show, `computing` and `finite` refuse figures that cannot be computed. So
-that damage ends in one line: neither in a traceback nor in a number.
+Every reader takes three steps. `decode` checks shapes and ranges, which the types of `model` declare. `Slices` and `facts`
+check what only several fields together show. `computing` and `finite` reject figures that can't be computed. So damage
+becomes one error message, never a traceback or a wrong number.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 
 T = TypeVar("T")
 
-REMEDY = "the record is damaged: restore the file from a copy, or measure again"
+REMEDY = "the record is damaged; restore the file from a copy, or measure again"
 DEEPEST = 32
-"""Levels of lists and objects in a value of free shape."""
+"""Most levels of nested lists and objects in a value without a fixed shape."""
 LARGEST = 2**63 - 1
 LONGER = 1.05
-"""The counted part of a slice ÷ the length asked for, at most; the agent's clock and ours are not one."""
+"""Largest measured length of a slice ÷ its requested length; agent and controller have different clocks."""
 MOST_CORES = 4096
-"""More than any machine has. Our own cores are no bound: a server may run on cores that ciphercost was not given."""
+"""More cores than any machine has. The cores of this process are no limit: a server may run on others."""
 CPU_SLACK_NS = 10e9
-"""A virtual machine that stands still, or a process that waits for a core, ends its slice late and is charged for more than it."""
+"""A paused virtual machine, or a process that waits for a core, ends its slice late, so its CPU time exceeds the slice."""
 COUNTED = ("capacity", "latency")
 
 
 class Whole(Protocol):
-    """A record that says which format it is of."""
+    """A record with a format number."""
 
     format: int
 
@@ -46,7 +46,7 @@ W = TypeVar("W", bound=Whole)
 
 
 def damaged(where: object, what: object) -> UsageError:
-    """The error of a record that holds something impossible. `where`: file, and line where it has lines."""
+    """The error for a record that holds something impossible. `where`: the file, and the line if it has lines."""
     return UsageError(f"{where}: {' '.join(str(what).split())}; {REMEDY}")
 
 
@@ -54,7 +54,7 @@ def damaged(where: object, what: object) -> UsageError:
 
 
 def decode(content: bytes, decoder: msgspec.json.Decoder[T], where: object) -> T:
-    """One JSON value as the record that the decoder makes. Raises UsageError, whatever the bytes are."""
+    """Decode one JSON value into a record. Raises UsageError for any bytes that are not such a record."""
     try:
         made = decoder.decode(content)
     except RecursionError:
@@ -65,28 +65,28 @@ def decode(content: bytes, decoder: msgspec.json.Decoder[T], where: object) -> T
 
 
 def whole(path: Path, kind: type[W], newest: int = FORMAT) -> W:
-    """A file that is one record with its format. Raises UsageError where it is damaged or of a format newer than `newest`."""
+    """Read a file that holds one record. Raises UsageError if it is damaged or its format is newer than `newest`."""
     content = read(path)
     if decode(content, msgspec.json.Decoder(Versioned), path).format > newest:
-        raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
+        raise UsageError(f"{path}: written by a newer version of ciphercost; update ciphercost to read it")
     made = decode(content, msgspec.json.Decoder(kind), path)
     plain(msgspec.to_builtins(made), path)
     return made
 
 
 def toml(path: Path) -> dict[str, Any]:
-    """A TOML file. Raises UsageError, whatever its bytes are."""
+    """Read a TOML file. Raises UsageError if it is not valid TOML."""
     content = read(path)
     try:
         return tomllib.loads(content.decode())
     except RecursionError:
-        raise UsageError(f"{path} is not TOML: lists or tables are nested too deeply") from None
+        raise UsageError(f"{path}: not valid TOML: lists or tables are nested too deeply") from None
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{path} is not TOML: {short(error)}") from None
+        raise UsageError(f"{path}: not valid TOML: {short(error)}") from None
 
 
 def ranged(value: msgspec.Struct, where: str) -> None:
-    """Raises UsageError where a number of a record that was made here lies outside its range."""
+    """Raises UsageError if a number of a record created here is out of range."""
     try:
         msgspec.convert(msgspec.to_builtins(value), type(value))
     except msgspec.ValidationError as error:
@@ -98,15 +98,15 @@ class Versioned(msgspec.Struct):
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file. Raises UsageError where it can't be read."""
+    """The bytes of a file. Raises UsageError if it can't be read."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
 
 
 def short(error: Exception) -> str:
-    """The decoder's words, with the field's path as people write it. Pure."""
+    """The decoder's message, with the field's path in readable form. Pure."""
     text = str(error)
     if "integer string conversion" in text:
         return "a number has too many digits"
@@ -114,7 +114,7 @@ def short(error: Exception) -> str:
 
 
 def plain(value: object, where: object, depth: int = 0) -> None:
-    """Raises UsageError where a value of free shape is too deep, or holds a number that no counter can."""
+    """Raises UsageError if a value without a fixed shape is nested too deeply or holds a number that no counter can hold."""
     if depth > DEEPEST:
         raise damaged(where, "lists or objects are nested too deeply")
     match value:
@@ -122,10 +122,10 @@ def plain(value: object, where: object, depth: int = 0) -> None:
             return
         case int():
             if abs(value) > LARGEST:
-                raise damaged(where, f"a number of {digits(value)} digits")
+                raise damaged(where, f"a number has {digits(value)} digits")
         case float():
             if not math.isfinite(value):
-                raise damaged(where, f"a number that is {value}")
+                raise damaged(where, f"a number is {value}")
         case Mapping():
             for each in value.values():
                 plain(each, where, depth + 1)
@@ -135,7 +135,7 @@ def plain(value: object, where: object, depth: int = 0) -> None:
 
 
 def digits(value: int) -> int:
-    """Of a whole number, without writing it out: Python refuses to for very long ones. Pure."""
+    """Number of digits of an integer. Does not convert it to text, which Python refuses for very long integers. Pure."""
     return int(value.bit_length() * math.log10(2)) + 1
 
 
@@ -143,26 +143,28 @@ def digits(value: int) -> int:
 
 
 def facts(path: Path) -> RunFacts:
-    """A run's facts. Raises UsageError where they are damaged, contradict each other, or are of a newer format."""
+    """A run's facts. Raises UsageError if they are damaged, contradict each other, or have a newer format."""
     made = whole(path, RunFacts, PLAN_FORMAT)
     if len(made.cells) != len(made.spec.cells):
-        raise damaged(path, f"`cells` has {len(made.cells)} cells and `spec.cells` has {len(made.spec.cells)}")
+        raise damaged(path, f"`cells` has {len(made.cells)} cells, but `spec.cells` has {len(made.spec.cells)}")
     for number, cell in enumerate(made.cells):
         if made.format >= PLAN_FORMAT and cell.registered is None:
             raise damaged(path, f"cell {number + 1}: `registered` is missing")
         if cell.control is not None and cell.control >= len(made.cells):
             raise damaged(
-                path, f"cell {number + 1}: `control` is {cell.control}, and there are {len(made.cells)} cells"
+                path, f"cell {number + 1}: `control` is {cell.control}, but there are {len(made.cells)} cells"
             )
-        if (problem := of_cell(cell)) or (problem := "" if cell.spec == made.spec.cells[number] else "spec differs"):
+        if (problem := of_cell(cell)) or (
+            problem := "" if cell.spec == made.spec.cells[number] else "its spec differs from `spec.cells`"
+        ):
             raise damaged(path, f"cell {number + 1}: {problem}")
     return made
 
 
 def of_cell(cell: CellFacts) -> str:
-    """What is impossible about a cell's facts; empty: nothing. Pure."""
+    """What is impossible about a cell's facts, or "". Pure."""
     if len(set(cell.whole_sessions)) < len(cell.whole_sessions):
-        return "`whole_sessions` names a session twice"
+        return "`whole_sessions` lists a session twice"
     if cell.handshakes and set(cell.handshakes) != {"full", "resumed"}:
         return "`handshakes` must have `full` and `resumed`"
     return ""
@@ -172,7 +174,7 @@ def of_cell(cell: CellFacts) -> str:
 
 
 class Slices:
-    """Takes the slices of a record in its order. `cells`: the run's, where they are known."""
+    """Checks the slices of a record in their order. `known`: the run's facts, if they are known."""
 
     def __init__(self, known: RunFacts | None) -> None:
         self._cells = None if known is None else known.cells
@@ -180,9 +182,9 @@ class Slices:
         self._started: dict[tuple[int, int], float] = {}
 
     def check(self, record: SliceRecord, where: object) -> None:
-        """Raises UsageError where this slice is impossible, or can't follow those before it."""
+        """Raises UsageError if this slice is impossible or can't follow the earlier ones."""
         problem = outside(record.cell, self._cells) or in_order(record) or (record.error and "ok")
-        if problem == "ok":  # a failed slice's figures are never used
+        if problem == "ok":  # the figures of a failed slice are never used
             problem = ""
         elif not problem and record.agent is not None:
             clients = self._cells[record.cell].clients if self._cells else 0
@@ -193,18 +195,20 @@ class Slices:
     def _follows(self, record: SliceRecord) -> str:
         session = record.cell, record.session
         if record.started < self._started.get(session, 0.0):
-            return f"`started` {record.started:g} lies before the slice before it ({self._started[session]:g})"
+            return (
+                f"`started` {record.started:g} is before the start of the previous slice ({self._started[session]:g})"
+            )
         self._started[session] = record.started
         if record.phase in COUNTED:
             place = record.block, record.position
             if place <= self._last.get((*session, record.phase), (-1, -1)):
-                return f"block {record.block}, position {record.position} stands twice, or in the wrong order"
+                return f"block {record.block}, position {record.position} occurs twice or out of order"
             self._last[(*session, record.phase)] = place
         return ""
 
 
 def cpu_time(record: SliceRecord) -> str:
-    """What is impossible about the CPU time of a slice; empty: nothing. Pure."""
+    """What is impossible about the CPU time of a slice, or "". Pure."""
     agent, counters = record.agent, record.counters
     if agent is None:
         return ""
@@ -223,14 +227,14 @@ def cpu_time(record: SliceRecord) -> str:
 
 
 def outside(cell: int, cells: Sequence[CellFacts] | None) -> str:
-    """That there is no such cell; empty: there is. Pure."""
+    """Why a cell number is impossible, or "". Pure."""
     if cells is None or cell < len(cells):
         return ""
-    return f"a slice of cell {cell}, and plan.json has {len(cells)} cells: they are not of one run"
+    return f"a slice of cell {cell}, but plan.json has {len(cells)} cells; they belong to different runs"
 
 
 def in_order(record: SliceRecord | StorageSlice) -> str:
-    """What is wrong with the place of a slice in its block; empty: nothing. Pure."""
+    """What is wrong with the place of a slice in its block, or "". Pure."""
     if isinstance(record, SliceRecord) and record.phase not in COUNTED:
         return ""
     if record.position > 4:
@@ -239,45 +243,45 @@ def in_order(record: SliceRecord | StorageSlice) -> str:
         return f"`order` must be ABBA or BAAB, not '{record.order[:20]}'"
     arm = "plain" if (record.order[0] + record.order)[record.position] == "A" else "encrypted"
     if record.arm != arm:
-        return f"position {record.position} of {record.order} is of the {arm} arm, not of the {record.arm} one"
+        return f"position {record.position} of {record.order} belongs to the {arm} arm, not to the {record.arm} arm"
     return ""
 
 
 def answer(record: SliceRecord, clients: int) -> str:
-    """What is impossible about an agent's answer; empty: nothing. `clients`: connections; 0: not known. Pure."""
+    """What is impossible about an agent's answer, or "". `clients`: connections; 0: not known. Pure."""
     agent = record.agent
     if agent is None:
         return ""
     if agent.arm != record.arm:
-        return f"the agent answered for arm '{agent.arm[:20]}', and the slice is of the {record.arm} one"
+        return f"the agent answered for arm '{agent.arm[:20]}', but the slice belongs to the {record.arm} arm"
     if agent.seconds > LONGER * record.length + 0.01:
         return f"`agent.seconds` {agent.seconds:g} is longer than the slice ({record.length:g} s)"
     if agent.done and not agent.seconds:
         return f"{agent.done:g} operations in 0 s"
-    # Each connection has at most one operation in flight at either edge; where a rate is kept, those that queue come on top. The bound
-    # is wide: a real slice after a stall must not be taken for damage.
+    # Each connection has at most one operation in flight at either edge; in an open loop, queued operations add to that. The
+    # bound is wide, so that a real slice after a stall does not look damaged.
     few, many = sorted((agent.work, float(agent.operations)))
     if clients and agent.work and many > 100 * (few + clients + 1):
-        return f"`agent.operations` {agent.operations} and `agent.work` {agent.work:g} can't be of one slice"
+        return f"`agent.operations` {agent.operations} and `agent.work` {agent.work:g} can't belong to one slice"
     return ""
 
 
 def storage(record: StorageSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
-    """Raises UsageError where a slice of fio's is impossible."""
+    """Raises UsageError if a slice of fio is impossible."""
     problem = outside(record.cell, cells) or in_order(record)
     if not problem and not record.error and not (record.operations and record.bytes and record.seconds):
-        problem = f"{record.operations} operations and {record.bytes} bytes in {record.seconds:g} s, and no `error`"
+        problem = f"{record.operations} operations and {record.bytes} bytes in {record.seconds:g} s without an `error`"
     if problem:
         raise damaged(where, problem)
 
 
 def histogram(record: SliceRecord, total: int) -> None:
-    """Raises UsageError where a slice's histogram does not hold one latency for each operation."""
+    """Raises UsageError if a slice's histogram does not hold one latency for each operation."""
     if record.agent is not None and total != record.agent.operations:
         place = f"cell {record.cell}, session {record.session}, block {record.block}, position {record.position}"
         raise damaged(
             f"slices.jsonl, {place}",
-            f"the histogram holds {total} latencies, and the slice has {record.agent.operations} operations",
+            f"the histogram holds {total} latencies, but the slice has {record.agent.operations} operations",
         )
 
 
@@ -286,7 +290,7 @@ def histogram(record: SliceRecord, total: int) -> None:
 
 @contextmanager
 def computing(what: object) -> Iterator[None]:
-    """Raises UsageError where a record can be read and its figures can't be computed. `what`: the file or directory."""
+    """Raises UsageError if figures can't be computed from a readable record. `what`: the file or directory."""
     try:
         yield
     except (ArithmeticError, LookupError, ValueError, RecursionError) as error:
@@ -294,10 +298,10 @@ def computing(what: object) -> Iterator[None]:
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         at = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace is not None else "?"
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise damaged(what, f"no figures can be computed from it ({at}, {said})") from error
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise damaged(what, f"figures can't be computed from it ({at}, {reason})") from error
 
 
 def finite(result: object, where: object) -> None:
-    """Raises UsageError where a figure of a result is not a number, or is not finite."""
+    """Raises UsageError if a figure of a result is not finite."""
     plain(msgspec.to_builtins(result), where)

@@ -1,4 +1,4 @@
-"""errors: every failure ciphercost names, and the exit status it ends with."""
+"""Errors that ciphercost reports, and the exit status of each."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from pathlib import Path
 
 
 class CiphercostError(Exception):
-    """A failure with a message for people: what, where, what to do next. `exit_status` follows the command line contract."""
+    """A failure with a message: what is wrong, where, and what to do. `exit_status` is part of the command line's contract."""
 
     exit_status = 1
 
 
 class UsageError(CiphercostError):
-    """Bad usage or specification: nothing was started."""
+    """Bad usage or a bad spec; nothing was started."""
 
     exit_status = 2
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of a run: what was measured until then is in `directory`."""
+    """Ctrl-C during a run. `directory` holds everything measured so far."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(
-            f"interrupted; what was measured until then is in {directory}: `ciphercost report {directory}` shows it, "
-            f"`ciphercost resume {directory}` goes on with it"
+            f"interrupted; everything measured so far is in {directory}. `ciphercost report {directory}` prints it, "
+            f"`ciphercost resume {directory}` continues the run"
         )
         self.directory = directory
 
 
 class MissingServer(UsageError):
-    """No binary of a server was found; the message names how to get one."""
+    """No binary of a server was found; the message says how to get one."""
 
 
 class RunError(CiphercostError):
-    """A cell can't go on: server, agent or workload failed at run time."""
+    """A cell can't continue: server, agent or workload failed at run time."""
 
 
 class AgentError(RunError):
-    """The agent refused or failed a request. `code` is the agent's or the server's (SQLSTATE)."""
+    """The agent refused a request, or the request failed. `code`: the agent's own or the server's (SQLSTATE)."""
 
     def __init__(self, text: str, code: str = "agent") -> None:
         super().__init__(text)
@@ -47,7 +47,7 @@ class AgentError(RunError):
 
 
 class Unproven(RunError):
-    """A witness failed: this arm is not what its name says, so no number may be printed."""
+    """A witness failed: an arm is not what its name says, so ciphercost prints no number."""
 
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -94,15 +94,15 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "excel": ("csv",),
     "jpg": ("png",),
 }
-"""What people call things -> what they are called here. `nearest` takes those that the place knows."""
+"""Common names -> ciphercost's names. `nearest` uses those that are valid in its place."""
 FEW = 12
-"""Names that are listed beside a suggestion; of more only the suggestion is printed."""
+"""Most names to list beside a suggestion; if there are more, only the suggestion is printed."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the known words that are nearest, else a list of them. Pure.
+    """`did you mean 'x'?` for the nearest known words, or a list of all of them. Pure.
 
-    Another name for the same thing goes before a similar spelling; upper and lower case are one.
+    Prefers an alias to a similar spelling. Ignores case.
     """
     choices = sorted(known)
     small = {each.lower(): each for each in choices}
@@ -110,7 +110,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if not close:
         close = [small[each] for each in difflib.get_close_matches(word.lower(), small, n=1, cutoff=0.5)]
     if not close:
-        # Another name for it, misspelt.
+        # A misspelt alias.
         meant_ = difflib.get_close_matches(word.lower(), ALIASES, n=1, cutoff=0.7)
         close = [each for alias in meant_ for each in ALIASES[alias] if each in choices]
     if not close:

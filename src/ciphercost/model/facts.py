@@ -1,4 +1,4 @@
-"""facts: What is known of a run while it goes on, as plan.json has it."""
+"""Facts about a run, as plan.json and checkpoint.json hold them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ciphercost.model.slices import Arrivals, Finding, Witness
 from ciphercost.model.spec import Arm, CellSpec, Layer, Spec
 from ciphercost.model.terms import Amount, Count, Ordinal, Seed, Status
 
-# ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────
+# ── facts about a run: plan.json ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """How long one arm's server took from its start to its first answer, its keys fetched and unwrapped."""
+    """Time from the start of an arm's server to its first answer, including fetching and unwrapping its keys."""
 
     session: Ordinal
     arm: Arm
@@ -23,33 +23,33 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """What the registries said of a cell's engine and mechanism when the cell was planned.
+    """What the registries held about a cell's engine and mechanism when the cell was planned.
 
-    Estimates and reports read it here, so that a run stays readable when its engine or mechanism has changed or is gone.
+    Estimates and reports read this, so that a run stays readable after its engine or mechanism changed or was removed.
     """
 
     engine_title: str
     embedded: bool
     """The database runs inside the agent."""
     tls_round_trips: Count
-    """Round trips that the engine's protocol spends on agreeing on TLS, before the handshake."""
+    """Round trips in which the engine's protocol negotiates TLS before the handshake."""
     mechanism_title: str
     layer: Layer | Literal[""]
-    """Empty: an imported cell of a mechanism that ciphercost doesn't know."""
+    """Empty: an imported cell with a mechanism that ciphercost doesn't know."""
     protects: str
     """What the mechanism protects, as reports print it."""
     witnesses: list[Witness]
-    """Those that must be heard for each arm."""
+    """Witnesses that must pass for each arm."""
     factors: list[str]
     """Names of the mechanism's own factors; a cell's other factors belong to its workload and client."""
 
 
 UNREGISTERED = Registered("", False, 0, "", "", "", [], [])
-"""Of an imported cell whose engine and mechanism ciphercost doesn't know."""
+"""For an imported cell whose engine and mechanism ciphercost doesn't know."""
 
 
 class CellFacts(msgspec.Struct, omit_defaults=True):
-    """What a run found out and decided about one cell. Everything in `Cell` that is no estimate comes from here."""
+    """What a run detected and decided about one cell. Everything in `Cell` that is not an estimate comes from here."""
 
     spec: CellSpec
     registered: Registered | None = None
@@ -64,29 +64,29 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     workload: str = ""
     factors: dict[str, str] = {}
     status: Status | None = None
-    """None: not begun, or cut off."""
+    """None: not started, or interrupted."""
     reason: str = ""
     slice_seconds: Amount = 0.0
     rate: Amount = 0.0
-    """Of the open loop, operations a second, once it is known."""
+    """Operations per second of the open loop, once it is known."""
     arrivals: Arrivals = "even"
     think_s: Amount = 0.0
-    """Seconds that an operation of the open loop thinks, on average."""
+    """Mean think time of an operation of the open loop, seconds."""
     whole_sessions: list[Ordinal] = []
-    """Sessions that went to their end, those that are run again among them."""
+    """Complete sessions, including those that were repeated."""
     resumed: Count = 0
-    """How often it was cut off and gone on with."""
+    """How often the cell was interrupted and resumed."""
     thrown_away: Count = 0
-    """Slices of sessions that were cut off, over all that."""
+    """Slices of incomplete sessions that were discarded, in total."""
     void_sessions: list[Ordinal] = []
-    """Sessions that were run again: their slices stay in the record and out of the estimate."""
+    """Sessions that were repeated: their slices stay in the record but are not estimated."""
     config_diff: list[str] = []
     separate_processes: bool = False
-    """Each arm has server processes of its own."""
+    """Each arm has its own server processes."""
     encryption: dict[str, str] = {}
     cores: dict[str, str] = {}
     idle: Literal["", "poll", "halt"] = ""
-    """What idle cores do, decided in the first session; empty: not decided yet, or recorded before this was known."""
+    """What idle cores do, decided in the first session. Empty: not decided yet, or not recorded by older versions."""
     floor: dict[str, Amount] = {}
     warnings: list[Warning_] = []
     findings: list[Finding] = []
@@ -106,7 +106,7 @@ def unmeasured(cell: CellFacts) -> CellFacts:
 
 
 class RunFacts(msgspec.Struct, omit_defaults=True):
-    """`plan.json`: rewritten as a whole whenever something is decided."""
+    """`plan.json`: rewritten completely at each decision."""
 
     format: int
     id: str
@@ -119,10 +119,10 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     command: str = ""
     ended: str = ""
     resumed: list[str] = []
-    """When the run was gone on with, after it had been cut off."""
+    """When the run was resumed."""
     study: str = ""
-    """Of `replicate`: which study, and what it was given."""
+    """`replicate`: name of the study; `study_options`: its options."""
     study_options: dict[str, Any] = {}
     load_seconds: Amount = 0.0
     idle_seconds: Amount = 0.0
-    """Between slices of one session: the controller's own time."""
+    """The controller's own time between slices of a session."""

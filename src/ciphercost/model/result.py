@@ -1,4 +1,4 @@
-"""result: The result of a run, as result.json has it: estimates, cells, warnings. No logic."""
+"""The result of a run, as result.json holds it: estimates, cells, warnings. No logic."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sessions (full mode) or blocks (quick mode) behind the interval."""
     method: str = ""
     p_value: float | None = None
-    """Two-sided, against ratio = 1; after Holm's correction where several cells were run."""
+    """Two-sided, against ratio = 1; with Holm's correction if the run has several cells."""
     unit: str = ""
     totals_low: float | None = None
-    """95 % interval of `ratio_of_totals`, where that is another estimate than `ratio`."""
+    """95 % interval of `ratio_of_totals`, if that estimate differs from `ratio`."""
     totals_high: float | None = None
 
 
@@ -45,7 +45,7 @@ class Added(msgspec.Struct, frozen=True):
     high: float
     standard_error: float
     n: int
-    """Sessions (full mode) or blocks (quick mode) behind it."""
+    """Sessions (full mode) or blocks (quick mode) behind the interval."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -57,71 +57,71 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the cost of one mechanism comes from, at one end: fitted across the cells that open connections, ask little, read much."""
+    """Parts of a mechanism's cost at one end, fitted across cells that connect, send small requests and read much."""
 
     engine: str
     mechanism: str
     end: Literal["server", "client"]
     handshake_us: Part
-    """CPU for each connection that is opened."""
+    """CPU time per new connection."""
     request_us: Part
-    """CPU for each operation."""
+    """CPU time per operation."""
     byte_ns: Part
-    """CPU for each byte on the wire."""
+    """CPU time per byte on the wire."""
     cells: list[int]
-    """Numbers of the cells that it was fitted to."""
+    """Numbers of the fitted cells."""
     worst: float
-    """The largest distance of a cell from the fit, in standard errors of that cell."""
+    """Largest distance of a cell from the fit, in standard errors of that cell."""
     break_even_bytes: Part | None = None
-    """Of an answer: so many cost as much as one handshake. None where one of the two can't be told from nothing."""
+    """Bytes of an answer that cost as much as one handshake. None if either cost can't be distinguished from 0."""
     floor_ns: float | None = None
-    """What the cipher alone costs for each byte at this end, measured in the run."""
+    """Cost of the cipher alone per byte at this end, as the run measured it."""
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One cell's place on a curve."""
+    """One cell on a curve."""
 
     x: float
     throughput: Estimate
     server_cpu_us: float | None
-    """That encryption adds to an operation."""
+    """Server CPU time that encryption adds to an operation, µs."""
     cell: int
     """The cell's number."""
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Cost against one number, of cells that differ in nothing else."""
+    """Cost against one number, for cells that differ only in it."""
 
     engine: str
     version: str
     mechanism: str
     workload: str
     along: str
-    """`size`: bytes of an answer; `clients`."""
+    """`size` (bytes of an answer) or `clients`."""
     points: list[Point]
 
 
 class CellEstimate(msgspec.Struct, frozen=True):
-    """What `estimate` makes of one cell's slices."""
+    """What `estimate` computes from a cell's slices."""
 
     verdict: Verdict
     sessions: int
     blocks: int
     overhead: dict[str, Estimate]
-    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, machine_cpu_per_op (server and
-    all that is neither agent nor controller), wire_bytes_per_op, disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
+    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, machine_cpu_per_op (the server and
+    everything else but agent and controller), wire_bytes_per_op, disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
     arms: dict[str, dict[str, Any]]
-    """Per arm: totals, per-operation figures, latency quantiles, host counters with mean, variance, cv."""
+    """By arm: totals, figures per operation, latency quantiles, and host counters with mean, variance and cv."""
     warnings: list[Warning_]
     smallest_effect: float | None = None
-    """The smallest relative effect that this run could have resolved (95 % level, 80 % power)."""
+    """Smallest relative effect that this run could resolve (95 % level, 80 % power)."""
     sessions_needed: int | None = None
     totals_open: bool = False
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     disturbed: bool = False
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     carryover: dict[str, float] = {}
-    """λ and its p-value."""
+    """Carry-over λ and its p-value."""
     added: dict[str, Added] = {}
     """Keys: server_cpu, client_cpu."""
 
@@ -132,35 +132,35 @@ class ImportedFile(msgspec.Struct, frozen=True):
     sha256: str
     arms: list[Arm]
     how: str
-    """By what its arm was told."""
+    """How the arm was detected."""
 
 
 class ImportedCost(msgspec.Struct, frozen=True, omit_defaults=True):
-    """encrypted ÷ plain of one figure; runs are its units. Without two runs of each arm it has no interval."""
+    """encrypted ÷ plain for one figure, with runs as sample units. It has an interval only with two runs of each arm."""
 
     ratio: float
     plain: float
-    """Geometric mean over runs, in the figure's own unit."""
+    """Geometric mean over runs, in the unit of the figure."""
     encrypted: float
     plain_runs: int
     encrypted_runs: int
     low: float | None = None
     high: float | None = None
     within_low: float | None = None
-    """The least that the interval must hold, by the scatter within the runs alone; the scatter between runs comes on top."""
+    """Lower bound from the scatter within runs alone; the real interval is at least as wide."""
     within_high: float | None = None
     runs_needed: int | None = None
-    """Of each arm, to resolve a difference of 5 % at this scatter."""
+    """Runs of each arm needed to resolve a difference of 5 % at this scatter."""
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """Where a cell of `ciphercost import` comes from, and what its figures can tell."""
+    """Source of a cell of `ciphercost import`, and its costs."""
 
     tool: str
     files: list[ImportedFile]
     costs: dict[str, ImportedCost]
     order: Literal["unknown", "plain first", "encrypted first", "by turns"]
-    """How the arms' runs followed each other, where the files tell."""
+    """Order of the arms' runs, if the files show it."""
 
 
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -188,16 +188,16 @@ class Cell(msgspec.Struct, frozen=True):
     arms: dict[str, dict[str, Any]] = {}
     warnings: list[Warning_] = []
     reason: str = ""
-    """Why there is no number, where the status is not ok."""
+    """Why there is no number, if the status is not ok."""
     encryption: dict[str, str] = {}
-    """As achieved: protocol, cipher, group, key, resumed, verified."""
+    """As negotiated: protocol, cipher, group, key, resumed, verified."""
     cores: dict[str, str] = {}
     conditions: dict[str, str] = {}
-    """What both arms ran under, where it is not this machine as it is: cpu_crypto, bandwidth, delay, mtu."""
+    """Conditions of both arms that differ from the defaults: cpu_crypto, bandwidth, delay, mtu."""
     floor: dict[str, float] = {}
-    """What a cipher alone costs here by the agent's library, ns a byte: aes256-gcm_seal, aes256-gcm_open, …"""
+    """Cost of a cipher alone in the agent's library, ns per byte: aes256-gcm_seal, aes256-gcm_open, …"""
     predicted: dict[str, float] = {}
-    """What the link alone makes of encryption's round trips and bytes; see `predict`."""
+    """Predicted cost from encryption's round trips and bytes on the link alone; see `estimate.link_model`."""
     smallest_effect: float | None = None
     sessions_needed: int | None = None
     totals_open: bool = False
@@ -209,38 +209,38 @@ class Cell(msgspec.Struct, frozen=True):
     group: str = ""
     variant: str = ""
     findings: list[Finding] = []
-    """What the encryption leaves open, the worst first."""
+    """What the encryption leaves readable, most severe first."""
     stored: dict[str, dict[str, int]] = {}
-    """In columns, by arm: table_bytes and index_bytes, as the server counts them. Empty where it counts neither."""
+    """Column encryption, by arm: table_bytes and index_bytes as the server reports them. Empty if it reports neither."""
     key_life: dict[str, float] = {}
-    """rotation_s: how long the server took to give its data a new key. What opening costs is `overhead.start_time`."""
+    """rotation_s: time in which the server gave its data a new key. `overhead.start_time` has the cost of opening."""
     storage: dict[str, Estimate] = {}
-    """What fio says of both arms' directories, without any server: sequential_read, …, fsync_latency."""
+    """Results of fio on both arms' directories, without a server: sequential_read, …, fsync_latency."""
     beside: dict[str, Estimate] = {}
-    """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions: what is left of the cost
-    once the control's part is taken out."""
+    """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions. This is the cost
+    without the control's part."""
     control: int | None = None
-    """Number of the cell that is the control of `beside`."""
+    """Number of the control cell of `beside`."""
     handshakes: dict[str, int] = {}
-    """full, resumed: TLS handshakes under load, as the server's own log has them. Empty where it keeps none."""
+    """full, resumed: TLS handshakes under load from the server's log. Empty if it has no such log."""
     client: str = ""
-    """Who made the load, where it is not the Rust agent: `MySQL Connector/J 9.7.0`."""
+    """What made the load, if not the Rust agent: `MySQL Connector/J 9.7.0`."""
     chatter: dict[str, dict[str, float]] = {}
-    """By arm: statements an operation as the server counted them, by kind; of Firebird transactions and rows."""
+    """By arm: statements per operation, by kind, as the server counted them; for Firebird transactions and rows."""
     traffic: dict[str, dict[str, float]] = {}
-    """By arm: bytes_sent, bytes_received (by the client) and round_trips an operation, seen by a relay."""
+    """By arm: bytes_sent, bytes_received (by the client) and round_trips per operation, counted by a relay."""
     client_against_reference: dict[str, Estimate] = {}
-    """Where cells of one experiment say what an operation is: throughput_plain, server_cpu_plain, client_cpu_plain, … this cell ÷ the reference."""
+    """Cost of this cell's client ÷ that of the reference: throughput_plain, server_cpu_plain, … Empty unless both cells have `traffic`."""
     against_reference: Estimate | None = None
-    """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
+    """For a cell that shares its sessions: its throughput ratio ÷ that of the first cell."""
     embedded: bool = False
-    """The database runs inside the agent: its CPU time is the client's."""
+    """The database runs inside the agent, so its CPU time is part of the client's."""
     protects: str = ""
-    """What the mechanism protects. Empty: not known."""
+    """What the mechanism protects. Empty: unknown."""
     mechanism_factors: list[str] = []
-    """Which of `factors` belong to the mechanism; the others belong to the workload and the client."""
+    """Those of `factors` that belong to the mechanism; the others belong to the workload or client."""
     imported: Imported | None = None
-    """Of a cell of `ciphercost import`: where its figures come from. Its status is unproven, though it may have numbers."""
+    """Source of the figures, for a cell of `ciphercost import`. Its status is unproven, although it may have numbers."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -255,10 +255,10 @@ class Result(msgspec.Struct, frozen=True):
     command: str = ""
     spec: Spec | None = None
     overhead_of_controller: float | None = None
-    """The controller's own time between slices ÷ the run's load time."""
+    """Controller time between slices ÷ load time of the run."""
     parts: list[Parts] = []
-    """Where the cost comes from, where the run has cells enough to tell."""
+    """Where the cost comes from, if the run has enough cells to fit it."""
     curves: list[Curve] = []
-    """Cost against the size of an answer, or against clients, where cells differ in that alone."""
+    """Cost against the size of an answer or the number of clients, for cells that differ only in that."""
     study: StudyResult | None = None
-    """Of `ciphercost replicate`."""
+    """Only for `ciphercost replicate`."""

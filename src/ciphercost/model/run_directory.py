@@ -1,4 +1,4 @@
-"""run_directory: a run's directory, append-only. Written early, read back by estimates and reports. Passwords and keys never enter it."""
+"""A run's directory. Runs write it early and append to it; estimates and reports read it. It never holds passwords or keys."""
 
 from __future__ import annotations
 
@@ -27,60 +27,62 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def new_id() -> str:
-    """A run's name: when it began, and six letters so that two in one second differ (four in runs of older versions)."""
+    """A run's name: its start time, and six random letters in case two start in one second (four in older versions)."""
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
 
 
 def is_id(name: str) -> bool:
-    """Whether `new_id` could have made this name."""
+    """Whether `new_id` could have created this name."""
     return re.fullmatch(r"\d{8}-\d{6}-(?:[0-9a-f]{4}|[0-9a-f]{6})", name) is not None
 
 
 def directory_for(run_id: str, wanted: Path | None) -> Path:
-    """Make the run's directory, mode 0700. Raises UsageError where it can't be made, or holds something else already."""
+    """Create the run's directory with mode 0700. Raises UsageError if that fails or the directory is not empty."""
     path = wanted or Path("runs") / run_id
     try:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(taken(path))
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_ours(path)
+        check_owner(path)
         path.chmod(0o700)
-        # Again, now that nobody else can put anything there any more.
+        # Check again, now that nobody else can write to it.
         if any(path.iterdir()):
             raise UsageError(taken(path))
         (path / "logs").mkdir(mode=0o700)
     except OSError as error:
         raise UsageError(
-            f"can't write the run's directory {path}: {error.strerror}; give -o a directory that can be written"
+            f"{path}: can't create the run's directory: {error.strerror}; give a writable directory with -o"
         ) from None
     return path
 
 
 def taken(path: Path) -> str:
-    """Why no run may begin in a directory, for people. Pure."""
-    return f"{path} exists and is not an empty directory; give -o a new one, nothing is overwritten"
+    """Message for a directory in which no run can start. Pure."""
+    return (
+        f"{path}: exists and is not an empty directory; ciphercost overwrites nothing, so give a new directory with -o"
+    )
 
 
-def check_ours(directory: Path) -> None:
-    """Raises UsageError where a run's directory belongs to somebody else, who could have what we write in it go elsewhere by links."""
+def check_owner(directory: Path) -> None:
+    """Raises UsageError if a run's directory belongs to somebody else, who could redirect writes by links."""
     if (uid := directory.stat().st_uid) != os.geteuid():
         raise UsageError(
-            f"{directory} belongs to {owned.user(uid)}, not to you: give a directory of your own, or run this as that user"
+            f"{directory}: belongs to {owned.user(uid)}, not to you; use your own directory, or run ciphercost as that user"
         )
 
 
 class Record:
-    """An open run directory. Every slice is a line, written and flushed at once: a killed run loses at most the slice in flight.
+    """An open run directory. Writes and flushes each slice at once, so a killed run loses at most the current slice.
 
-    While it is open it is locked: nobody else can open it. Raises UsageError where somebody has.
+    Locks the directory while it is open. Raises UsageError if another process has it open.
     """
 
     def __init__(self, directory: Path, facts: RunFacts, keep: Callable[[int, int], bool] | None = None) -> None:
-        """`keep`: of a run that is gone on with, whether what is there of (cell, session) stays."""
+        """`keep`: on resume, whether to keep the records of (cell, session)."""
         self.directory = directory
         self.facts = facts
         self._encoder = msgspec.json.Encoder()
-        self._slices = open_alone(directory)
+        self._slices = open_locked(directory)
         self._proofs: list[dict[str, Any]] = []
         self._whole: dict[int, CellFacts] = {}
         if keep is not None:
@@ -105,7 +107,7 @@ class Record:
         self._slices.write(self._encoder.encode(record) + b"\n")
 
     def append_storage(self, record: StorageSlice) -> None:
-        """There is a file of these only where there are any."""
+        """Append to storage.jsonl, which exists only if there are such slices."""
         with (self.directory / "storage.jsonl").open("ab", buffering=0) as file:
             file.write(self._encoder.encode(record) + b"\n")
 
@@ -114,17 +116,17 @@ class Record:
         self._write("proofs.json", msgspec.json.format(self._encoder.encode(self._proofs)) + b"\n")
 
     def checkpoint(self, *cells: int) -> None:
-        """These cells are whole as they stand: from here a run that is cut off goes on. Of the others it is where they were whole."""
+        """Save these cells as they are now, at the end of a complete session, and the others as last saved. Resume starts here."""
         for number in cells:
             self._whole[number] = msgspec.convert(msgspec.to_builtins(self.facts.cells[number]), CellFacts)
         fresh = (self._whole.get(number) or unmeasured(each) for number, each in enumerate(self.facts.cells))
         kept = msgspec.structs.replace(self.facts, cells=list(fresh))
-        # A checkpoint must not outlive the slices that it speaks of, not even when the power goes.
+        # Slices must reach the disk before the checkpoint that refers to them, even if the power fails.
         os.fsync(self._slices.fileno())
         self._write("checkpoint.json", self._encoder.encode(kept) + b"\n")
 
     def _keep(self, keep: Callable[[int, int], bool]) -> None:
-        """Only these slices stay."""
+        """Remove all other slices from the files."""
         read: dict[str, Callable[[Path], Iterator[Any]]] = {"slices.jsonl": read_slices, "storage.jsonl": read_storage}
         for name in read:
             if not (self.directory / name).is_file():
@@ -135,8 +137,8 @@ class Record:
                     if keep(each.cell, each.session):
                         file.write(self._encoder.encode(each) + b"\n")
             if name == "slices.jsonl":
-                # Both are locked for a moment: who comes now finds one or the other.
-                opened = open_alone(self.directory, temporary.name)
+                # For a moment both files are locked, so that another process finds one of them locked.
+                opened = open_locked(self.directory, temporary.name)
                 os.replace(temporary, self.directory / name)  # noqa: PTH105
                 self._slices.close()
                 self._slices = opened
@@ -169,7 +171,7 @@ LATEST = "latest"
 
 
 def find(name: str) -> Path:
-    """The directory of a run: a path, an id below ./runs, or `latest`. Raises UsageError with the latest runs."""
+    """The directory of a run, given as a path, an id below ./runs, or `latest`. Raises UsageError with the latest runs."""
     if name == LATEST and not (Path(name) / "plan.json").is_file() and (every := runs()):
         return max(every, key=lambda path: ((path / "plan.json").stat().st_mtime_ns, path))
     for path in (Path(name), Path("runs") / name):
@@ -177,34 +179,30 @@ def find(name: str) -> Path:
             return path
     known = [str(path.relative_to("runs")) for path in runs()][-5:]
     hint = (
-        f"the latest in ./runs: {', '.join(known)}"
-        if known
-        else "there is none in ./runs; start one with `ciphercost quick`"
+        f"the latest in ./runs: {', '.join(known)}" if known else "./runs has none; start one with `ciphercost quick`"
     )
-    raise UsageError(f"no run '{name}': a run is a directory with a plan.json, an id below ./runs, or `latest`; {hint}")
+    raise UsageError(f"no run '{name}': give a directory with a plan.json, an id below ./runs, or `latest`; {hint}")
 
 
 def runs(base: Path = Path("runs")) -> list[Path]:
-    """Run directories, those of `replicate all` among them, oldest first."""
+    """Run directories below `base`, oldest first, including those of `replicate all`."""
     if not base.is_dir():
         return []
     return sorted(path.parent for depth in ("*/plan.json", "*/*/plan.json") for path in base.glob(depth))
 
 
-def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
-    """A run's slices, to be added to by us alone: locked until they are closed, or we are dead. Raises UsageError where another has them."""
+def open_locked(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
+    """Open a run's slices for appending, and lock them until they are closed. Raises UsageError if another process has the lock."""
     while True:
         file = (directory / name).open("ab", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            raise UsageError(
-                f"{directory} is of a run that is still alive: wait for it, or end it with Ctrl-C"
-            ) from None
+            raise UsageError(f"{directory}: its run is still active; wait for it, or end it with Ctrl-C") from None
         except OSError:
             return file  # a file system without locks
-        # Between the two another may have put a file of its own in this one's place.
+        # Between open and lock, another process may have replaced the file.
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(file.fileno()), (directory / name).stat()):
                 return file
@@ -212,17 +210,17 @@ def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
 
 
 def read_facts(directory: Path, name: str = "plan.json") -> RunFacts:
-    """plan.json. Raises UsageError where it is damaged or of a newer format."""
+    """Read plan.json. Raises UsageError if it is damaged or of a newer format."""
     return checked.facts(directory / name)
 
 
 def read_checkpoint(directory: Path) -> RunFacts | None:
-    """The facts as they were whenever a cell's last whole session had ended; None where there was none yet."""
+    """The facts as of each cell's last complete session; None if there is no checkpoint yet."""
     return read_facts(directory, "checkpoint.json") if (directory / "checkpoint.json").is_file() else None
 
 
 def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
-    """(cell, proof) of every witness heard. Raises UsageError where the file is damaged."""
+    """(cell, proof) of every witness. Raises UsageError if the file is damaged."""
     path = directory / "proofs.json"
     if not path.is_file():
         return []
@@ -237,26 +235,26 @@ class _Heard(Proof, kw_only=True, frozen=True):
 
 
 def read_study(directory: Path) -> StudyRecord | None:
-    """study.json, in a run of `replicate`; None in others. Raises UsageError where it is damaged."""
+    """Read study.json of a `replicate` run; None in other runs. Raises UsageError if it is damaged."""
     path = directory / "study.json"
     return checked.whole(path, StudyRecord) if path.is_file() else None
 
 
 def read_imported(directory: Path) -> ImportedRecord | None:
-    """imported.json, in a run of `import`; None in others. Raises UsageError where it is damaged."""
+    """Read imported.json of an `import` run; None in other runs. Raises UsageError if it is damaged."""
     path = directory / "imported.json"
     return checked.whole(path, ImportedRecord) if path.is_file() else None
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Written beside and moved over: a reader, or a kill, never sees half a file."""
+    """Write a temporary file and rename it, so that nobody ever sees half a file, not even after a kill."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_bytes(content)
     temporary.replace(path)
 
 
 def read_slices(directory: Path) -> Iterator[SliceRecord]:
-    """Every slice, one at a time. A last line that was cut off by a kill is left out. Raises UsageError for any other bad line."""
+    """Read every slice. Skips a last line that a kill cut off; raises UsageError for any other bad line."""
     every = checked.Slices(_facts_if_any(directory))
     for record, where in _lines(directory / "slices.jsonl", SliceRecord):
         every.check(record, where)
@@ -264,7 +262,7 @@ def read_slices(directory: Path) -> Iterator[SliceRecord]:
 
 
 def read_storage(directory: Path) -> Iterator[StorageSlice]:
-    """What fio did, as `read_slices` reads what the load did."""
+    """Read the slices of fio, as `read_slices` reads those of the load."""
     facts = _facts_if_any(directory)
     for record, where in _lines(directory / "storage.jsonl", StorageSlice):
         checked.storage(record, facts.cells if facts else None, where)
@@ -289,7 +287,7 @@ def _lines(path: Path, kind: type[T]) -> Iterator[tuple[T, str]]:
 
 
 def _cut_off(line: bytes) -> bool:
-    """Whether this is the beginning of a line of JSON."""
+    """Whether this is only the beginning of a line of JSON."""
     try:
         msgspec.json.decode(line, type=msgspec.Raw)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""schema: the JSON Schema of the result, made from the records themselves. `python -m ciphercost.model.schema` prints it."""
+"""The JSON Schema of the result, generated from the record types. `python -m ciphercost.model.schema` prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""spec: What the user asked for: a run and its cells. No logic."""
+"""The spec of a run: what the user asked for. No logic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Cache = Literal["warm", "cold", "small"]
 Language = Literal["sql", "http", "kv"]
 
 
-# ── spec: what the user asked for ─────────────────────────────────────────────────────────────────────────────────────
+# ── spec ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -28,10 +28,10 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     engine: str
     mechanism: str
     version: str = ""
-    """Major version of the server ("17"); empty: whichever is found first."""
+    """Major version of the server ("17"); empty: the first that is found."""
     workload: str = "point-select"
     factors: dict[str, str] = {}
-    """Mechanism options that differ from its defaults, e.g. {"version": "1.2", "certificate": "ecdsa-p256"}."""
+    """Options of mechanism, workload and client that differ from the defaults, e.g. {"version": "1.2", "certificate": "ecdsa-p256"}."""
     clients: Count = 0
     """Connections; 0: the workload's or the regime's default."""
     rows: Count = 0
@@ -39,56 +39,56 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     regime: Regime = "capacity"
     per_request: bool = False
     rate: Amount = 0.0
-    """Open loop: operations a second; 0: 60 % of the plain arm's capacity."""
+    """Open loop: operations per second; 0: 60 % of the plain arm's capacity."""
     url: str = ""
     bindir: str = ""
     ca: str = ""
     sql: str = ""
-    """A file of the user's own statements instead of a workload's."""
+    """A file with the user's statements, instead of a workload."""
     csv: str = ""
-    """A file of the user's own rows instead of a workload's."""
+    """A file with the user's rows, instead of generated ones."""
     group: str = ""
-    """Cells that follow each other under one name are one experiment: they share their sessions, and their blocks alternate.
-    The first is the reference."""
+    """Consecutive cells with the same group are one experiment: they share their sessions, and their blocks alternate.
+    The first cell is the reference."""
     variant: str = ""
-    """What sets the cell apart in its group: `cipher=chacha20`."""
+    """How the cell differs from the others of its group: `cipher=chacha20`."""
     cpu_crypto: Literal["on", "off"] = "on"
-    """off: the CPU's AES instructions are hidden from server and agent. Like all that follows, in force in both arms."""
+    """off: hides the CPU's AES instructions from server and agent. This and all following conditions apply to both arms."""
     bandwidth: str = ""
-    """Of the link between agent and server, each way: "100mbit"; empty: as fast as loopback."""
+    """Bandwidth of the link between agent and server in each direction: "100mbit"; empty: as fast as loopback."""
     delay: str = ""
-    """Added to each round trip between agent and server: "10ms"."""
+    """Delay added to each round trip between agent and server: "10ms"."""
     mtu: Count = 0
-    """Of the link, bytes; 0: loopback's."""
+    """MTU of the link, bytes; 0: loopback's."""
     cache: Cache = "warm"
-    """How much of the data the server's own cache holds: all, all but nothing at a session's start, a tenth."""
+    """The server's cache. warm: its default; cold: emptied before each session; small: a tenth of the data."""
     client: str = ""
-    """Who makes the load: empty, the Rust agent; `jdbc`, `jdbc:9.7.0`, `jdbc:mariadb-3.5`: the Java agent by that driver."""
+    """What makes the load. Empty: the Rust agent; `jdbc`, `jdbc:9.7.0`, `jdbc:mariadb-3.5`: the Java agent with that driver."""
     driver: str = ""
-    """Jars of a JDBC driver of the user's, separated by `:`, the driver's own first."""
+    """Jars of the user's JDBC driver, separated by `:`, the driver itself first."""
     settings: dict[str, str] = {}
-    """Of the server that we start, by its own names; in force in both arms."""
+    """Settings of the server that ciphercost starts, by the server's own names."""
     idle: Literal["", "poll", "halt"] = ""
-    """What cores do that have nothing to do: poll, or halt until an interrupt wakes them; empty: poll where that is possible."""
+    """What idle cores do: poll, or halt until an interrupt wakes them; empty: poll if possible."""
     fio_bytes: Count = 0
-    """At rest: size of the file that fio works on; fio then runs however short the cell is. 0: fio's own size, in cells of a minute or more."""
+    """At rest: size of fio's file, bytes; fio then runs in cells of any length. 0: the default size, in cells of a minute or more."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """A whole run: the cells and how long and how precisely each is measured."""
+    """A whole run: its cells, and how long and how precisely to measure each."""
 
     cells: list[CellSpec]
     seed: Seed = 0
-    """0: drawn at the start, and logged."""
+    """0: drawn at the start and recorded."""
     mode: Mode = "full"
     sessions: Count = 8
     time: Amount = 90.0
-    """Seconds of load for each cell."""
+    """Load time of each cell, seconds."""
     precision: Amount = 0.0
-    """Half-width of the log ratio at which a cell stops; 0: only time stops it."""
+    """Half-width of the log ratio's interval at which a cell stops; 0: only time stops it."""
     margin: Amount = 0.01
     """Equivalence margin m: ±log(1 + m)."""
     latency: bool = True
-    """Measure latency in an open loop after capacity."""
+    """Measure latency in an open loop after the capacity phase."""
     slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""

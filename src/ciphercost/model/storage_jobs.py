@@ -1,4 +1,4 @@
-"""storage_jobs: the ways of using storage that fio measures. No logic."""
+"""The storage patterns that fio measures. No logic."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """One way to use storage."""
+    """One storage pattern, as options of fio."""
 
     name: str
     options: tuple[str, ...]
     latency: bool = False
-    """What is told is the time of an operation, not bytes a second."""
+    """Report the time of an operation instead of bytes per second."""
 
 
 JOBS = (

@@ -1,4 +1,4 @@
-"""study: A published study repeated here: its runs as recorded, and its figures beside the published ones. No logic."""
+"""A published study repeated on this machine: its recorded runs, and its figures beside the published ones. No logic."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ciphercost.model.terms import Amount, Count
 
 
 class HostSample(msgspec.Struct, frozen=True):
-    """One row as `sar` prints it, per cent of all CPU time, and memory at its end."""
+    """One row as `sar` prints it: percentages of all CPU time, and memory at its end."""
 
     at_s: Amount
-    """Since the first query of the operation."""
+    """Seconds since the first query of the operation."""
     seconds: Amount
-    """Time the row stands for; the last row of an operation is shorter than the others."""
+    """Seconds that the row covers; the last row of an operation is shorter."""
     user: Amount
     nice: Amount
     system: Amount
@@ -25,40 +25,40 @@ class HostSample(msgspec.Struct, frozen=True):
     idle: Amount
     memory_available_bytes: Count
     memory_used_bytes: Count
-    """Total less available."""
+    """Total minus available."""
     server_memory_bytes: Count
     """PSS of the server's processes."""
     memory_free_bytes: Count = 0
-    """Total less what anything at all is kept in, caches too: how one study counted."""
+    """Memory that holds nothing, not even a cache, as one study counted it."""
 
 
 class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One operation on one arm, as published: raw."""
+    """Raw data of one operation on one arm of the published procedure."""
 
     operation: str
     arm: str
     started: Amount
     """Seconds since the procedure began."""
     load: dict[str, Amount]
-    """What was asked of the server, e.g. queries an iteration."""
+    """Load on the server, e.g. queries per iteration."""
     series: dict[str, list[Amount]]
-    """What was measured, by name, in order, e.g. seconds of each iteration."""
+    """Measured series by name, in order, e.g. seconds of each iteration."""
     host: list[HostSample] = []
     mechanism: str = ""
-    """What encrypts this pair of arms, where the procedure is run on several."""
+    """What encrypts this pair of arms, if the procedure runs on several pairs."""
     engine: str = ""
-    """Its server, where the procedure is run on several."""
+    """Its server, if the procedure runs on several servers."""
     workload: str = ""
-    """Which statements, where there are several versions of them."""
+    """Which statements, if there are several versions."""
     server: str = ""
-    """The user's name for its server, where the procedure is run on several."""
+    """The user's name for its server, if the procedure runs on several servers."""
     design: str = ""
-    """Empty: as published; `pilot`: to learn how long it takes; `interleaved`: by turns, as `load` says in which session, block and position;
-    `wire`: not timed, to see what crosses the wire."""
+    """Empty: as published. `pilot`: to learn how long it takes. `interleaved`: alternating; `load` holds session, block and
+    position. `wire`: not timed; counts what crosses the wire."""
 
 
 class StudyRecord(msgspec.Struct, omit_defaults=True):
-    """`study.json`: the published procedure on this machine, rewritten whenever an operation ends."""
+    """`study.json`: the published procedure on this machine, rewritten after each operation."""
 
     format: int
     study: str
@@ -66,35 +66,35 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     mechanism: str
     version: str = ""
     arms: list[str] = []
-    """In the order that they were run, of each operation or of all operations together."""
+    """Arms in their order, within each operation or over all operations."""
     mechanisms: list[str] = []
-    """Where the procedure is run on several pairs of arms: what encrypts each. A pair's number, from 1, is its proofs' session."""
+    """If the procedure runs on several pairs of arms: what encrypts each. Proofs use a pair's number, from 1, as session."""
     engines: list[str] = []
-    """Where the pairs are of several servers: each pair's."""
+    """Server of each pair, if the pairs use several servers."""
     servers: list[str] = []
-    """The user's names for the servers of the pairs, where they have names."""
+    """The user's names for the servers of the pairs, if they have names."""
     versions: dict[str, str] = {}
-    """Of several servers, by engine, or by the name of the pair."""
+    """Versions of several servers, by engine or by name of the pair."""
     settings: dict[str, Amount] = {}
-    """Rows, iterations, queries of the published run, seconds between two host samples."""
+    """Rows, iterations and queries of the procedure, seconds between two host samples."""
     grid: list[dict[str, Amount]] = []
-    """Where the procedure is run at several sizes and loads: each of them, in order."""
+    """Sizes and loads at which the procedure runs, in order, if there are several."""
     tools: dict[str, str] = {}
-    """Programs that the procedure ran, and their versions."""
+    """Programs of the procedure, and their versions."""
     encryption: dict[str, str] = {}
     conditions: dict[str, str] = {}
-    """What both arms ran under, where the study has a choice. `cpu_crypto`: `on`, `off`, or `none` where OpenSSL had no AES instructions anyway."""
+    """Conditions of both arms that the study can choose. `cpu_crypto`: `on`, `off`, or `none` if OpenSSL had no AES instructions."""
     proofs: list[Proof] = []
     runs: list[StudyRun] = []
     reason: str = ""
-    """Why it did not run to its end."""
+    """Why it did not complete."""
     complete: bool = False
     idle: str = ""
-    """What idle cores did meanwhile: `poll` or `halt`; empty: recorded before this was known."""
+    """What idle cores did: `poll` or `halt`; empty: not recorded by older versions."""
 
 
 class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the three columns. Absent: not published, or not measured."""
+    """One row of the three columns. Missing values were not published or not measured."""
 
     operation: str
     figure: str
@@ -109,34 +109,34 @@ class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     high: float | None = None
     """95 % interval of `ours`."""
     n: int = 0
-    """Sessions (or what `of` says) behind the interval."""
+    """Sample size behind the interval: sessions, or the unit in `of`."""
     of: str = ""
     published_sd: float | None = None
-    """As the study has it."""
+    """Standard deviation as published."""
     here_sd: float | None = None
-    """Of `here`, over runs or, where the study does so, over operations."""
+    """Standard deviation of `here`, over runs or, as in some studies, over operations."""
     engine: str = ""
-    """Where a study is of several servers."""
+    """Server, if a study covers several."""
     mechanism: str = ""
     workload: str = ""
-    """Which statements, where there are several versions of them."""
+    """Which statements, if there are several versions."""
     load: float | None = None
-    """Records, megabytes or clients, where there are several of them."""
+    """Records, megabytes or clients, if there are several loads."""
     source: str = ""
-    """Where the publication prints `published`: `Table II`, one of the study's `sources`."""
+    """Where the publication prints `published`, e.g. `Table II`; one of the study's `sources`."""
 
 
 class StudyResult(msgspec.Struct, frozen=True):
-    """A published study beside its repetition here. Made from study.json and the cells, whenever it is asked for."""
+    """A published study beside its repetition here, computed from study.json and the cells."""
 
     study: str
     title: str
     published_server: str
     server: str
     complete: bool
-    """Whether the published procedure was run here to its end, on arms that were proven."""
+    """Whether the published procedure completed here, on proven arms."""
     procedure: str
-    """The published procedure as it was run here, in words; or why it wasn't."""
+    """Description of the published procedure as it ran here, or why it didn't."""
     figures: list[StudyFigure]
     findings: list[str]
-    """What the published procedure could not have told, from the figures of both."""
+    """What the published procedure could not show, from the figures of both."""

@@ -1,4 +1,4 @@
-"""version: of this package, as results name it."""
+"""The version of this package, as results record it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""plan: From what was asked for to what will be done: specs checked, targets, matrix, schedule. Starts nothing."""
+"""Turn a spec into a plan: check cells, parse targets, expand the matrix, compute the schedule. Starts nothing."""

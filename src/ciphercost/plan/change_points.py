@@ -1,4 +1,4 @@
-"""Where a series changes its level."""
+"""Change points: where a series changes its level."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST = 2
-"""Fewest points between two changes."""
+"""Smallest number of points between two changes."""
 
 
 def change_points(signal: NDArray[np.float64], penalty: float) -> list[int]:
-    """Indices at which the mean of `signal`, shape (n, dimensions), changes, in order; an empty list if it never does.
+    """Indices at which the mean of `signal`, shape (n, dimensions), changes, in order; empty if it never changes.
 
-    The exact minimum of the sum of squared deviations from each segment's mean, plus `penalty` for each change: optimal partitioning
-    (Jackson et al. 2005), which PELT (Killick, Fearnhead and Eckley 2012) prunes. Its time grows with n², which is nothing for
-    n below a thousand. Not by the package ruptures, because that needs all of scipy; the tests compare it with ruptures.
+    Minimises exactly the sum of squared deviations from each segment's mean, plus `penalty` for each change: optimal
+    partitioning (Jackson et al. 2005), of which PELT (Killick, Fearnhead and Eckley 2012) is the pruned form. Its time grows
+    with n², which is negligible below a thousand points. The package ruptures does the same but needs all of scipy, so only
+    the tests use it, to compare.
     """
     n = len(signal)
     sums = np.vstack([np.zeros(signal.shape[1]), np.cumsum(signal, axis=0)])

@@ -1,4 +1,4 @@
-"""facts: What today's registries say of a cell, for its record. Estimates and reports read the record and ask no registry."""
+"""Facts about a cell from the current registries, for its record. Estimates and reports read only the record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def planned(specs: Sequence[CellSpec]) -> list[CellFacts]:
 
 
 def registered(spec: CellSpec) -> Registered:
-    """Raises UsageError for an unknown engine or mechanism."""
+    """Facts about the engine and mechanism of a cell. Raises UsageError if either is unknown."""
     engine, mechanism = engines.get(spec.engine), mechanisms.get(spec.mechanism)
     return Registered(
         engine_title=engine.title,
@@ -39,7 +39,7 @@ def registered(spec: CellSpec) -> Registered:
 
 
 def imported(spec: CellSpec) -> Registered:
-    """The same of a cell of another tool's figures, whose engine and mechanism may be any words. No witness was heard."""
+    """The same for a cell imported from another tool. Its engine and mechanism may be any words, and it has no witnesses."""
     made = UNREGISTERED
     if spec.engine in engines.names():
         engine = engines.get(spec.engine)
@@ -57,20 +57,20 @@ def imported(spec: CellSpec) -> Registered:
 
 
 def read(directory: Path) -> RunFacts:
-    """A run's facts in today's format. Raises UsageError where they are damaged or of a newer format."""
+    """A run's facts in the current format. Raises UsageError if they are damaged or of a newer format."""
     return upgraded(read_facts(directory), others=read_imported(directory) is not None)
 
 
 def checkpoint(directory: Path) -> RunFacts | None:
-    """The facts as they were whenever a cell's last whole session had ended; None where there was none yet."""
+    """The facts as of each cell's last complete session; None if there is no checkpoint yet."""
     kept = read_checkpoint(directory)
     return None if kept is None else upgraded(kept)
 
 
 def upgraded(facts: RunFacts, *, others: bool = False) -> RunFacts:
-    """The facts in today's format. What format 1 lacks comes from today's registries. `others`: of `ciphercost import`.
+    """The facts in the current format. The current registries supply what format 1 lacks. `others`: an imported run.
 
-    Raises UsageError where they no longer have the engine or the mechanism of a run that was recorded in format 1.
+    Raises UsageError if the registries no longer have the engine or mechanism of a run recorded in format 1.
     """
     if facts.format >= PLAN_FORMAT:
         return facts

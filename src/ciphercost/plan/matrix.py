@@ -1,4 +1,4 @@
-"""matrix: `--matrix`, `--split` and controls: one cell -> several that are measured together. Pure."""
+"""`--matrix`, `--split` and controls: expand one cell into several that are measured together. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
     "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
     "kv": (("connect", ""), ("kv-get", "100"), ("kv-get", "1KB"), ("kv-get", "10KB")),
 }
-"""By what an operation is written in: workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
+"""By language: (workload, size) of the cells that together separate the costs of handshake, request and byte."""
 MATRIX_FIELDS = (
     "clients",
     "rows",
@@ -33,13 +33,13 @@ MATRIX_FIELDS = (
     "driver",
     "idle",
 )
-"""What of a cell, beside factors and parameters, a matrix may vary."""
+"""Fields of a cell that a matrix may vary, besides factors and parameters."""
 
 
 def matrix(cell: CellSpec, given: Sequence[str], number: int = 0) -> list[CellSpec]:
-    """`cipher=a,b` and `certificate=c,d` -> the cell with (a, c), the reference, then one change at a time. Raises UsageError.
+    """Expand `cipher=a,b` and `certificate=c,d`: first the reference (a, c), then one change at a time. Raises UsageError.
 
-    `number`: of the target on the command line, so that two experiments stay two.
+    `number`: position of the target on the command line, which keeps experiments of equal targets apart.
     """
     axes: dict[str, list[str]] = {}
     for text in given:
@@ -48,11 +48,11 @@ def matrix(cell: CellSpec, given: Sequence[str], number: int = 0) -> list[CellSp
         if not equals or not name or len(listed) < 2:
             raise UsageError(f"--matrix {text}: write NAME=VALUE,VALUE…, e.g. --matrix cipher=aes256-gcm,chacha20")
         if name in axes:
-            raise UsageError(f"--matrix {name} is given twice; list all its values in one")
+            raise UsageError(f"--matrix {name} is given twice; list all its values in one --matrix")
         if name in cell.factors:
-            raise UsageError(f"--matrix and --set both say {name}: leave it out of --set")
+            raise UsageError(f"--matrix and --set both set {name}; remove it from --set")
         if len(set(listed)) < len(listed):
-            raise UsageError(f"--matrix {text}: a value stands there twice")
+            raise UsageError(f"--matrix {text}: lists a value twice; list it once")
         axes[name] = listed
     if not axes:
         return [cell]
@@ -80,23 +80,23 @@ def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str
         try:
             fields[field] = kind(value)
         except ValueError:
-            raise UsageError(f"--matrix {name}={value}: '{value}' is not a number") from None
+            raise UsageError(f"--matrix {name}={value}: not a whole number; write e.g. {name}=1,4") from None
     made = msgspec.structs.replace(cell, factors=factors, **fields)
     if "client" in change and not options.asked(made):
-        # What is said to a JDBC driver is for the cells that have one.
+        # Options of a JDBC driver apply only to the cells that use one.
         own = {name: value for name, value in factors.items() if name not in options.OPTIONS}
         made = msgspec.structs.replace(made, factors=own)
     return made
 
 
 def _client(cell: CellSpec, field: str, value: str) -> dict[str, str]:
-    """Of a matrix: `client=rust,jdbc`, `driver=5.1.49,9.7.0`, `driver=one.jar,other.jar`. Raises UsageError."""
+    """Fields for a matrix value of `client=rust,jdbc`, `driver=5.1.49,9.7.0` or `driver=one.jar,other.jar`. Raises UsageError."""
     if field == "client":
         if cell.client:
-            raise UsageError("--matrix client and --client both say who makes the load: leave --client out")
+            raise UsageError("--matrix client and --client both choose what makes the load; remove --client")
         return {"client": "" if value == "rust" else value}
     if ":" in cell.client or cell.driver:
-        raise UsageError("--matrix driver: leave the version of --client, and --driver, out")
+        raise UsageError("--matrix driver conflicts with --driver and with a version in --client; remove them")
     return (
         {"client": options.WORD, "driver": value} if value.endswith(".jar") else {"client": f"{options.WORD}:{value}"}
     )
@@ -108,7 +108,7 @@ def _target(cell: CellSpec, number: int) -> str:
 
 
 def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
-    """The cell's server and mechanism under the workloads of SPLITS, as one experiment. Pure."""
+    """The cell's server and mechanism with each workload of SPLITS, as one experiment. Pure."""
     group = f"{_target(cell, number)} where the cost comes from"
     return [
         msgspec.structs.replace(
@@ -123,9 +123,9 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
 
 
 def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
-    """Behind the cells of each experiment the controls that belong beside them (`Workload.beside`), which share its sessions. Pure.
+    """Append to each experiment the controls of its cells (`Workload.beside`), which share its sessions. Pure.
 
-    One control for all cells that differ in the mechanism's factors alone.
+    Cells that differ only in the mechanism's factors share one control.
     """
     made: list[CellSpec] = []
     for numbers in schedule.groups(Spec(cells=cells)):
@@ -142,12 +142,12 @@ def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
 
 
 def _control(cell: CellSpec) -> CellSpec | None:
-    """The control of one cell; None where it has none."""
+    """The control of one cell; None if it has none."""
     name = workload_of(cell).beside
     if not name or cell.mechanism != "tls" or cell.engine not in mechanisms.get(name).engines:
         return None
     if cell.factors.get("http", "1") != "1":
-        return None  # over HTTP/2 neither arm is sent a file by sendfile
+        return None  # over HTTP/2 the server uses sendfile for neither arm
     known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}
     factors = {key: value for key, value in cell.factors.items() if key not in known}
     words = [word for word in cell.variant.split() if word.partition("=")[0] not in known]
@@ -155,6 +155,6 @@ def _control(cell: CellSpec) -> CellSpec | None:
 
 
 def control_of(cells: Sequence[CellSpec], number: int) -> int | None:
-    """Which of these cells is the control of this one, if one is. Pure."""
+    """Number of the cell that is the control of this one; None if there is none. Pure."""
     wanted = _control(cells[number])
     return cells.index(wanted) if wanted in cells else None

@@ -1,4 +1,4 @@
-"""planned: PlannedCell: a cell with everything looked up and parsed."""
+"""PlannedCell: a cell with all names resolved and all options parsed."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Client(msgspec.Struct, frozen=True):
 
     driver: Driver
     options: dict[str, str]
-    """What `--set` says to it."""
+    """Options of the driver that `--set` gives."""
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
-    """A cell of a run, ready to be measured. `plan.resolve.resolve` makes it; nothing below looks a name up or parses a text again."""
+    """A cell that is ready to be measured. `plan.resolve.resolve` creates it; lower layers neither look up names nor parse text."""
 
     spec: CellSpec
-    """As the user wrote it, and as the record keeps it."""
+    """As the user wrote it and as the run records it."""
     engine: Engine
     mechanism: Mechanism
     factors: dict[str, str]
-    """The mechanism's, with defaults filled in."""
+    """Factors of the mechanism, with defaults filled in."""
     workload: workloads.Workload
     parameters: dict[str, str]
-    """Of the workload: those that `--set` gave."""
+    """Parameters of the workload that `--set` gives."""
     choices: dict[str, str]
-    """Of the workload: the word chosen for each, by `--set` or by default."""
+    """Choices of the workload: the word for each, from `--set` or the default."""
     secret: dict[str, str]
-    """`secret` as `--set` has it or by default; empty where the workload's secret columns can't be chosen."""
+    """`secret` from `--set` or the default; empty if the workload's secret columns can't be chosen."""
     secret_columns: tuple[str, ...]
-    """The columns that `secret` chooses."""
+    """The columns that `secret` selects."""
     client: Client | None
     """None: the Rust agent makes the load."""
     conditions: Conditions
@@ -53,13 +53,13 @@ class PlannedCell(msgspec.Struct, frozen=True):
 
     @property
     def clients(self) -> int:
-        """Connections of an arm: as asked for, or the regime's or the workload's own number."""
+        """Connections of an arm: the spec's number, or the default of the regime or workload."""
         return self.spec.clients or (
             1 if self.engine.embedded or self.spec.regime == "one-core" else self.program.clients
         )
 
     def encrypted_program(self, codec: Codec) -> Program:
-        """The program whose encrypted arm stores secret columns as `codec` says, which has the run's key. Raises UsageError."""
+        """The program whose encrypted arm stores secret columns with `codec`, which holds the run's key. Raises UsageError."""
         if self.secret and isinstance(codec, Encrypting):
             codec = only(codec, self.secret_columns)
         made = prepare(self.spec, self.engine, self.workload, self.parameters, codec)
@@ -73,17 +73,17 @@ def prepare(
     parameters: Mapping[str, str],
     codec: Codec | None = None,
 ) -> Program:
-    """The workload in its server's dialect, on tables of its own or on the user's rows. Raises UsageError.
+    """The workload in its server's dialect, on generated tables or on the user's rows. Raises UsageError.
 
-    `codec`: how the encrypted arm stores the workload's secrets.
+    `codec`: how the encrypted arm stores secret values.
     """
     if cell.csv:
         if cell.sql:
-            raise UsageError("--csv and --sql both say what an operation is: leave one of them out")
+            raise UsageError("--csv and --sql both define the operation; remove one of them")
         if workload.records:
             return workloads.prepare(workload, engine.dialect, parameters, cell.rows, codec, Path(cell.csv))
         if cell.rows:
-            raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
+            raise UsageError("--rows does not work with --csv, which loads all rows of the file; remove --rows")
         return tables.program(Path(cell.csv), cell.workload, engine.dialect)
     marked_only = cell.factors.get("share", "all") != "all"
     return workloads.prepare(workload, engine.dialect, parameters, cell.rows, codec, marked_only=marked_only)

@@ -1,4 +1,4 @@
-"""quick: the spec of `ciphercost quick`: SQLite inside the agent, which every machine has, and PostgreSQL where it can be had."""
+"""The spec of `ciphercost quick`: SQLite, which is part of the agent, and PostgreSQL if it is available."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ POSTGRESQL = (
     CellSpec("postgresql", "tls", workload="bulk-read", regime="one-core"),
     CellSpec("postgresql", "tls", workload="connect", regime="one-core"),
 )
-"""A request, bytes, a handshake."""
+"""They show the cost of a request, of bytes and of a handshake."""
 EMBEDDED = (
     CellSpec("sqlite", "sqlcipher", workload="point-select", regime="one-core"),
     CellSpec("sqlite", "sqlcipher", workload="insert", regime="one-core"),
 )
-"""Pages read, pages written."""
+"""They show the cost of reading and of writing pages."""
 CELLS = POSTGRESQL + EMBEDDED
 MORE = (
-    "PostgreSQL was left out: none was found or could be fetched. For its {} cells install it (Debian: apt-get install postgresql); "
-    "`ciphercost install postgresql` shows why it could not be fetched."
+    "skipped the {} cells of PostgreSQL, which is neither installed nor could be fetched. Install it (Debian: apt-get install postgresql), "
+    "or run `ciphercost install postgresql` to see why it could not be fetched."
 )
 
 
 def cells() -> tuple[list[CellSpec], str]:
-    """What this machine can measure, and a line on what to install for more (empty: it has all). PostgreSQL is fetched if need be."""
+    """(cells that this machine can measure, advice on what to install for the others or ""). Fetches PostgreSQL if necessary."""
     try:
         engines.get("postgresql").find()
     except CiphercostError:
@@ -37,13 +37,13 @@ def cells() -> tuple[list[CellSpec], str]:
 
 
 def spec(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = None) -> Spec:
-    """One session a cell, on one core, for a minute altogether (or `time`). Raises UsageError for a time that is none. Pure."""
+    """One session of each cell on one core, one minute in total (or `time`). Raises UsageError for an invalid or too short time. Pure."""
     chosen = list(CELLS) if cells is None else cells
     whole = duration(time) if time else 60.0
     made = check(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))
     least = max(schedule.least_seconds(made, cell) for cell in chosen) * len(chosen)
     if time and whole < least:
         raise UsageError(
-            f"--time {time}: too short for the {len(chosen)} cells of `quick`; give it --time {least:.0f}s or more"
+            f"--time {time}: too short for the {len(chosen)} cells of `quick`; use --time {least:.0f}s or more"
         )
     return made

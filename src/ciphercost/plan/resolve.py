@@ -1,4 +1,4 @@
-"""resolve: CellSpec -> PlannedCell: each name looked up and each text parsed, once, in one place."""
+"""Resolve a CellSpec into a PlannedCell: the one place that looks up names and parses options."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ciphercost.plan import cell_checks, conditions
 from ciphercost.plan.planned import Client, PlannedCell, prepare
 
 WAY_PARAMETERS = ("http",)
-"""Of workloads of requests: how they are sent, and not what of."""
+"""Parameters of web workloads that change how requests are sent, not what they request."""
 
 
 def resolve(cell: CellSpec) -> PlannedCell:
-    """The cell with engine, mechanism, workload, client and conditions looked up and parsed, if it can be run.
+    """The cell with engine, mechanism, workload, client and conditions resolved.
 
-    What depends on a run's key or on an installation's version is left to provisioning. Reads the user's files, starts no server.
-    Raises UsageError: what is wrong, where, and what to write instead.
+    Provisioning does what depends on a run's key or on an installed version. Reads the user's files; starts no server.
+    Raises UsageError if the cell can't be run; the message has what is wrong, where, and what to write instead.
     """
     engine, mechanism = _target(cell)
     workload = workload_of(cell, engine)
@@ -66,67 +66,64 @@ def resolve(cell: CellSpec) -> PlannedCell:
         secret=secret,
         secret_columns=columns,
         client=client,
-        conditions=conditions.Conditions(),  # parsed last: an address that doesn't fit is reported first
+        conditions=conditions.Conditions(),  # parsed last, so that a wrong address is reported first
         program=program,
     )
     cell_checks.check_column_client(planned)
     cell_checks.check_server(planned)
     planned = msgspec.structs.replace(planned, conditions=conditions.parse(cell, engine, mechanism))
     if engine.embedded and (cell.url or cell.bindir):
-        raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
+        raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
     return planned
 
 
 def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
-    """The workload of a cell: a named one, or the user's own statements. `engine`: the cell's, if it is known. Raises UsageError."""
+    """The workload of a cell: a named one, or the user's statements. `engine`: the cell's, if already resolved. Raises UsageError."""
     if cell.sql:
         return workloads.from_sql(Path(cell.sql))
     found = workloads.get(cell.workload)
     if found.records and cell.csv:
         return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
     if (engine or engines.get(cell.engine)).foreign:
-        # Its pages are as large as they are.
+        # The size of its pages can't be chosen.
         own = {name: value for name, value in found.parameters.items() if name in WAY_PARAMETERS}
         return msgspec.structs.replace(found, parameters=own, documents={})
-    # On the user's own table everything follows from the file.
+    # On the user's table the file determines everything, so there are no parameters.
     return msgspec.structs.replace(found, parameters={}) if cell.csv else found
 
 
 def _target(cell: CellSpec) -> tuple[Engine, Mechanism]:
-    """Engine and mechanism. Raises UsageError for an unknown name, or for several mechanisms at once."""
+    """Engine and mechanism. Raises UsageError for an unknown name or several mechanisms at once."""
     engine = engines.get(cell.engine)
     parts = cell.mechanism.split("+")
     for part in parts:
         if part not in mechanisms.of(engine):
             raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, mechanisms.of(engine))}")
     if len(parts) > 1:
-        raise UsageError(
-            f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells"
-        )
+        raise UsageError(f"{cell.engine}:{cell.mechanism}: can't combine these mechanisms; run them as separate cells")
     return engine, mechanisms.get(cell.mechanism)
 
 
 def _check_names(cell: CellSpec, known: list[str], workload: Workload, driver: Driver | None) -> None:
-    """Raises UsageError for a name that `--set` gives and that isn't `known`."""
+    """Raises UsageError for a name in `--set` that is not `known`."""
     for name in cell.factors:
         if name not in known:
-            client = f", nor an option of {driver.title}" if driver else ""
-            raise UsageError(
-                f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}{client}: {nearest(name, known)}"
-            )
+            places = [f"a factor of {cell.mechanism}", f"a parameter of {workload.name}"]
+            places += [f"an option of {driver.title}"] if driver else []
+            raise UsageError(f"--set {name}: not {', '.join(places[:-1])} or {places[-1]}; {nearest(name, known)}")
 
 
 def _secret(cell: CellSpec, mechanism: Mechanism, workload: Workload) -> tuple[dict[str, str], tuple[str, ...]]:
-    """(`secret` as `--set` has it or by default, the columns that it chooses). Raises UsageError.
+    """(`secret` from `--set` or the default, the columns that it selects). Raises UsageError.
 
-    Both are empty unless the mechanism encrypts columns and the workload names them.
+    Both are empty unless the mechanism encrypts columns and the workload names its secret columns.
     """
     asked = cell.factors.get(secret_columns.FACTOR)
     if not isinstance(mechanism, Columns):
         if asked is not None and secret_columns.FACTOR not in {*workload.parameters, *workload.choices}:
             raise UsageError(
                 f"secret={asked}: {cell.mechanism} does not encrypt columns; use a mechanism that does (`ciphercost list mechanisms`), or "
-                "leave secret out"
+                "remove secret"
             )
         return {}, ()
     names = secret_columns.names(workload)
@@ -137,16 +134,16 @@ def _secret(cell: CellSpec, mechanism: Mechanism, workload: Workload) -> tuple[d
     if asked is not None:
         raise UsageError(
             f"secret={asked}: workload {cell.workload} has no names for its secret columns; "
-            f"use --workload {workloads.fitting(secret_columns.names)}, or leave secret out"
+            f"use --workload {workloads.fitting(secret_columns.names)}, or remove secret"
         )
     return {}, ()
 
 
 def _choices(cell: CellSpec, workload: Workload) -> dict[str, str]:
-    """The word chosen for each of the workload's choices: the first unless `--set` says another. Raises UsageError."""
+    """The word for each of the workload's choices: from `--set`, or the first. Raises UsageError."""
     found = {}
     for name, words in workload.choices.items():
         found[name] = cell.factors.get(name, words[0])
         if found[name] not in words:
-            raise UsageError(f"{name} can't be '{found[name]}': {nearest(found[name], words)}")
+            raise UsageError(f"--set {name}={found[name]}: unknown value; {nearest(found[name], words)}")
     return found

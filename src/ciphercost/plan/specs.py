@@ -1,4 +1,4 @@
-"""specs: command line or TOML file -> Spec, checked as far as can be without starting anything."""
+"""Check a spec from the command line or a TOML file, as far as possible without starting anything."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from ciphercost.plan.resolve import resolve
 
 
 def check(spec: Spec, *, load: bool = True) -> Spec:
-    """The spec, if it can be run: every name known, every number possible. Raises UsageError as `plan` does."""
+    """The spec, if every name is known and every number in range. Raises UsageError as `plan` does."""
     plan(spec, load=load)
     return spec
 
 
 def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
-    """The spec's cells, resolved. `load` false: nothing is to be measured. Raises UsageError saying what, where and what to write."""
+    """The spec's cells, resolved. `load` false: nothing will be measured. Raises UsageError with what to write instead."""
     if not spec.cells:
         raise UsageError(
-            'nothing to run: the spec has no cells; add one, e.g. engine = "postgresql", mechanism = "tls"'
+            'nothing to run: the spec has no cells; add one, e.g. engine = "postgresql" and mechanism = "tls"'
         )
     if spec.sessions < 1:
-        raise UsageError(f"sessions {spec.sessions}: at least 1 is needed (8 for an interval that covers restarts)")
+        raise UsageError(f"sessions {spec.sessions}: must be at least 1; use 8 for an interval that covers restarts")
     if spec.mode == "full" and spec.sessions < 2:
-        raise UsageError("one session can't say how much a restart changes: use --sessions 8, or quick mode (--quick)")
+        raise UsageError("sessions 1: one session can't show how much a restart changes; use --sessions 8, or --quick")
     for name in ("time", "margin"):
         value = getattr(spec, name)
         if not (math.isfinite(value) and value > 0):
             raise UsageError(f"{name} {value}: must be above 0")
     if spec.seed < 0:
-        raise UsageError(f"seed {spec.seed}: must be 0 (drawn at the start) or above")
+        raise UsageError(f"seed {spec.seed}: must be above 0, or 0 to draw one")
     if spec.precision and any(cell.regime == "latency" for cell in spec.cells):
-        raise UsageError("precision stops a closed loop; regime latency has none: leave one of them out")
+        raise UsageError(
+            "precision: applies to the capacity phase, which regime latency does not have; remove one of them"
+        )
     if not 0 <= spec.precision < 1:
-        raise UsageError(f"precision {spec.precision}: must lie between 0 and 1")
+        raise UsageError(f"precision {spec.precision}: must be between 0 and 1")
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
-        raise UsageError(f"slice_seconds {spec.slice_seconds}: must lie between 0.05 and 60")
+        raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))
@@ -48,13 +50,13 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
             TakesUrl.of(cells[-1].engine).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
-            raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")
+            raise UsageError(f"group '{group}': its cells share their sessions, so they need the same regime")
     checked.ranged(spec, "the spec")
     return cells
 
 
 def long_enough(spec: Spec) -> Spec:
-    """The spec, if every cell has time for the blocks that an interval needs. Raises UsageError with the least time."""
+    """The spec, if every cell has time for the blocks that an interval needs. Raises UsageError with the shortest possible time."""
     if spec.precision or spec.slice_seconds:
         return spec
     for cell in spec.cells:
@@ -63,7 +65,7 @@ def long_enough(spec: Spec) -> Spec:
             shorter = "" if spec.mode == "quick" else ", or fewer --sessions, or --quick"
             raise UsageError(
                 f"--time {spec.time:g}s: too short for {cell.engine}:{cell.mechanism}, which needs at least {least:.0f}s "
-                f"({sessions}{schedule.MIN_BLOCKS} blocks of {schedule.SLICES_A_BLOCK:g} slices of {schedule.CANDIDATES[0]:g} s, and warm-up): "
-                f"give it --time {least:.0f}s{shorter}"
+                f"({sessions}{schedule.MIN_BLOCKS} blocks of {schedule.SLICES_A_BLOCK:g} slices of {schedule.CANDIDATES[0]:g} s, and warm-up); "
+                f"use --time {least:.0f}s{shorter}"
             )
     return spec

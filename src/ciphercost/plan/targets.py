@@ -1,4 +1,4 @@
-"""targets: `ENGINE[@VERSION]:MECHANISM` and URLs -> engine, version, mechanism. Pure."""
+"""Parse targets, `ENGINE[@VERSION]:MECHANISM` or a URL, into engine, version and mechanism. Pure."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ciphercost.model.errors import UsageError, nearest
 
 
 def schemes() -> dict[str, str]:
-    """ENGINE:MECHANISM that is examined behind a URL, by its scheme."""
+    """By URL scheme: the ENGINE:MECHANISM that `ciphercost prove` checks."""
     known = [each for each in map(engines.get, engines.names()) if isinstance(each, TakesUrl)]
     return {scheme: f"{each.name}:{mechanism}" for each in known for scheme, mechanism in each.schemes.items()}
 
 
 def target_of_url(url: str) -> str:
-    """ENGINE:MECHANISM of a URL. Raises UsageError for a scheme that no engine speaks."""
+    """ENGINE:MECHANISM for a URL. Raises UsageError if no engine has its scheme."""
     scheme = urlsplit(url).scheme
     known = schemes()
     if scheme not in known:
-        raise UsageError(f"no engine for '{scheme}://': {nearest(scheme, known)}")
+        raise UsageError(f"{scheme}://: no engine has this URL scheme; {nearest(scheme, known)}")
     return known[scheme]
 
 
 def target(text: str) -> tuple[str, str, str]:
-    """(engine, version, mechanism) of `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
+    """(engine, version, mechanism) for `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
     match = re.fullmatch(r"([^:@\s]+)(?:@([\w.]+))?(?::([^:\s]+))?", text)
     if match is None:
-        raise UsageError(f"'{text}' is not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls")
+        raise UsageError(f"{text}: not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls")
     engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
     known = mechanisms.of(engines.get(engine))
     if not mechanism:
-        raise UsageError(f"'{text}' names no mechanism; write {engine}:{known[0]} ({nearest('', known)})")
+        raise UsageError(f"{text}: no mechanism given; write e.g. {engine}:{known[0]} ({nearest('', known)})")
     return engine, version, mechanism

@@ -1,4 +1,4 @@
-"""toml: A spec as a TOML file, read and written."""
+"""Read and write a spec as a TOML file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ciphercost.plan.specs import check, long_enough
 
 
 def load(path: Path) -> Spec:
-    """A Spec from a TOML file: top-level keys of Spec, one `[[cells]]` a cell. Raises UsageError naming file and key."""
+    """Read a Spec from a TOML file: top-level keys of Spec, and one `[[cells]]` table for each cell. Raises UsageError with file and key."""
     data = checked.toml(path)
     _check_keys(data, Spec, str(path))
     if not isinstance(data.get("cells", []), list):
-        raise UsageError(f"{path}: cells must be a list: begin each with [[cells]]")
+        raise UsageError(f"{path}: cells must be a list of tables; begin each with [[cells]]")
     for number, cell in enumerate(data.get("cells", []), start=1):
         if isinstance(cell, dict):
             _check_keys(cell, CellSpec, f"{path}, cell {number}")
@@ -43,13 +43,13 @@ def load(path: Path) -> Spec:
 
 
 def dump(spec: Spec) -> str:
-    """The spec as TOML that `load` reads back. Pure."""
+    """The spec as TOML, which `load` can read. Pure."""
     data: dict[str, Any] = msgspec.to_builtins(spec)
     cells = data.pop("cells")
-    data["time"] = spec.time  # its default depends on the cells
+    data["time"] = spec.time  # written even if it is the default, which depends on the cells
     lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
     for made, cell in zip(spec.cells, cells, strict=True):
-        cell["workload"] = made.workload  # its default depends on what else there is
+        cell["workload"] = made.workload  # written even if it is the default, which depends on other keys
         lines += ["", "[[cells]]", *(f"{key} = {_toml(value)}" for key, value in cell.items())]
     return "\n".join(lines) + "\n"
 
@@ -65,7 +65,7 @@ def _toml(value: object) -> str:
         case Sequence() if not isinstance(value, str):
             return "[" + ", ".join(_toml(each) for each in value) + "]"
         case _:
-            # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+            # A JSON string is a valid TOML string, except that TOML requires DEL to be escaped.
             return msgspec.json.encode(str(value)).decode().replace("\x7f", "\\u007f")
 
 

@@ -149,7 +149,7 @@ class Bench(msgspec.Struct):
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.dataset.bytes, self.direct_io)
         ours = wanted | self.engine.settings_for(self.shared.clients) | masks
-        return conditions.joined(self.planned.conditions.settings, ours)
+        return conditions.merged(self.planned.conditions.settings, ours)
 
     @property
     def rows_to_compare(self) -> Program:

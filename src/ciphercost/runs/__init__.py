@@ -1,1 +1,1 @@
-"""runs: Whole runs: new, resumed, of a published study, of imported files; each uses all layers below."""
+"""Whole runs: new, resumed, of a published study, or of imported files. Each uses all layers below."""

@@ -1,4 +1,4 @@
-"""conclude: a run's record -> its result, with the published study beside it where the run repeats one."""
+"""Compute the result of a run from its record, with the published study if the run repeats one."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ciphercost.model.study import StudyResult
 
 
 def result_of(directory: Path) -> Result:
-    """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
+    """The result of a run's directory, finished or not. Raises UsageError if the record is damaged."""
     result = results.conclude(directory)
     with checked.computing(directory):
         if (repeated := study(directory, result.cells)) is None:
             return result
-        checked.finite(repeated, directory)  # the rest has been checked
+        checked.finite(repeated, directory)  # `results.conclude` has checked the rest
     return msgspec.structs.replace(result, study=repeated)
 
 
 def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
-    """The published study beside its repetition here, in a run of `replicate`. Nothing of an arm that was not proven."""
+    """The published study beside its repetition here; None unless this is a `replicate` run. Leaves out unproven arms."""
     if (found := read_study(directory)) is None:
         return None
     made = studies.get(found.study).compare(found, cells)
     ours = {cell.conditions["idle"] for cell in cells if "idle" in cell.conditions}
     if not found.idle or not ours - {found.idle}:
         return made
-    modes = f"idle cores {found.idle} in the published procedure and {' and '.join(sorted(ours))} in ours"
-    apart = f"{modes}, so that CPU figures and rates of the two are not of one kind (METHODOLOGY.md, Idle cores)"
+    modes = f"idle cores {found.idle} in the published procedure here and {' and '.join(sorted(ours))} in ciphercost's method"
+    apart = f"{modes}, so their CPU figures and rates are not comparable (METHODOLOGY.md, Idle cores)"
     return msgspec.structs.replace(made, findings=[*made.findings, apart])

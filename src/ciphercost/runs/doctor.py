@@ -1,4 +1,4 @@
-"""doctor: what this machine has and lacks for measuring. Facts and advice as data; the command line prints them."""
+"""Checks of this machine: what it has and lacks for measuring, with advice. `doctor` formats them as text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENOUGH_DISK = 5 * 2**30
 
 
 def checks() -> list[Check]:
-    """(what, how it stands, what was found or what to do) in the order in which things are needed."""
+    """(subject, state, what was found or what to do), in the order in which a run needs them."""
     return [
         _python(),
         *_agent(),
@@ -65,7 +65,7 @@ def _agent() -> Iterator[Check]:
         yield "agent", "missing", str(error)
         return
     try:
-        # Not by agent.Agent: a doctor must also live with an agent that speaks another protocol.
+        # Not with agent.Agent, because doctor must also handle an agent with another protocol version.
         done = subprocess.run(
             [path],
             input='{"type":"hello","protocol":1}\n',
@@ -77,12 +77,12 @@ def _agent() -> Iterator[Check]:
         )
         hello = json.loads(done.stdout.splitlines()[0])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        yield "agent", "missing", f"{path} does not answer ({error}). {agent.how_to_install()}"
+        yield "agent", "missing", f"{path} does not answer: {error}. {agent.how_to_install()}"
         return
     if hello.get("type") != "hello":
-        yield "agent", "missing", f"{path} refuses: {hello.get('text')}. {agent.how_to_install()}"
+        yield "agent", "missing", f"{path} refuses the protocol: {hello.get('text')}. {agent.how_to_install()}"
         return
-    yield "agent", "ok", f"{hello['agent']} {hello['version']} ({path}), speaks {hello['drivers']}"
+    yield "agent", "ok", f"{hello['agent']} {hello['version']} ({path}), with drivers for {hello['drivers']}"
     yield "client's TLS library", "ok", str(hello["tls_library"])
 
 
@@ -90,7 +90,7 @@ def _java() -> Check:
     try:
         found = java.find()
     except MissingServer as error:
-        return "java", "warn", f"{error} Only --client jdbc needs it."
+        return "java", "warn", f"{error} Only --client jdbc needs Java."
     return "java", "ok", f"Java {java.version(str(found))} ({found}), for --client jdbc"
 
 
@@ -107,35 +107,35 @@ def _aes() -> Check:
     return (
         "AES instructions",
         "warn",
-        "this processor has none (or hides them): AES costs many times more here than elsewhere",
+        "none (or hidden): AES costs many times more here than on CPUs that have them",
     )
 
 
 def _cores() -> Check:
     count = len(os.sched_getaffinity(0))
     if count < 2:
-        return "cores", "warn", "1: server and client share it, so the client's cost is part of every number"
+        return "cores", "warn", "1: server and client share it, so every figure includes the client's cost"
     text = f"{count}"
     if count < 4:
-        return "cores", "ok", f"{text}: enough for one client core beside one server core"
+        return "cores", "ok", f"{text}: enough for one client core and one server core"
     return "cores", "ok", text
 
 
 def _governor() -> Check:
     governor = _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip()
     if not governor:
-        return "frequency governor", "ok", "none to be seen (a virtual machine has none)"
+        return "frequency governor", "ok", "none visible (virtual machines have none)"
     if governor == "performance":
         return "frequency governor", "ok", governor
-    advice = "the clock follows the load, which adds noise; for the run: cpupower frequency-set -g performance"
+    advice = "the CPU frequency follows the load, which adds noise. Before a run: cpupower frequency-set -g performance"
     return "frequency governor", "warn", f"{governor}: {advice}"
 
 
 def _idle() -> Check:
     cpus = os.sched_getaffinity(0)
     if reason := idle.obstacle(cpus, cpus):
-        return "idle cores", "warn", f"they halt, which adds wake-ups to the server's CPU time: {reason}"
-    return "idle cores", "ok", "they are kept from halting while load is made"
+        return "idle cores", "warn", f"they halt under load, so the server's CPU time includes wake-ups: {reason}"
+    return "idle cores", "ok", "ciphercost keeps them from halting under load"
 
 
 def _clock() -> Check:
@@ -145,16 +145,16 @@ def _clock() -> Check:
     return (
         "clock source",
         "warn",
-        f"{source or 'unknown'}: reading the time may cost a system call, which adds to every operation",
+        f"{source or 'unknown'}: reading the time may need a system call, which slows every operation",
     )
 
 
 def _cgroups() -> Check:
     parents = cgroup_parents()
     if parents:
-        return "control groups", "ok", f"the server's CPU time is counted exactly, in {parents[0]}"
+        return "control groups", "ok", f"available in {parents[0]}, so ciphercost counts the server's CPU time exactly"
     text = (
-        "none may be made here: the server's CPU time is added up from its processes, and short-lived ones are missed"
+        "none can be created, so ciphercost adds up the CPU time of the server's processes and misses short-lived ones"
     )
     return "control groups", "warn", text
 
@@ -162,18 +162,18 @@ def _cgroups() -> Check:
 def _user() -> Check:
     if os.geteuid() == 0:
         return "user", "ok", "root: servers run as 'nobody'"
-    return "user", "ok", "not root: servers run as you; no file system can be mounted"
+    return "user", "ok", "not root: servers run as you, and ciphercost can't mount file systems"
 
 
 def _disk() -> Check:
     base = scratch_base()
     place = next(path for path in (base, *base.parents) if path.exists())
     free = shutil.disk_usage(place).free
-    text = f"{free / 2**30:.1f} GiB free for scratch in {base}"
+    text = f"{free / 2**30:.1f} GiB free for temporary data in {base}"
     if not os.access(place, os.W_OK):
-        return "disk", "missing", f"{place} can't be written to. Set CIPHERCOST_SCRATCH to a directory of your own."
+        return "disk", "missing", f"{place} is not writable. Set CIPHERCOST_SCRATCH to a directory of your own."
     if free < ENOUGH_DISK:
-        return "disk", "warn", f"{text}. Large runs need more: set CIPHERCOST_SCRATCH to a larger disk."
+        return "disk", "warn", f"{text}. Large runs need more; set CIPHERCOST_SCRATCH to a directory on a larger disk."
     return "disk", "ok", text
 
 
@@ -182,31 +182,31 @@ def _link() -> Check:
         link.check_rights()
     except CiphercostError as error:
         return "link of --bandwidth, --mtu", "warn", str(error)
-    return "link of --bandwidth, --mtu", "ok", "can be made"
+    return "link of --bandwidth, --mtu", "ok", "available"
 
 
 def _maven() -> Check:
     client = maven.maven_client()
     if client:
-        return "mvn", "ok", f"{client}: PostgreSQL 14 to 18 can be fetched"
-    return "mvn", "warn", "not found: PostgreSQL can't be fetched from Maven (Debian: apt-get install maven)"
+        return "mvn", "ok", f"{client}, can fetch PostgreSQL 14 to 18"
+    return "mvn", "warn", "not found, so ciphercost can't fetch PostgreSQL from Maven (Debian: apt-get install maven)"
 
 
 def _debian() -> Check:
     if reason := debian.debian_possible():
-        return "debian", "warn", f"servers can't be fetched from Debian's suites: {reason}"
+        return "debian", "warn", f"ciphercost can't fetch servers from Debian's suites: {reason}"
     try:
         debian.mirror()
     except CiphercostError as error:
         return "debian", "warn", str(error)
     client = "mmdebstrap" if debian.mmdebstrap_possible() else "apt-get, without root"
-    return "debian", "ok", f"servers can be fetched from the Debian mirror that apt uses, by {client}"
+    return "debian", "ok", f"ciphercost can fetch servers from the Debian mirror that apt uses, with {client}"
 
 
 def _apt() -> Check:
     if reason := debian.apt_possible():
-        return "apt", "warn", f"servers of this system's own release can't be fetched: {reason}"
-    return "apt", "ok", f"servers of this system's own release ({debian.release()}) can be fetched, without root"
+        return "apt", "warn", f"ciphercost can't fetch servers of this system's own release: {reason}"
+    return "apt", "ok", f"ciphercost can fetch servers of this system's own release ({debian.release()}), without root"
 
 
 def _fscrypt() -> Check:
@@ -220,7 +220,7 @@ def _fscrypt() -> Check:
                 mode = policy.MODES["aes-256-xts"]
                 policy.make(place / "directory", mode, policy.add_key(place, os.urandom(policy.KEY_BYTES)))
                 if reason := policy.why_no_file(place / "directory"):
-                    return name, "warn", f"no file can be made with {mode.words}: {reason}"
+                    return name, "warn", f"can't create a file with {mode.words}: {reason}"
     except CiphercostError as error:
         return name, "warn", str(error)
     used = aes.kernel(mode.kernel)
@@ -233,8 +233,8 @@ def _fuse() -> Check:
         found = tools.tool("gocryptfs", fetch=False)
     except MissingServer:
         if reason := debian.debian_possible():
-            return "gocryptfs", "warn", f"not found, and can't be fetched: {reason}"
-        return "gocryptfs", "ok", "will be fetched from Debian when it is first needed"
+            return "gocryptfs", "warn", f"not found, and ciphercost can't fetch it: {reason}"
+        return "gocryptfs", "ok", "not installed; ciphercost fetches it from Debian when a run needs it"
     except CiphercostError as error:
         return "gocryptfs", "warn", str(error)
     return "gocryptfs", "ok", str(found)
@@ -250,7 +250,7 @@ def _engines() -> Iterator[Check]:
             yield name, "warn", str(error)
             continue
         if not found:
-            yield name, "warn", f"none found. `ciphercost install {name}` fetches one."
+            yield name, "warn", f"not found. `ciphercost install {name}` fetches it."
         for each in found:
             version = f"{each.version} " if each.version else ""
             yield name, "ok", f"{version}from {each.source}: {each.location}"
@@ -263,7 +263,7 @@ def _leftovers() -> Check:
         return "leftovers", "warn", str(error)
     if not found:
         return "leftovers", "ok", "none"
-    return "leftovers", "warn", f"{len(found)} of runs that were killed; `ciphercost clean` removes them"
+    return "leftovers", "warn", f"{len(found)} from killed runs; `ciphercost clean` removes them"
 
 
 def _text(path: str) -> str:
@@ -274,8 +274,8 @@ def _text(path: str) -> str:
 
 
 def doctor() -> str:
-    """Everything the machine has or lacks, one line each."""
-    marks = {"ok": "ok     ", "warn": "mind   ", "missing": "MISSING"}
+    """The checks as text, one entry for each."""
+    marks = {"ok": "ok     ", "warn": "WARN   ", "missing": "MISSING"}
     return "\n".join(
         line for name, state, text in checks() for line in wrap(f"{marks[state]} {name}: {text}", "", " " * 8)
     )

@@ -1,7 +1,7 @@
-"""html_page: a finished run, or all repeated studies -> report.html, by a process of its own (`draw_process`).
+"""Write report.html for a finished run, or for all repeated studies, in a separate process (`html_page_process`).
 
-Plots are drawn by a JavaScript engine, whose memory and failures must not be the run's. A page that can't be drawn is reported,
-and the run goes on.
+A JavaScript engine draws the plots; in its own process, its memory and its failures can't affect the run. If the page can't
+be drawn, the run reports that and continues.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ciphercost.model.errors import CiphercostError
 
 NAME = "report.html"
 SWITCH = "CIPHERCOST_PAGE"
-"""`off`: no page at the end of a run; `report --format html` draws it whenever it is asked for."""
+"""`off`: runs write no page; `report --format html` still does."""
 SECONDS = 120.0
 PROCESS = "ciphercost.runs.html_page_process"
-"""The module that draws."""
+"""The module that writes the page."""
 
 
 def wanted() -> bool:
-    """Whether runs leave a page."""
+    """Whether runs write a page."""
     return os.environ.get(SWITCH) != "off"
 
 
 def page(directory: Path, supervisor: Supervisor, say: Callable[[str], None]) -> None:
-    """Draw the page of a run whose result is written, where one is wanted. Never raises for what goes wrong with it."""
+    """Write the page of a run that has its result, if pages are wanted. Reports a failure with `say` and never raises."""
     if not wanted():
         return
     command = [sys.executable, "-m", PROCESS, str(directory.absolute())]
@@ -37,4 +37,6 @@ def page(directory: Path, supervisor: Supervisor, say: Callable[[str], None]) ->
         supervisor.run(command, timeout=SECONDS, env=child_environment())
     except (CiphercostError, OSError) as error:
         last = (str(error).strip().splitlines() or ["no reason given"])[-1]
-        say(f"{NAME} was not drawn: {last}; the run is whole: ciphercost report {directory} --format html -o FILE")
+        say(
+            f"could not write {NAME}: {last}. The run itself is complete; try: ciphercost report {directory} --format html -o FILE"
+        )

@@ -1,4 +1,4 @@
-"""html_page_process: writes the page of one run, or of all repeated studies: `python -m ciphercost.runs.html_page_process DIRECTORY`."""
+"""Write the page of one run, or of all repeated studies: `python -m ciphercost.runs.html_page_process DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ciphercost.runs.html_page import NAME
 
 
 def main(directory: Path) -> None:
-    """Read the result as it was written and the slices, and write the page. Raises CiphercostError."""
+    """Read the result and the slices of a run, and write its page. Raises CiphercostError."""
     if (directory / replicate_all.FILE).is_file():
         found = replicate_all.outcomes(directory)
         html.write_all(replicate_all.as_page(directory, found), directory / NAME)

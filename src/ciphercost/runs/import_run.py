@@ -1,4 +1,4 @@
-"""import_run: files of other tools -> a run's directory and its Result, as `ciphercost import` makes it."""
+"""`ciphercost import`: read files of other tools into a run's directory, and compute its Result."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from ciphercost.plan import facts as plan_facts
 from ciphercost.runs import conclude, html_page, pipeline
 
 UNNAMED = "encryption"
-"""The mechanism of figures of which nobody said what encrypted."""
+"""The mechanism if the user names none."""
 
 
 def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> tuple[Result, Path, list[str]]:
-    """(result, directory, what was read as what). `given`: the options of the command. Raises UsageError; then nothing was written."""
+    """(result, directory, notes on what was read). `given`: the options of the command. Raises UsageError before it writes anything."""
     wanted = asked(given)
     mechanism = clean(given.get("mechanism") or UNNAMED)
     if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
-        raise UsageError(f"--mechanism {mechanism}: it encrypts nothing; import compares plain with encrypted")
+        raise UsageError(
+            f"--mechanism {mechanism}: encrypts nothing, but import compares plain with encrypted; name another mechanism"
+        )
     engine = clean(given.get("engine") or "")
     fits(engine, mechanism)
-    found, said = gather.gather(files, wanted)
+    found, notes = gather.gather(files, wanted)
     cells = imported.specs(found, engine, mechanism)
     for each in cells:
         each.registered = plan_facts.imported(each.spec)
@@ -44,7 +46,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         started=started,
         ended=started,
         tool=results.tool(),
-        machine={"cpu": "not known: these runs were not made here"},
+        machine={"cpu": "unknown: another tool made these runs"},
         seed=0,
         spec=Spec(cells=[each.spec for each in cells]),
         cells=cells,
@@ -53,8 +55,8 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     try:
         imported.cells(facts, found)
     except ArithmeticError as error:
-        raise UsageError(f"these figures can't be reckoned with ({error}): are all of them of one unit?") from None
-    checked.ranged(found, "these figures can't be used")
+        raise UsageError(f"can't compute with these figures ({error}); check that all have the same unit") from None
+    checked.ranged(found, "can't use these figures")
     directory = run_directory.directory_for(facts.id, given.get("output"))
     with run_directory.Record(directory, facts) as kept:
         kept.save_imported(found)
@@ -62,12 +64,12 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         kept.save_result(result)
     if html_page.wanted():
         with Supervisor(facts.id) as run_supervisor:
-            html_page.page(directory, run_supervisor, said.append)
-    return result, directory, said
+            html_page.page(directory, run_supervisor, notes.append)
+    return result, directory, notes
 
 
 def fits(engine: str, mechanism: str) -> None:
-    """Raises UsageError where the engine is known, the mechanism too, and the engine doesn't have it."""
+    """Raises UsageError if engine and mechanism are known, and the engine doesn't have the mechanism."""
     if engine not in engines.names() or mechanism not in mechanisms.names():
         return
     own = engines.get(engine)
@@ -75,11 +77,11 @@ def fits(engine: str, mechanism: str) -> None:
         has = ", ".join(
             mechanisms.folded([name for name in mechanisms.of(own) if mechanisms.get(name).layer != "control"])
         )
-        raise UsageError(f"--mechanism {mechanism}: {engine} does not have it; it has {has}")
+        raise UsageError(f"--mechanism {mechanism}: {engine} does not have this mechanism; it has {has}")
 
 
 def asked(given: Mapping[str, Any]) -> Wanted:
-    """The options' meaning. Raises UsageError."""
+    """Parse the options of the command. Raises UsageError."""
     words: list[tuple[Arm, str]] = []
     only: Arm | None = None
     for text in given.get("arm_words") or ():
@@ -87,17 +89,19 @@ def asked(given: Mapping[str, Any]) -> Wanted:
         arm = next((each for each in ARMS if each == name), None)
         if arm is None or (equals and not word):
             raise UsageError(
-                f"--arm {text}: write plain=WORD, encrypted=WORD, or plain or encrypted alone where all files are of it"
+                f"--arm {text}: write plain=WORD or encrypted=WORD; write plain or encrypted alone if all files belong to that arm"
             )
         if not equals and only not in (None, arm):
             raise UsageError(
-                "--arm plain --arm encrypted: all files can't be of both; write --arm plain=WORD --arm encrypted=WORD"
+                "--arm plain --arm encrypted: a file can't belong to both arms; write --arm plain=WORD --arm encrypted=WORD"
             )
         if equals:
             words.append((arm, word))
         else:
             only = arm
     if only and (words or given.get("plain") or given.get("encrypted")):
-        raise UsageError(f"--arm {only} says that all files are of it: leave the other words of arms out")
+        raise UsageError(
+            f"--arm {only} assigns all files to one arm; remove --plain, --encrypted and every other --arm"
+        )
     columns = csv_columns.columns(given["columns"]) if given.get("columns") else []
     return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)

@@ -1,6 +1,6 @@
-"""pipeline: spec ─► plan ─► provision ─► prove ─► measure ─► record ─► estimate ─► report, on one screen.
+"""The whole run on one screen: spec ─► plan ─► provision ─► prove ─► measure ─► record ─► estimate ─► report.
 
-It is `ciphercost.run` to those who import the package; a file of that name would hide the function.
+The package exports it as `ciphercost.run`; a module named `run` would hide that function.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Before = Callable[[Record, supervisor.Supervisor, Path, Display], None]
 
 
 def run(spec: Spec, directory: Path | None = None) -> Result:
-    """Run every cell of a spec, silently. See `run_in`."""
+    """Run every cell of a spec without progress output. See `run_in`."""
     return run_in(spec, directory)[0]
 
 
@@ -45,12 +45,12 @@ def run_in(
     before: Before | None = None,
     study: tuple[str, dict[str, Any]] = ("", {}),
 ) -> tuple[Result, Path]:
-    """Run every cell of a spec. Returns the result and the directory that keeps it (`directory`, or ./runs/<id>).
+    """Run every cell of a spec. Returns the result and the run's directory (`directory`, or ./runs/<id>).
 
-    `before`: what the same run does first (a study's published procedure), `study`: its name and options, for `resume`.
+    `before`: what the run does first (a study's published procedure). `study`: its name and options, for `resume`.
 
-    A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is
-    started, Interrupted where a person ends it.
+    A cell that fails or can't be proven has a reason instead of a number; the others continue. Raises UsageError before
+    anything starts, and Interrupted on Ctrl-C.
     """
     cells, display, run_id = specs.plan(spec), display or Display(), new_id()
     find_agent()
@@ -74,7 +74,7 @@ def run_in(
 def carry_out(
     cells: Sequence[PlannedCell], record: Record, mark: str, display: Display, before: Before | None = None
 ) -> tuple[Result, Path]:
-    """Measure what the record lacks, and conclude. `mark`: under which what is started and made is found again."""
+    """Measure what the record lacks, and compute the result. `mark`: the id that marks everything the run starts and creates."""
     facts = record.facts
     try:
         with record, supervisor.Supervisor(mark) as run_supervisor, display:
@@ -96,7 +96,7 @@ def carry_out(
 
 
 def announce(facts: RunFacts, display: Display) -> None:
-    """Tell what is to be done, and what an earlier part of the run has done already."""
+    """Announce what the run will do, and what an earlier part of it has already done."""
     budgets = [schedule.budget(facts.spec, cell) for cell in facts.spec.cells]
     had = [len(cell.whole_sessions) - len(cell.void_sessions) for cell in facts.cells]
     left = [

@@ -1,4 +1,4 @@
-"""prove: `ciphercost prove`: a target -> the witnesses' words and whether it is encrypted. No load."""
+"""`ciphercost prove`: check whether a target is encrypted, with every witness and without load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ciphercost.report.layout import wrap
 
 
 def examine(cell: CellSpec) -> tuple[bool, str]:
-    """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
+    """(proven, text to print). Raises CiphercostError if the target can't be reached or started."""
     mechanism = mechanisms.get(cell.mechanism)
     if mechanism.layer == "control" and cell.engine in engines.names():
         encrypting = [
@@ -37,7 +37,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             f"`ciphercost calibrate {cell.engine}` measures plain against plain"
         )
     if isinstance(mechanism, Columns):
-        cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
+        cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # needed for a valid cell, but never run
     (planned,) = specs.plan(Spec(cells=[cell], mode="quick", sessions=1), load=False)
     run_id = new_id()
     with supervisor.Supervisor(run_id) as run_supervisor:
@@ -60,24 +60,23 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
 
 
 def in_columns(pair: ServerPair, agent: Agent) -> list[Finding]:
-    """What values that are encrypted give away."""
+    """What encrypted values reveal."""
     agent.connect("encrypted", **probe.single(pair.connect["encrypted"]))
     return column_checks.findings(pair.sight("encrypted", agent, "encrypted"))
 
 
-def but_for(bench: Bench) -> str:
-    """What was asked to be left in clear, in the words of a verdict; empty: nothing."""
+def exceptions_of(bench: Bench) -> str:
+    """What the options leave unencrypted, as part of the verdict, or ""."""
     left = bench.mechanism.left_in_clear(bench.rest) if isinstance(bench.mechanism, AtRest) else {}
-    return f" but for {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
+    return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
 def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
-    """(proven, text for people). `unverified`: what of the server's identity was not checked (`client_witness.unverified`); `closed`: why
-    nothing was sent unencrypted (`ServerPair.closed`).
+    """(proven, text to print). `unverified`: what was not verified about the server's identity (`client_witness.unverified`).
+    `closed`: why nothing was sent unencrypted (`ServerPair.closed`).
 
-    The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
-
-    On a server that is the user's the plain arm may be refused: then encryption is enforced, and the control is missing.
+    The encrypted arm decides. The plain arm is the control: it shows that the witnesses detect unencrypted data. A server that
+    the user runs may refuse the plain arm: then it enforces encryption, and there is no control.
     """
     encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
     plain = [proof for proof in proofs if proof.arm == "plain"]
@@ -88,14 +87,15 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # Anything else that goes wrong there is no proof of anything; nor is a refusal that the encrypted arm meets too.
+    # Any other failure of the plain arm proves nothing, nor does a refusal that the encrypted arm gets too.
     engine = bench.engine
     codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
     both = bool(bench.cell.url and plain and encrypted)
     refused = both and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes)
     if refused:
         lines += wrap(
-            "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "
+            "The server refuses unencrypted connections: it enforces encryption, so there is no unencrypted control.",
+            "  ",
         )
     mechanism, mute = bench.mechanism, bench.engine.mute
     proven = not (
@@ -104,13 +104,9 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
     others = " and ".join(each for each in ("server", "client") if each not in mute)
     by = f"by {others}; the wire witness had no control" if refused else "by every witness"
     if mute:
-        by += (
-            f"; the {' and the '.join(mute)} can't be asked"
-            if refused
-            else " that can be heard (the server can't be asked)"
-        )
+        by += f"; there is no {' or '.join(mute)} witness" if refused else f" (there is no {' or '.join(mute)} witness)"
     if closed:
         lines += wrap(f"{closed}.", "  ")
-    verdict = f"ENCRYPTED{but_for(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
+    verdict = f"ENCRYPTED{exceptions_of(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
     lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
     return proven, "\n".join(lines)

@@ -1,7 +1,8 @@
-"""prove_jdbc_url: an application's own JDBC URL and driver -> is its connection encrypted, is the server verified, and with what. No load.
+"""`ciphercost prove jdbc:…`: is an application's connection encrypted and the server verified, and with what? No load.
 
-Nothing is told to the driver but what the application tells it. The server is asked of the session; a relay looks at the bytes; an
-impostor shows another certificate; and the real server is called by another name. The last three put another host and port into the URL.
+The driver gets only the options that the application gives it. Four checks follow: the server reports on the session, a
+relay captures the bytes, an impostor presents another certificate, and the real server is addressed by another name. The
+last three replace host and port in the URL.
 """
 
 from __future__ import annotations
@@ -43,20 +44,20 @@ SCHEMES = {
     "firebirdsql": "firebird",
     "firebird": "firebird",
 }
-"""Engines by the word behind `jdbc:`."""
+"""Engines by the word after `jdbc:`."""
 PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432, "firebird": 3050}
 DENIED = ("1045", "28P01", "28000")
-"""Codes of a server that wants another password, or one at all."""
+"""Error codes of a server for a wrong or missing password."""
 _PLACE = re.compile(r"//(?:[^/@?]*@)?(?P<place>(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+)(?::(?P<port>\d+))?)(?=[/?;]|$)")
 _USER = re.compile(r"(?:[?&;](?:user|userName)=([^&;]*))|//([^/:@?]+)@")
 _SECRET = re.compile(
     r"(?i)[?&;,(](?!trust)[^=?&;]*(?:pass(?:word|wd|phrase)|pwd|secret|dbcryptconfig)[^=?&;]*=[^&;)]|//[^/@?]*:[^/@?]+@"
 )
-"""A trust store's is none: there are certificates in it, which are public."""
+"""The password of a trust store is no secret: it protects public certificates."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """What of a URL is needed to stand between. `host` is empty where it can't be read: several hosts, or another form."""
+    """The parts of a URL that the relay replaces. `host` is empty if it can't be parsed: several hosts, or another form."""
 
     url: str
     engine: str
@@ -64,7 +65,7 @@ class Address(msgspec.Struct, frozen=True):
     port: int = 0
 
     def moved(self, port: int, host: str = "") -> str:
-        """The same URL, to another port, and host where one is given. Pure."""
+        """The same URL with another port, and another host if given. Pure."""
         found = _PLACE.search(self.url)
         assert found is not None
         begin, end = found.span("place")
@@ -72,17 +73,17 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def read(url: str) -> Address:
-    """Raises UsageError for a URL of no known database, and for a password in it. Pure."""
+    """Parse a JDBC URL. Raises UsageError for an unknown database or a password in the URL. Pure."""
     match = re.match(r"jdbc:([a-z]+):", url)
     if match is None or match[1] not in SCHEMES:
         word = match[1] if match else url.removeprefix("jdbc:").partition(":")[0]
-        raise UsageError(f"no engine for 'jdbc:{word}:': {nearest(word, SCHEMES)}")
+        raise UsageError(f"jdbc:{word}: no engine has this JDBC scheme; {nearest(word, SCHEMES)}")
     engine = SCHEMES[match[1]]
     if _SECRET.search(url):
         variable = TakesUrl.of(engines.get(engine)).password_from
         raise UsageError(
-            "the URL holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
-            f"set {variable}."
+            "the URL contains a password, and every user of this machine can read command lines; remove it from the URL and "
+            f"set {variable}"
         )
     place = _PLACE.search(url)
     if place is None:
@@ -91,7 +92,7 @@ def read(url: str) -> Address:
 
 
 class Probe:
-    """The application's connection, made again and again."""
+    """Repeats the application's connection."""
 
     def __init__(self, address: Address, engine: Engine, driver: Driver, place: Path) -> None:
         self.address = address
@@ -112,7 +113,7 @@ class Probe:
             self._fields["password"] = password
         loopback = _is_loopback(address)
         self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
-        """Whether what stands between can be called by the server's own name."""
+        """Whether the driver can reach the relay under the server's own name."""
         self._between = self._agent
         if address.host and not loopback and self._own_name:
             hosts = place / "hosts"
@@ -123,7 +124,7 @@ class Probe:
         self._stack.close()
 
     def connect(self) -> dict[str, object]:
-        """As the application does. Raises UsageError for a driver that isn't this URL's, RunError with its own reason."""
+        """Connect as the application does. Raises UsageError if the driver rejects the URL, RunError with the driver's reason."""
         try:
             return self._login()
         except AgentError as error:
@@ -141,7 +142,7 @@ class Probe:
         return self._agent.connect("own", url=self.address.url, **self._fields)
 
     def between(self, port: int, host: str = "") -> str:
-        """Connect by this port of 127.0.0.1 (or of `host`, by that name); the reason why it failed, or nothing."""
+        """Connect to this port of 127.0.0.1, or of `host` by that name. Returns the reason for a failure, or ""."""
         agent = self._agent if host else self._between
         shown = host or ("" if self._own_name else "127.0.0.1")
         relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
@@ -152,30 +153,30 @@ class Probe:
         return ""
 
     def wire(self) -> tuple[bool, str]:
-        """What an eye between the two sees."""
+        """(passed, detail) of a packet capture by a relay between driver and server."""
         if not self.address.host:
-            return False, "not looked at: host and port of this URL can't be replaced"
+            return False, "not checked: can't replace host and port in this URL"
         word = canary()
         with Relay(self._target(), self.address.port) as relay:
             if reason := self.between(relay.port):
-                return False, f"not looked at: the driver does not connect by a relay ({reason[:200]})"
+                return False, f"not checked: the driver does not connect through a relay ({reason[:200]})"
             rows = self._between.query("between", self.engine.echo(word))
             sent, received = bytes(relay.to_server), bytes(relay.to_client)
         words = self.engine.echoed(rows, word)
         if not all(words):
-            return False, "the server did not answer with the canary, so its absence would prove nothing"
+            return False, "the server did not return the canary, so its absence would prove nothing"
         return judge_wire(sent, received, words, "encrypted", _mechanism(self.engine).sign)
 
     def verified(self) -> tuple[bool, bool, str]:
-        """(whether an impostor is refused, whether another name is, both in words)."""
+        """(whether the driver refuses an impostor, whether it refuses another name, detail)."""
         if self.engine.driver not in jdbc_agent.SPEECHES:
             return (
                 False,
                 False,
-                f"{self.engine.title}'s wire encryption has no certificates: there is nothing to verify",
+                f"{self.engine.title}'s wire encryption has no certificates, so there is nothing to verify",
             )
         if not self.address.host:
-            return False, False, "not tried: host and port of this URL can't be replaced"
+            return False, False, "not tried: can't replace host and port in this URL"
         name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
         speech = jdbc_agent.SPEECHES[self.engine.driver]
         passed, words = verify.refuses_impostor(
@@ -191,7 +192,7 @@ class Probe:
 
 
 def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
-    """(encrypted and verified, text for people). Raises CiphercostError where it can't connect, or the driver isn't the URL's."""
+    """(encrypted and verified, text to print). Raises CiphercostError if it can't connect or the driver rejects the URL."""
     address = read(url)
     cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
     driver = options.driver_of(cell)
@@ -207,12 +208,12 @@ def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
 
 
 def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
-    """Every witness of the connection, and what they come to."""
-    said = probe.connect()
-    encrypted = bool(said["encrypted"])
-    used = f"{said['protocol']} {said['cipher']}".strip()
-    found = [("server", encrypted, f"the server says of the session: {used or 'not encrypted'}")]
-    verdict, reason = False, "IN CLEAR: whoever is on the way reads and changes everything"
+    """(encrypted and verified, text to print) from every witness of the connection."""
+    session = probe.connect()
+    encrypted = bool(session["encrypted"])
+    used = f"{session['protocol']} {session['cipher']}".strip()
+    found = [("server", encrypted, f"the server reports the session as {used or 'not encrypted'}")]
+    verdict, reason = False, "UNENCRYPTED: anyone on the path can read and change everything"
     if encrypted:
         found.append(("wire", *probe.wire()))
         chain, named, words = probe.verified()
@@ -221,18 +222,18 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
         verdict = all(passed for _, passed, _ in found)
         reason = "NOT PROVEN"
         if found[1][1] and not verdict:
-            reason = "ENCRYPTED, NOT VERIFIED: whoever is on the way can be the server, and then reads and changes everything"
+            reason = "ENCRYPTED, NOT VERIFIED: anyone on the path can impersonate the server, and then read and change everything"
         elif verdict and not certified:
             reason = f"ENCRYPTED with {used}"
         elif verdict:
             how = (
-                "its certificate's authority and its name"
+                "certificate authority and host name"
                 if named
-                else "its certificate's authority alone: any server that has one of it will do"
+                else "certificate authority only: the driver accepts any server with a certificate from it"
             )
             reason = f"ENCRYPTED with {used}, and the server VERIFIED ({how})"
-    version = jdbc_agent.plain_version(str(said["server_version"]))
-    lines = [f"{driver.title} · {probe.engine.title} {version} · {said['library']}"]
+    version = jdbc_agent.plain_version(str(session["server_version"]))
+    lines = [f"{driver.title} · {probe.engine.title} {version} · {session['library']}"]
     for witness, passed, detail in found:
         lines += wrap(
             f"{'ok    ' if passed else 'FAILED'} {witness}: {' '.join(detail.split())}", "    ", "           "
@@ -241,11 +242,11 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
 
 
 def _engine(address: Address) -> str:
-    """Of MySQL and MariaDB whichever answers: either's drivers speak to both."""
+    """The engine that answers: drivers of MySQL and MariaDB connect to both."""
     if engines.get(address.engine).driver != "mysql" or not address.host:
         return address.engine
-    said = greeting(address_of(address.host, address.port), address.port)
-    return address.engine if not said.version else "mariadb" if said.mariadb else "mysql"
+    answer = greeting(address_of(address.host, address.port), address.port)
+    return address.engine if not answer.version else "mariadb" if answer.mariadb else "mysql"
 
 
 def _mechanism(engine: Engine) -> mechanisms.Mechanism:
@@ -273,5 +274,5 @@ def _is_number(host: str) -> bool:
 
 
 def _is_loopback(address: Address) -> bool:
-    """Whether 127.0.0.1 is the server's host by its own name."""
+    """Whether the server's host name resolves to 127.0.0.1."""
     return bool(address.host) and address_of(address.host, address.port) == "127.0.0.1"

@@ -1,4 +1,4 @@
-"""replicate: a published study -> its procedure as it was run, then its operations by our method, in one run's directory. I/O."""
+"""Repeat a published study: first its own procedure, then its operations by ciphercost's method, in one run. I/O."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ciphercost.studies import Stage, Study
 
 
 def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
-    """The study of that name with these of its options, or `all`, each with those it has. Raises UsageError with the nearest name."""
+    """The study of that name with these options, or for `all` every study with the options it has. Raises UsageError with the nearest name."""
     given = given or {}
     if name != "all":
         return [studies.get(name).configured(given)]
@@ -45,7 +45,7 @@ def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
 
 
 def before(study: Study, spec: Spec) -> pipeline.Before:
-    """What a run of the study does first."""
+    """The published procedure, which a run of the study does first."""
     return partial(as_published, study, study.procedure_seconds(spec.time))
 
 
@@ -57,9 +57,9 @@ def run_in(
     command: str = "",
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Result, Path]:
-    """Run the study as it was published and then `spec`, its own by our method. Raises UsageError before anything is started.
+    """Run the study as published and then `spec`, its operations by ciphercost's method. Raises UsageError before anything starts.
 
-    `options`: with which the study was `configured`, so that the run can be resumed.
+    `options`: those with which the study was `configured`, recorded so that the run can be resumed.
     """
     own = (study.name, dict(options or {}))
     return pipeline.run_in(spec, directory, display, command, before=before(study, spec), study=own)
@@ -68,7 +68,7 @@ def run_in(
 def as_published(
     study: Study, seconds: float, record: Record, run_supervisor: Supervisor, scratch: Path, display: Display
 ) -> None:
-    """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
+    """Run the published procedure, on arms that are proven first (the study's own were not). Records a failure's reason."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
     record.save_study(kept)
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
@@ -90,16 +90,16 @@ def _pairs(
     scratch: Path,
     display: Display,
 ) -> None:
-    """Every pair of arms of the procedure, one after the other."""
+    """Run every pair of arms of the procedure, one after the other."""
     cells = study.procedure_cells(kept.engine)
     reasons = []
     began = time.monotonic()
     with ExitStack() as benches:
-        # Pairs that begin with the same data load it once.
+        # Pairs that start with the same data load it only once.
         shared, servers = Shared(scratch / "secrets" / "study"), Servers()
         for number, cell in enumerate(cells, start=1):
             name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
-            # What one pair does not need is the next ones'.
+            # Time that one pair does not use goes to the next pairs.
             share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
             place = len(record.facts.cells) + number - 1
             try:
@@ -108,7 +108,7 @@ def _pairs(
                         resolve(cell), run_supervisor, scratch, record.logs, place, shared, servers=servers
                     )
                 )
-                _pair(study, bench, number, _Told(record, kept, display.say, share))
+                _pair(study, bench, number, _Progress(record, kept, display.say, share))
             except UsageError as error:
                 if len(cells) == 1:
                     raise
@@ -126,8 +126,8 @@ def _pairs(
     record.save_study(kept)
 
 
-class _Told(NamedTuple):
-    """Whom a pair of arms tells what becomes of it, and how long it may take."""
+class _Progress(NamedTuple):
+    """Where a pair of arms reports its progress and results, and how long it may take."""
 
     record: Record
     kept: StudyRecord
@@ -140,24 +140,24 @@ class _Told(NamedTuple):
 
 
 class _Pair:
-    """One pair of arms: a server and an agent at a time, proven; the pair's number is its proofs' session."""
+    """One pair of arms, with one proven server and agent at a time. Its number is the session of its proofs."""
 
-    def __init__(self, study: Study, bench: Bench, number: int, told: _Told) -> None:
-        self._study, self._bench, self._number, self._told = study, bench, number, told
+    def __init__(self, study: Study, bench: Bench, number: int, progress: _Progress) -> None:
+        self._study, self._bench, self._number, self._progress = study, bench, number, progress
         self._opened = 0
         self._stack = ExitStack()
         self.client: Callable[[], Agent]
-        """Starts another client process, like the session's agent."""
+        """Starts another client process with the same settings as the session's agent."""
 
     def close(self) -> None:
         self._stack.close()
 
     def open(self) -> tuple[ServerPair, Agent]:
-        """Begin a session in the place of the one before. Raises RunError, Unproven, UsageError."""
+        """Close the current session and start a new one. Raises RunError, Unproven, UsageError."""
         self._stack.close()
         self._opened += 1
-        bench, kept = self._bench, self._told.kept
-        seed = self._told.record.facts.seed
+        bench, kept = self._bench, self._progress.kept
+        seed = self._progress.record.facts.seed
         available = sorted(os.sched_getaffinity(0))
         number = self._opened
         cores = schedule.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
@@ -170,7 +170,7 @@ class _Pair:
             cpus=cores or None,
             log=bench.logs / "agent.log",
             env=bench.mask,
-            netns=servers.netns,  # behind the link, where there is one
+            netns=pair.netns,  # behind the link, if there is one
             cgroups=groups,
         )
         agent = self._stack.enter_context(self.client())
@@ -182,7 +182,7 @@ class _Pair:
             proofs += aes_mask.prove(bench, servers, agent, self._number)
         kept.proofs += proofs
         kept.encryption = kept.encryption or client_witness.negotiated(connected)
-        self._told.record.save_study(kept)
+        self._progress.record.save_study(kept)
         witnesses.require(proofs, bench.mechanism)
         return servers, agent
 
@@ -190,19 +190,28 @@ class _Pair:
         stage.pair, stage.agent = self.open()
 
 
-def _pair(study: Study, bench: Bench, number: int, told: _Told) -> None:
-    """The procedure on one pair of arms. Raises RunError, UsageError."""
-    pair = _Pair(study, bench, number, told)
+def _pair(study: Study, bench: Bench, number: int, progress: _Progress) -> None:
+    """Run the procedure on one pair of arms. Raises RunError, UsageError."""
+    pair = _Pair(study, bench, number, progress)
     with closing(pair):
-        servers, agent = pair.open()
-        seed = told.record.facts.seed
+        pair, agent = pair.open()
+        seed = progress.record.facts.seed
         stage = Stage(
-            bench, servers, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, lambda: pair.client(), seed
+            bench,
+            pair,
+            agent,
+            progress.kept,
+            progress.seconds,
+            progress.say,
+            progress.keep,
+            pair.renew,
+            lambda: pair.client(),
+            seed,
         )
         try:
             study.procedure(stage)
         except MissingServer as error:
-            # A program of the procedure's own: our method needs none of it.
+            # Only the published procedure needs this program, so ciphercost's method can still run.
             raise RunError(str(error)) from None
 
 

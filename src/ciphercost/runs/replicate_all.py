@@ -1,4 +1,4 @@
-"""replicate_all: every published study, one after the other, each in a run of its own below one directory; one page at the end. I/O."""
+"""`replicate all`: every published study in turn, each in its own run below one directory, with one page at the end. I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ciphercost.measure.progress import Display
 from ciphercost.model import checked
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.result import Result
-from ciphercost.model.run_directory import directory_for, new_id, open_alone, write_whole
+from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan import schedule
 from ciphercost.report import together
@@ -27,12 +27,12 @@ from ciphercost.studies import Study, agreement
 
 Say = Callable[[str], None]
 MOST_NAMED = 4
-"""Cells that are named; of more only the number is said."""
+"""Most cells to name; if there are more, only their number is printed."""
 FILE, LOCK = "all.json", ".lock"
 
 
-class Evening(msgspec.Struct, omit_defaults=True):
-    """`all.json`: what was asked for, and why a study has no result."""
+class Batch(msgspec.Struct, omit_defaults=True):
+    """`all.json`: the options, and the reasons of studies without a result."""
 
     format: int
     id: str
@@ -40,7 +40,7 @@ class Evening(msgspec.Struct, omit_defaults=True):
     studies: list[str]
     seed: int
     time: float = 0.0
-    """Of each operation by our method, seconds; 0: each study's own."""
+    """Load time of each operation by ciphercost's method, seconds; 0: each study's default."""
     engine: str = ""
     options: dict[str, Any] = {}
     command: str = ""
@@ -49,12 +49,12 @@ class Evening(msgspec.Struct, omit_defaults=True):
 
 
 def find(name: str) -> Path | None:
-    """The directory of that name that holds all studies, here or below ./runs; None where there is none."""
+    """The directory of `replicate all` with that name, here or below ./runs; None if there is none."""
     return next((path for path in (Path(name), Path("runs") / name) if (path / FILE).is_file()), None)
 
 
-def begin(directory: Path | None, asked: Evening) -> Path:
-    """Make the directory, for `go_on` to fill. Raises UsageError, before anything is started, for options that no study has."""
+def begin(directory: Path | None, asked: Batch) -> Path:
+    """Create the directory for `run_remaining`. Raises UsageError, before anything starts, for options that no study has."""
     chosen(asked)
     path = directory_for("", directory or Path("runs") / f"{asked.id}-all")
     (path / "logs").rmdir()
@@ -62,9 +62,9 @@ def begin(directory: Path | None, asked: Evening) -> Path:
     return path
 
 
-def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command: str) -> Evening:
-    """A new evening with every study there is."""
-    return Evening(
+def new_record(seconds: float, seed: int, engine: str, options: dict[str, Any], command: str) -> Batch:
+    """A new record with every known study."""
+    return Batch(
         FORMAT,
         new_id(),
         pipeline.now(),
@@ -77,24 +77,24 @@ def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command
     )
 
 
-def read(directory: Path) -> Evening:
-    """Raises UsageError where the file is damaged, or of a newer format."""
-    return checked.whole(directory / FILE, Evening)
+def read(directory: Path) -> Batch:
+    """Read `all.json`. Raises UsageError if it is damaged or of a newer format."""
+    return checked.whole(directory / FILE, Batch)
 
 
-def save(directory: Path, asked: Evening) -> None:
+def save(directory: Path, asked: Batch) -> None:
     write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
 
 
-def chosen(asked: Evening) -> list[Study]:
-    """The studies, each with those of the options that it has. Raises UsageError."""
+def chosen(asked: Batch) -> list[Study]:
+    """The studies, each with the options that it has. Raises UsageError."""
     every = {each.name: each for each in replicate.chosen("all", asked.options)}
     if unknown := [name for name in asked.studies if name not in every]:
-        raise UsageError(
-            f"this version of ciphercost has no study '{unknown[0]}': resume with the version that began this directory"
-        )
+        raise UsageError(f"unknown study {unknown[0]}; use the ciphercost version that created this directory")
     if asked.engine and not any(_takes(each, asked.engine) for each in every.values()):
-        raise UsageError(f"no study runs on '{asked.engine}'; `ciphercost list studies` says what each runs on")
+        raise UsageError(
+            f"--engine {asked.engine}: no study runs on it; `ciphercost list studies` lists the engines of each"
+        )
     return [every[name] for name in asked.studies]
 
 
@@ -102,24 +102,24 @@ def _takes(study: Study, engine: str) -> bool:
     return all(each in study.engines for each in engine.split(","))
 
 
-def go_on(
+def run_remaining(
     directory: Path, display: Callable[[], Display], say: Say, wanted: list[Study] | None = None
 ) -> list[Outcome]:
-    """Run every study that is not finished; one that fails does not stop the others. Raises Interrupted, UsageError where it lives.
+    """Run every study that is not finished; a failure does not stop the others. Raises Interrupted, and UsageError if it is running.
 
-    `wanted`: the studies themselves, where a test has them small.
+    `wanted`: the studies to run instead of the recorded ones, e.g. small ones in a test.
     """
-    with open_alone(directory, LOCK):
+    with open_locked(directory, LOCK):
         asked = read(directory)
         for number, study in enumerate(wanted or chosen(asked), start=1):
             place = directory / study.name
             asked.reasons.pop(study.name, None)
             try:
                 if done(place):
-                    say(f"{study.name}: done already")
+                    say(f"{study.name}: already done")
                 else:
                     say(f"{study.name}: study {number} of {len(asked.studies)}")
-                    one(study, place, asked, display(), say)
+                    run_study(study, place, asked, display(), say)
             except KeyboardInterrupt:
                 raise Interrupted(directory) from None
             except OSError as error:
@@ -139,15 +139,15 @@ def go_on(
     return outcomes(directory)
 
 
-def one(study: Study, place: Path, asked: Evening, display: Display, say: Say) -> None:
-    """Begin a study, or go on with it."""
+def run_study(study: Study, place: Path, asked: Batch, display: Display, say: Say) -> None:
+    """Start or resume a study."""
     if (place / "plan.json").is_file():
         resume.run_in(place, display)
         return
     engine = asked.engine if asked.engine and _takes(study, asked.engine) else study.engine
     spec = study.spec(engine, asked.time or study.seconds, asked.seed)
     say(f"{study.name}: about {minutes(schedule.time_estimate(spec) + study.procedure_seconds(spec.time))}")
-    if place.is_dir():  # killed before there was a plan
+    if place.is_dir():  # killed before it had written a plan
         shutil.rmtree(place)
     options = {name: value for name, value in asked.options.items() if name in study.options}
     replicate.run_in(study, spec, place, display, asked.command, options)
@@ -158,45 +158,45 @@ def done(place: Path) -> bool:
 
 
 def outcomes(directory: Path) -> list[Outcome]:
-    """What there is of every study now. Reads only the records."""
+    """The current outcome of every study. Reads only the records."""
     asked = read(directory)
     found = []
     for name in asked.studies:
         place, reason = directory / name, asked.reasons.get(name, "")
         if not (place / "plan.json").is_file():
-            found.append(Outcome(name, None, reason or "not begun"))
+            found.append(Outcome(name, None, reason or "not started"))
             continue
         try:
             result = conclude.result_of(place)
-            # A study may have been finished by itself, after the evening that it failed in.
-            why = "" if done(place) else reason or lacking(result)
+            # A study that failed here may have been finished by its own `resume`.
+            why = "" if done(place) else reason or why_incomplete(result)
             found.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))
         except CiphercostError as error:
             found.append(Outcome(name, None, reason or str(error), str(place)))
     return found
 
 
-def lacking(result: Result) -> str:
-    """Why a study's run is not whole; empty where it is. Pure."""
+def why_incomplete(result: Result) -> str:
+    """Why a study's run is incomplete, or "". Pure."""
     bad: dict[str, list[str]] = {}
     for cell in result.cells:
         if cell.status != "ok":
-            # `mysql-tls/insert` is an insert here.
+            # Shorten `mysql-tls/insert` to `insert`.
             own = bad.setdefault(f"{cell.status.replace('-', ' ')}: {cell.reason}", [])
             own.append(
                 " ".join(filter(None, (cell.engine, cell.mechanism, cell.workload.rpartition("/")[2], cell.variant)))
             )
-    told = [
+    reasons = [
         f"{', '.join(dict.fromkeys(names)) if len(names) <= MOST_NAMED else f'{len(names)} cells'}: {reason}"
         for reason, names in bad.items()
     ]
     if result.study is not None and not result.study.complete:
-        told.insert(0, "the published procedure did not run to its end")
-    return "; ".join(told)
+        reasons.insert(0, "the published procedure did not complete")
+    return "; ".join(reasons)
 
 
 def as_page(directory: Path, found: list[Outcome]) -> str:
-    """The page for a browser."""
+    """The page as HTML."""
     from ciphercost.report.formats import html
 
     asked = read(directory)
@@ -204,12 +204,12 @@ def as_page(directory: Path, found: list[Outcome]) -> str:
 
 
 def failed(found: list[Outcome]) -> bool:
-    """Whether anything is not there. Pure."""
+    """Whether any study has no complete result. Pure."""
     return any(each.reason or each.result is None for each in found)
 
 
 def as_json(directory: Path, found: list[Outcome]) -> str:
-    """The page for programs."""
+    """The page as JSON."""
     asked = read(directory)
     whole = {
         "format": FORMAT,
