@@ -260,11 +260,11 @@ def test_a_sampled_log_joins_the_summary_of_its_run(tmp_path: Path) -> None:
     [
         (WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 49464\nRequests/sec"), "49,464 of 49,464 answers were errors"),
         (WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 30000\nRequests/sec"), "30,000 of 49,464 answers were errors"),
-        (WRK.replace("Requests/sec", "  Socket errors: connect 0, read 50000, write 0, timeout 9\nRequests/sec"), "more failed"),
-        (PGBENCH.replace("failed transactions: 0", "failed transactions: 5000"), "more failed"),
-        (SYSBENCH.replace("General", "    ignored errors:                      130000 (1.00 per sec.)\nGeneral"), "more failed"),
+        (WRK.replace("Requests/sec", "  Socket errors: connect 0, read 50000, write 0, timeout 9\nRequests/sec"), "more operations failed"),
+        (PGBENCH.replace("failed transactions: 0", "failed transactions: 5000"), "more operations failed"),
+        (SYSBENCH.replace("General", "    ignored errors:                      130000 (1.00 per sec.)\nGeneral"), "more operations failed"),
         (HYPERFINE.replace('"times": [0.19, 0.21]', '"times": [0.19, 0.21], "exit_codes": [1, 1]'), "2 of 2 runs of command 1"),
-        (LOG + "".join(f"0 {n} failed 0 1795297576 9\n" for n in range(500)), "more failed"),
+        (LOG + "".join(f"0 {n} failed 0 1795297576 9\n" for n in range(500)), "more operations failed"),
     ],
 )  # fmt: skip
 def test_more_errors_than_answers_is_no_result(text: str, said: str, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_file_of_both_arms_has_each_runs_arm_from_the_line_above_it(tmp_path: 
 
 def test_a_name_that_may_stand_for_both_arms_is_asked_about(tmp_path: Path) -> None:
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, 1450.5, 1300.5, 1280.5))
-    with pytest.raises(UsageError, match=r"holds 4 runs, and 'ssl' in its name may be what all of them are about"):
+    with pytest.raises(UsageError, match=r"contains 4 runs, and 'ssl' in its name may describe the whole test"):
         gather.gather([tmp_path / "ssl-bench.log"], Wanted())
     assert len(gather.gather([tmp_path / "ssl-bench.log"], Wanted(only="encrypted"))[0].readings) == 4
     (tmp_path / "plain.log").write_text(log_of(1441.6))
@@ -321,9 +321,7 @@ def test_a_name_that_stands_in_both_arms_folders_tells_nothing(tmp_path: Path) -
     found, _ = gather.gather([tmp_path], Wanted())
     assert {Path(each.file).parent.name: each.arm for each in found.readings} == {"plain": "plain", "tls": "encrypted"}
     (tmp_path / "tls/ssl-bench.log").rename(tmp_path / "tls/other.log")
-    with pytest.raises(
-        UsageError, match=r"its name tells of the encrypted arm \('ssl'\), and its folder 'plain' of the plain one"
-    ):
+    with pytest.raises(UsageError, match=r"its name says encrypted \('ssl'\), but its folder 'plain' says plain"):
         gather.gather([tmp_path], Wanted())
 
 
@@ -341,11 +339,11 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
         (tmp_path / f"e{n:02}").write_text("")
     (tmp_path / "sa21").write_bytes(b"\x96\xd5\x75")
     _, said = gather.gather([tmp_path], Wanted())
-    out = [each for each in said if each.startswith("left out")]
+    out = [each for each in said if each.startswith("skipped")]
     assert len(out) == 4
     assert f"left out: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
-    assert any(each.startswith("left out: 40 files, maybe tables (say which column is what") for each in out)
-    assert any("sa21 is sysstat's own binary file" in each for each in out)
+    assert any(each.startswith("skipped: 40 files, possibly tables (map their columns") for each in out)
+    assert any("sa21 is sysstat's binary file" in each for each in out)
 
 
 # ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -549,7 +547,7 @@ def test_runs_with_the_time_at_which_they_began_are_runs(stamps: list[str], tmp_
 
 def test_a_clock_is_not_how_long_a_row_took(tmp_path: Path) -> None:
     rows = "".join(f"off,{n + 1},{900 + n}\n" for n in range(8))
-    with pytest.raises(UsageError, match=r"t\.csv, line 2: column 'time_s' counts up in equal steps: it is the clock"):
+    with pytest.raises(UsageError, match=r"t\.csv, line 2: column 'time_s' increases in equal steps, so it is a clock"):
         table(tmp_path, "mode,time_s,n\n" + rows, "time=time_s,operations=n,arm=mode")
 
 
@@ -568,7 +566,7 @@ def test_rows_that_are_each_like_the_one_before_are_one_run(tmp_path: Path) -> N
     }
     found = table(tmp_path, texts[0.9], "throughput=tps,arm=mode")
     assert len(found) == 2
-    assert "each row is like the one before it" in note(found[0], "rows-of-one-run")
+    assert "each row resembles the previous one" in note(found[0], "rows-of-one-run")
     assert len(table(tmp_path, texts[0.0], "throughput=tps,arm=mode")) == 28
     (tmp_path / "t.csv").write_text(texts[0.9])
     given = {"columns": "throughput=tps,arm=mode,run=row", "output": tmp_path / "made"}
@@ -635,7 +633,7 @@ def test_points_are_decimal_or_between_thousands_but_never_by_guess(
     ],
 )
 def test_points_that_may_be_between_thousands_are_refused(text: str, columns: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' can be read in two ways: every point"):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' is ambiguous: every point"):
         read(text, tmp_path, columns=columns)
 
 
@@ -662,7 +660,7 @@ def test_factors_of_a_table_set_its_cells_apart(tmp_path: Path) -> None:
     assert "ciphercost run mysql:tls postgresql:tls" in page
     with pytest.raises(UsageError, match="column 'gone' is not there"):
         read("a,b\n1,2\n", tmp_path, columns="throughput=a,factor=gone")
-    with pytest.raises(UsageError, match="decimal is 'point' or 'comma'"):
+    with pytest.raises(UsageError, match="decimal must be 'point' or 'comma'"):
         csv_columns.columns("throughput=a,decimal=dot")
 
 

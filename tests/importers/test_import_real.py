@@ -335,7 +335,7 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     assert ("contradiction" in {note.code for note in found.notes}) == (off > 0.02)
     assert "latency_p99" not in only(short, tmp_path).figures  # it prints the 95th percentile alone
     (tmp_path / "prepare.txt").write_text(prepared)
-    with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: there is no result in it"):
+    with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: it contains no result"):
         gather.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
 
 
@@ -576,17 +576,17 @@ def test_sadf_has_the_mean_of_the_same_samples_as_sar(collected: Path, tools: Pa
     assert found.started is not None
     assert abs(found.started - time.time()) < 3600
     single = run(tools / "sadf", "-d", collected, "--", "-u", "-P", "0", env=env)
-    with pytest.raises(UsageError, match="single CPUs only"):
+    with pytest.raises(UsageError, match="only rows of single CPUs"):
         only(single, tmp_path)
 
 
 def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
     collected: Path, tools: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match=r"sa21 is sysstat's own binary file: print it with `sadf -d FILE"):
+    with pytest.raises(UsageError, match=r"sa21 is sysstat's binary file; print it with `sadf -d FILE"):
         gather.gather([collected], Wanted(only="plain"))
     run(tools / "atop", "-w", tmp_path / "raw", "1", "1")
-    with pytest.raises(UsageError, match=r"raw is atop's own binary file: print it with `atop -r FILE"):
+    with pytest.raises(UsageError, match=r"raw is atop's binary file; print it with `atop -r FILE"):
         gather.gather([tmp_path / "raw"], Wanted(only="plain"))
     text = run(tools / "sadf", "-j", collected, "--", "-u")
     with pytest.raises(UsageError, match=r"line 1|sysstat's JSON"):
@@ -604,7 +604,7 @@ def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_pa
         shares.append(100 * idle / (system + user + nice + idle + wait + irq + soft + steal))
     assert found.figures["host_idle"] == pytest.approx(np.mean(shares))
     assert found.cpus == os.cpu_count()
-    with pytest.raises(UsageError, match="no sample behind the first"):
+    with pytest.raises(UsageError, match="only the first sample"):
         only(run(tools / "atop", "-P", "CPU,MEM", "1", "1").split("SEP")[0], tmp_path)
 
 

@@ -617,7 +617,7 @@ def test_a_java_says_its_version(said: str, number: int) -> None:
 
 def test_a_jar_that_is_named_is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(java.CHOSEN, str(tmp_path / "missing.jar"))
-    with pytest.raises(MissingServer, match="which is no file"):
+    with pytest.raises(MissingServer, match="which is not a file"):
         java.jar()
     (tmp_path / "agent.jar").touch()
     monkeypatch.setenv(java.CHOSEN, str(tmp_path / "agent.jar"))

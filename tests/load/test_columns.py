@@ -95,7 +95,7 @@ def test_titles_may_be_keywords_or_begin_with_digits_or_be_alike_but_for_case() 
     [
         (["a", " ", "c"], "column 2 has no name"),
         (["a", "b", "a"], "columns 1 and 3 are both named 'a'"),
-        (["1", "2024-01-01", "true"], "these are values, not names"),
+        (["1", "2024-01-01", "true"], "these look like values, not names"),
         (["x\n" * 1000, "x\n" * 1000], "both named"),
     ],
 )

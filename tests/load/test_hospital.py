@@ -162,13 +162,13 @@ WRONG: dict[str, tuple[Callable[[list[list[str]]], list[list[str]]], str]] = {
     "no town": (put(3, municipioNotificacao=" ", municipio=""), "line 3, column 'municipioNotificacao': the municipality's"),
     "a count in words": (put(4, saidaSuspeitaAltas="two"), "line 4, column 'saidaSuspeitaAltas': 'two' is not a whole number"),
     "half a bed": (put(2, ocupacaoCovidCli="1.5"), "line 2, column 'ocupacaoCovidCli': '1.5' is not a whole number"),
-    "too many beds": (put(2, ocupacaoCovidCli="9" * 10), "more than a server's integer holds"),
+    "too many beds": (put(2, ocupacaoCovidCli="9" * 10), "does not fit into a server's integer"),
     "no date": (put(2, dataNotificacao="2021-02-30T03:00:00.000Z"), "line 2, column 'dataNotificacao': '2021-02-30T03"),
     "a day before all days": (put(2, dataNotificacao="0001-01-01T00:00:00+05:00"), "line 2, column 'dataNotificacao': '0001-01-01"),
     "no flag": (put(2, excluido="maybe"), "line 2, column 'excluido': 'maybe' is neither true nor false"),
-    "a long name": (put(2, estadoNotificacao="x" * 41), "has 41 letters, and the register's have 40 at most"),
-    "only the names": (lambda rows: rows[:1], "holds no records"),
-    "too few": (lambda rows: rows, "holds 9 records, and 8,000 are asked for: ask for 9 at most (--rows, or --loads of a study)"),
+    "a long name": (put(2, estadoNotificacao="x" * 41), "has 41 characters; the register has at most 40"),
+    "only the names": (lambda rows: rows[:1], "contains no records"),
+    "too few": (lambda rows: rows, "contains 9 records, but 8,000 are requested: request at most 9 (--rows, or --loads of a study)"),
 }  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def test_what_is_wrong_with_it_is_said_with_its_place(tmp_path: Path, name: str)
         (("--rows", "8000"), "holds 500 records, and 8,000 are asked for"),
         (("--set", "rows=8000"), "holds 500 records, and 8,000 are asked for"),
         (("--set", "data_seed=3"), "'data_seed' is neither a factor"),
-        (("--workload", "search"), "has tables of its own"),
+        (("--workload", "search"), "has its own tables"),
     ],
 )
 def test_too_few_records_are_refused_before_anything_is_started(
@@ -229,7 +229,7 @@ def test_a_file_that_shrinks_while_it_is_loaded_is_an_error_of_the_run(tmp_path:
     path = write(tmp_path / "register.csv", file_of(SOME[:20]))
     made = workloads.prepare(workloads.get("hospital"), "postgresql", {}, 20, csv=path)
     write(path, file_of(SOME[:10]))
-    with pytest.raises(RunError, match="changed while it was read"):
+    with pytest.raises(RunError, match="the file changed while ciphercost read it"):
         list(made.load)
 
 

@@ -73,7 +73,7 @@ def test_what_is_no_macro_is_left_alone(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("sealed(a, 1", "never closed"),
+        ("sealed(a, 1", "is not closed"),
         ("sealed(a)", r"write sealed\(EXPRESSION, LENGTH\), got sealed\(a\)"),
         ("sealed(a, b)", "write sealed"),
         ("secret(x)", r"write secret\(LENGTH\)"),
