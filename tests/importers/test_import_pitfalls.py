@@ -300,7 +300,7 @@ def test_a_file_of_both_arms_has_each_runs_arm_from_the_line_above_it(tmp_path: 
     assert any("its own words" in each for each in said)
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, "PGSSLMODE=require", 1300.5, "PGSSLMODE=disable", 1441.6))
     with pytest.raises(
-        UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 tells of encrypted\)"
+        UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 says encrypted\)"
     ):
         gather.gather([tmp_path / "ssl-bench.log"], Wanted())
 
@@ -341,7 +341,7 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
     _, said = gather.gather([tmp_path], Wanted())
     out = [each for each in said if each.startswith("skipped")]
     assert len(out) == 4
-    assert f"left out: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
+    assert f"skipped: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
     assert any(each.startswith("skipped: 40 files, possibly tables (map their columns") for each in out)
     assert any("sa21 is sysstat's binary file" in each for each in out)
 
@@ -506,7 +506,7 @@ def test_rows_that_a_clock_counts_are_one_run(kind: str, tmp_path: Path) -> None
     )
     found = table(tmp_path, text, "throughput=tps,arm=mode")
     assert len(found) == 2
-    assert "column 'time_s' counts up" in note(found[0], "rows-of-one-run")
+    assert "column 'time_s' increases in steps" in note(found[0], "rows-of-one-run")
     assert len(found[0].series["throughput"]) == 12
     assert len(table(tmp_path, text, "throughput=tps,arm=mode,run=row")) == 24
     result = import_run.run([tmp_path / "t.csv"], {"columns": "throughput=tps,arm=mode", "output": tmp_path / "made"})[
@@ -526,7 +526,7 @@ def test_a_clock_that_begins_again_begins_another_run(tmp_path: Path) -> None:
     )
     found = table(tmp_path, "mode,sec,tps\n" + rows, "throughput=tps,arm=mode")
     assert len(found) == 6
-    assert "reports of 3 runs" in note(found[0], "rows-of-one-run")
+    assert "reports of 3 consecutive runs" in note(found[0], "rows-of-one-run")
 
 
 def test_a_clock_that_begins_again_after_few_rows_counts_too(tmp_path: Path) -> None:
@@ -658,7 +658,7 @@ def test_factors_of_a_table_set_its_cells_apart(tmp_path: Path) -> None:
     page = " ".join(terminal.render(result).split())
     assert "dbms=MySQL 8.0 size=10" in page
     assert "ciphercost run mysql:tls postgresql:tls" in page
-    with pytest.raises(UsageError, match="column 'gone' is not there"):
+    with pytest.raises(UsageError, match="column 'gone' does not exist"):
         read("a,b\n1,2\n", tmp_path, columns="throughput=a,factor=gone")
     with pytest.raises(UsageError, match="decimal must be 'point' or 'comma'"):
         csv_columns.columns("throughput=a,decimal=dot")

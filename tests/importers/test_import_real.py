@@ -343,7 +343,7 @@ def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path)
     found = only(run(tools / "sysbench", "cpu", "--rate=100", "--time=2", "--report-interval=1", "run"), tmp_path)
     assert "throughput" not in found.figures
     assert found.figures["latency_mean"] > 0
-    assert any("the rate was set to 100 a second" in note.text for note in found.notes)
+    assert any("the rate was set to 100 per second" in note.text for note in found.notes)
     free = only(run(tools / "sysbench", "cpu", "--time=1", "run"), tmp_path)
     assert free.figures["throughput"] > 0
 
@@ -391,7 +391,7 @@ def test_a_name_that_its_address_contradicts_is_refused(wrk_says: dict[str, str]
     (tmp_path / "plain.txt").write_text(wrk_says["encrypted"])
     (tmp_path / "tls.txt").write_text(wrk_says["plain"])
     with pytest.raises(
-        UsageError, match=r"plain\.txt, line 1: given as the plain arm, but it tells of https: the files are swapped"
+        UsageError, match=r"plain\.txt, line 1: assigned to the plain arm, but it used https; the files are swapped"
     ):
         gather.gather([tmp_path], Wanted())
 
@@ -434,7 +434,7 @@ def test_two_tools_in_one_file_are_named_with_their_lines(
     wrk_says: dict[str, str], h2load_says: dict[str, str], tmp_path: Path
 ) -> None:
     text = wrk_says["plain"] + h2load_says["plain"]
-    with pytest.raises(UsageError, match=r"plain\.txt holds results of wrk \(line 1\) and h2load \(line \d+\)"):
+    with pytest.raises(UsageError, match=r"plain\.txt contains results of wrk \(line 1\) and h2load \(line \d+\)"):
         only(text, tmp_path)
 
 

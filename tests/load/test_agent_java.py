@@ -306,13 +306,13 @@ def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: House, tmp
     (tmp_path / "text.jar").write_text("no jar")
     newer = struct.pack(">IHH", 0xCAFEBABE, 0, 44 + 99) + bytes(64)
     for fields, words in (
-        ({"jars": jar(tmp_path / "empty.jar")}, "holds no JDBC driver"),
-        ({"jars": jar(tmp_path / "newer.jar", "Newer", Newer=newer)}, "needs Java 99, and this is Java"),
+        ({"jars": jar(tmp_path / "empty.jar")}, "contains no JDBC driver"),
+        ({"jars": jar(tmp_path / "newer.jar", "Newer", Newer=newer)}, "needs Java 99, but this is Java"),
         ({"jars": jar(tmp_path / "gone.jar", "Gone")}, "there is no class Gone"),
         ({"jars": str(tmp_path / "missing.jar")}, "can't be read"),
-        ({"jars": str(tmp_path / "text.jar")}, "is no jar"),
-        ({"driver_class": "com.mysql.cj.Messages"}, "can't be loaded|is no java.sql.Driver"),
-        ({"url": "jdbc:postgresql://127.0.0.1:5432/postgres?password=swordfish"}, "does not take the URL"),
+        ({"jars": str(tmp_path / "text.jar")}, "is not a jar"),
+        ({"driver_class": "com.mysql.cj.Messages"}, "can't be loaded|is not a java.sql.Driver"),
+        ({"url": "jdbc:postgresql://127.0.0.1:5432/postgres?password=swordfish"}, "does not accept the URL"),
     ):
         with pytest.raises(AgentError, match=words) as caught:
             agent.connect("refused", **{**good, **fields})
@@ -378,7 +378,7 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
             agent.connect("silent", **mariadb.told(find(version, "mariadb")))
             program(agent, ("SELECT SLEEP(3600)", ""))
             monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
-            with pytest.raises(AgentError, match="not finished its answer for 1 s, with 1 operation") as caught:
+            with pytest.raises(AgentError, match="not finished an answer for 1 s, with 1 operation") as caught:
                 agent.slice("silent", 1.0)
             monkeypatch.delenv("CIPHERCOST_TIMEOUT")
             assert caught.value.code == "connect"

@@ -400,7 +400,7 @@ def test_an_application_of_firebird(
         ("jdbc:mysql://u:secret@h/x", "", "set MYSQL_PWD"),
         ("jdbc:postgresql://h/x?user=u&password=secret", "", "set PGPASSWORD"),
         ("jdbc:postgresql://127.0.0.1:1/x", "mariadb", "does not speak to postgresql"),
-        ("jdbc:mariadb://127.0.0.1:1/x", "mysql", "does not take the URL"),
+        ("jdbc:mariadb://127.0.0.1:1/x", "mysql", "does not accept the URL"),
     ],
 )
 def test_a_url_that_will_not_do_is_bad_usage(java_here: None, url: str, jar_of: str, words: str) -> None:
