@@ -1,4 +1,4 @@
-"""import: which arm, which format, what the figures can tell; files that are cut off, mixed, localised, empty or something else."""
+"""`import`: arm, format and figures of other tools' files, including files that are cut off, mixed, localised, empty or of another kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from repetitions import examples
 
 PACKAGE = Path(ciphercost.__file__).parent
 
-# Recorded from runs of the tools; test_import_real.py makes them anew.
+# Recorded from runs of the tools; test_import_real.py runs the tools again.
 PGBENCH = """\
 pgbench (17.11 (Debian 17.11-0+deb13u1))
 starting vacuum...end.
@@ -154,7 +154,7 @@ def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: s
 
 
 def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
-    """`ciphercost import` of a folder with these files."""
+    """Run `ciphercost import` on a folder with these files."""
     folder = directory / "given"
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def codes(cell: Cell) -> set[str]:
 
 
 def runs(rates: dict[str, list[float]]) -> dict[str, str]:
-    """Files of pgbench with these rates, by arm; what else they print agrees with it."""
+    """Write pgbench files with these rates, by arm; their other figures agree with the rates."""
     return {
         f"{arm}-{number}.txt": PGBENCH.replace("1441.437456", f"{rate:.6f}")
         .replace("4301", str(round(rate * 2.98)))
@@ -241,7 +241,7 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
     assert cost.low is None
     assert cost.within_low is not None
     assert cost.within_high is not None
-    # ± 5 % a second, 40 seconds, two arms: about 2.1 · √2 · 5 % / √40.
+    # ± 5 % per second, 40 seconds, two arms: about 2.1 · √2 · 5 % / √40.
     assert (cost.within_high - cost.within_low) / 2 / cost.ratio == pytest.approx(0.0235, rel=0.5)
     page = " ".join(terminal.render(result).split())
     assert "NO INTERVAL" in page
@@ -251,7 +251,7 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
 
 
 def test_seconds_are_no_runs_however_many_they_are(tmp_path: Path) -> None:
-    """Of two servers whose starts differ by 10 % and whose seconds by nothing, an interval over seconds would be sure of a difference."""
+    """The starts of two servers differ by 10 %, their seconds not at all: an interval over seconds would falsely show a difference."""
     steady = [PGBENCH.replace("1486.9", "1462.9").replace("1350.0", "1462.9"), PGBENCH.replace("1441.437456", "1300.1")]
     (cell,) = made(tmp_path, {"plain.txt": steady[0], "tls.txt": steady[1]}).cells
     assert cell.overhead == {}
@@ -294,7 +294,7 @@ def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: P
 
 
 def test_runs_that_print_the_same_are_kept_with_a_note(tmp_path: Path) -> None:
-    """mysqlslap prints thousandths of a second: two runs may well print the same."""
+    """mysqlslap prints thousandths of a second, so two runs may print the same."""
     slower = SLAP.replace("0.104", "0.106")
     result = made(tmp_path, {"plain-1.txt": SLAP, "plain-2.txt": SLAP, "tls-1.txt": slower, "tls-2.txt": SLAP})
     (cell,) = result.cells
@@ -381,7 +381,7 @@ def published() -> list[dict[str, str]]:
 
 
 def as_sar(arm: str) -> str:
-    """The study's CPU table of its SELECTs as sar prints one: its last row is their average, in a row like all others."""
+    """The study's CPU table of its SELECTs as sar prints it: the last row is an unlabelled average of the others."""
     lines = ["Linux 5.15.0 (study) \t05/01/23 \t_x86_64_\t(2 CPU)", ""]
     lines.append("12:00:00        CPU     %user     %nice   %system   %iowait    %steal     %idle")
     names = ("user", "nice", "system", "iowait", "steal", "idle")
@@ -400,9 +400,9 @@ def test_the_average_row_of_a_published_study_is_not_counted_again_nor_its_idle_
     (found,) = read(as_sar("off"), tmp_path)
     assert {note.code for note in found.notes} == {"average-row", "idle-edges"}
     assert found.figures["host_system"] == pytest.approx(np.mean(system[1:-1]))
-    # What the study quotes is the mean with both: the row of an idle machine, and the average.
+    # The study quotes the mean including both the row of an idle machine and the average row.
     assert abs(found.figures["host_system"] - np.mean(system)) > 0.5
-    # Of the other arm the last row is no average of those that were published.
+    # In the other arm the last row is not the average of the published rows.
     (other,) = read(as_sar("on"), tmp_path)
     assert "average-row" not in {note.code for note in other.notes}
 
@@ -419,7 +419,7 @@ def test_a_table_with_its_average_below_it_is_not_counted_again(tmp_path: Path) 
 def test_figures_that_contradict_each_other_are_told(tmp_path: Path) -> None:
     longer = PGBENCH.replace("processed: 4301", "processed: 43010")
     assert "but pgbench printed 1,441.4" in read(longer, tmp_path)[0].notes[0].text
-    # As the study of postgres-tde has it: 1,095.4 TPS of 36.5 ms each are 40 clients, and it had 50.
+    # As in the study of postgres-tde: 1,095.4 TPS of 36.5 ms each are 40 clients, and it had 50.
     study = (
         PGBENCH.replace("number of clients: 2", "number of clients: 50")
         .replace("1441.437456", "1095.4")
@@ -631,7 +631,7 @@ def test_ratios_without_end_are_refused_and_leave_nothing(tmp_path: Path) -> Non
 
 
 def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: Path) -> None:
-    """Not UTF-8; and letters that steer a terminal, or turn the line round."""
+    """Text that is not UTF-8, and characters that control a terminal or reverse a line."""
     folder = tmp_path / "given"
     folder.mkdir()
     for name in (b"plain-\xff\x1b[2J.csv", "tls-\u202e.csv".encode()):
@@ -940,7 +940,7 @@ QUICK = settings(max_examples=examples(300), suppress_health_check=[HealthCheck.
 
 
 def anything(content: bytes, directory: Path, columns: str = "") -> None:
-    """Whatever it holds: read, or refused with the file's name."""
+    """Any content is either read, or refused with the file's name."""
     try:
         found = read(content, directory, columns=columns)
     except UsageError as error:

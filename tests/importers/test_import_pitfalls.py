@@ -1,4 +1,4 @@
-"""import: results that look sound and are not: set rates, sampled logs, errors counted as answers, copies, seconds given as runs."""
+"""`import`: results that look sound but are not: set rates, sampled logs, errors counted as answers, copies, seconds given as runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ciphercost.report.formats import _imported, md, terminal
 from ciphercost.runs import import_run
 from test_gather import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 
-# wrk2 -t2 -c4 -d20s -R2000 --latency -U, as its printing code writes it; the detailed spectra are cut to two rows.
+# wrk2 -t2 -c4 -d20s -R2000 --latency -U, in the format of its printing code; the detailed spectra are cut to two rows.
 WRK2 = """\
 Running 20s test @ https://127.0.0.1:8443/index.html
   2 threads and 4 connections
@@ -101,7 +101,7 @@ def test_a_rate_that_wrk2_was_given_is_no_throughput(tmp_path: Path) -> None:
     assert "the rate was set" in note(found, "rate-limited")
     short = "\n".join(line for line in WRK2.splitlines() if "calibration" not in line) + "\n"
     assert "throughput" not in read(short, tmp_path)[0].figures
-    # Forks of wrk2 say which of the two it was.
+    # Forks of wrk2 print which of the two it was.
     mode = WRK2.replace("  Thread calibration", "  Mode: constant rate 2000 req/s (x)\n  Thread calibration", 1)
     assert "the rate was set to 2000" in note(read(mode, tmp_path)[0], "rate-limited")
     closed = short.replace("4 connections\n", "4 connections\n  Mode: closed loop, max throughput (x)\n")
@@ -151,7 +151,7 @@ def test_pgbenchs_rate_stays_set_with_a_log_or_progress_alone(tmp_path: Path) ->
     (log,) = read(lags, tmp_path, "plain_log.1")
     assert sorted(log.figures) == ["latency_mean", "latency_p50", "latency_p99"]
     assert log.series == {}
-    # Retries stand in the same place, and are few.
+    # Retries are in the same column, and are few.
     assert "throughput" in read(LOG.replace("\n", " 0\n"), tmp_path, "plain_log.1")[0].figures
     (tmp_path / "both").mkdir()
     text = limited.replace("4301", "400")
@@ -204,7 +204,7 @@ def test_rates_that_are_all_alike_are_doubted(tmp_path: Path) -> None:
 
 
 def sampled(share: float, seed: int = 1, clients: int = 4, each: int = 3000) -> tuple[str, str]:
-    """(the whole log, the same with --sampling-rate) of one run of pgbench."""
+    """Return (the whole log, the same with --sampling-rate) of one run of pgbench."""
     random = np.random.default_rng(seed)
     lines = []
     for number in range(each):
@@ -282,7 +282,7 @@ def test_few_errors_are_a_warning(tmp_path: Path) -> None:
 
 
 def log_of(*parts: str | float) -> str:
-    """Runs of pgbench at these rates, below these lines."""
+    """Write runs of pgbench at these rates, below these lines."""
     whole = ""
     for part in parts:
         if isinstance(part, str):
@@ -397,7 +397,7 @@ def test_one_run_in_both_arms_or_in_two_cells_is_told(tmp_path: Path) -> None:
 
 
 def test_the_published_tables_of_a_tde_study_hold_copies(tmp_path: Path) -> None:
-    """Its three table sizes have the same figures to the last digit, in every row."""
+    """The study's three table sizes have the same figures to the last digit, in every row."""
     given = {
         "columns": "throughput=tps,latency=latency_avg_ms,arm=encryption,factor=server",
         "output": tmp_path / "made",
@@ -440,7 +440,7 @@ def many(random: np.random.Generator, effects: list[float], each: int = 6) -> st
 
 
 def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
-    """52 cells of which some truly differ: after Holm's correction fewer differ than by themselves, and every page says so."""
+    """52 cells, of which some truly differ: after Holm's correction fewer differ than without it, and every page reports that."""
     random = np.random.default_rng(5)
     (tmp_path / "t.csv").write_text(many(random, [0.0] * 6 + [0.03] * 18 + [0.12] * 28))
     given = {"columns": "throughput=rate,arm=tls,workload=query", "output": tmp_path / "made"}
@@ -460,7 +460,7 @@ def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
 
 
 def test_cells_without_any_cost_seldom_differ() -> None:
-    """Of families of 20 cells without a cost at most about 5 % have one that differs after the correction; by themselves most have."""
+    """Of families of 20 cells without a cost, at most about 5 % have a differing cell after the correction; without it most do."""
     random = np.random.default_rng(11)
     families, alone = 0, 0
     for _ in range(200):
@@ -539,7 +539,7 @@ def test_a_clock_that_begins_again_after_few_rows_counts_too(tmp_path: Path) -> 
     "stamps", [["1795297570", "1795297633", "1795297695", "1795297759", "1795297820"], ["5", "3", "9", "1", "7"]]
 )
 def test_runs_with_the_time_at_which_they_began_are_runs(stamps: list[str], tmp_path: Path) -> None:
-    """Minutes apart, and never to the second."""
+    """Minutes apart, but never to the second."""
     rates = [900.25, 880.5, 905.75, 893.5, 879.25]
     rows = "".join(f"off,{at},{rate}\n" for at, rate in zip(stamps, rates, strict=True))
     assert len(table(tmp_path, "mode,timestamp,tps\n" + rows, "throughput=tps,arm=mode")) == 5
@@ -628,7 +628,7 @@ def test_points_are_decimal_or_between_thousands_but_never_by_guess(
         ("tps,x\n1.234,1\n9.876,1\n", "throughput=tps"),
         ("lat,x\n1.234,1\n987,1\n", "time=lat:ms"),
         ("n;lat\n1.500;12,5\n".replace(",5", ""), "time=lat:ms,operations=n"),
-        # A version in another column has a point, and says nothing of how numbers are written.
+        # A version in another column has a point, but says nothing about the number format.
         ("tps;server\n1.234;8.0\n987;8.0\n", "throughput=tps"),
     ],
 )

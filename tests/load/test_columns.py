@@ -1,4 +1,4 @@
-"""columns: values -> the narrowest type from which all of them come back."""
+"""columns: each column gets the narrowest type that returns every value unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inferred(*values: str) -> Column:
         ((".5", "-.25"), "decimal"),
         (("0.30000000000000004",), "decimal"),
         (("0.1000000000000000055",), "text"),
-        (("1.7976931348623157e+308",), "text"),  # out of what some servers hold
+        (("1.7976931348623157e+308",), "text"),  # out of range for some servers
         (("1e-7", "3", "2.5"), "double"),
         (("1e999",), "text"),
         (("true", "FALSE"), "boolean"),

@@ -1,4 +1,4 @@
-"""csvfile: any table comes back as it was written; whatever is wrong is said with its line."""
+"""csvfile: any table is read back as it was written; every error names its line."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=words):
             read(tmp_path / name)
     with pytest.raises(UsageError, match="not a regular file"):
-        read(tmp_path / "pipe")  # and never waited for
+        read(tmp_path / "pipe")  # must not block
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -1,4 +1,4 @@
-"""jdbc: which driver makes a cell's load, what may be said to it, and that a connection is what it is told to be: by real drivers on real servers."""
+"""jdbc: choice of driver, client settings, and proof that connections are as requested, with real drivers on real servers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ GUARDS: list[supervisor.Guard] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def run_guard() -> Iterator[None]:
-    """Agents keep files of their own in the scratch of a run."""
+    """Agents keep their files in the scratch directory of a run."""
     with supervisor.Guard(run_directory.new_id()) as made:
         GUARDS.append(made)
         yield
@@ -191,7 +191,7 @@ def test_the_driver_is_a_factor_like_any_other() -> None:
     assert [each.client for each in made] == ["jdbc:5.1.49", "jdbc:8.0.16", "jdbc:9.7.0", "jdbc:5.1.49"]
     assert [each.variant for each in made][1] == "driver=8.0.16"
     assert len({each.group for each in made}) == 1
-    # Some of these know no TLS 1.3, so none of them has it.
+    # Some of these drivers don't support TLS 1.3, so none of them uses it.
     assert {each.factors["version"] for each in made} == {"1.2"}
     newer = settled(matrix.matrix(cell(client=""), ["driver=8.0.33,9.7.0"]))
     assert all("version" not in each.factors for each in newer)
@@ -266,7 +266,7 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
 ) -> None:
     del java_here
     require_server("mariadb", "10.11")
-    # 2.7 takes `sslMode` without a word. By its manifest this one is newer, so that it is told that.
+    # 2.7 silently ignores `sslMode`. This jar's manifest claims a newer version, so it gets `sslMode`.
     disguised = tmp_path / "mariadb-java-client-3.5.11.jar"
     with zipfile.ZipFile(find("2.7", "mariadb").jars()[0]) as old, zipfile.ZipFile(disguised, "w") as new:
         for each in old.infolist():
@@ -286,7 +286,7 @@ def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Serv
         assert agent.connect("full", **fields)["verified"] is True
         said = agent.connect("none", **{**fields, "tls": "require"})
         assert (said["encrypted"], said["verified"]) == (True, False)
-        # Told to check, it would be let in by anybody: what it is told more wins.
+        # Another property overrides the check, so the driver accepts every server.
     with agent_of("9.7.0", properties="sslMode=REQUIRED") as agent:
         said = agent.connect("full", **fields)
         assert (said["encrypted"], said["verified"]) == (True, False)
@@ -318,7 +318,7 @@ def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: House, s
 
 @pytest.fixture
 def base(secured: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """`//localhost:PORT/…` of the MariaDB, whose password is in the environment."""
+    """`//localhost:PORT/…` of a MariaDB whose password is in the environment."""
     fields = secured.connection()
     monkeypatch.setenv("MYSQL_PWD", str(fields["password"]))
     return f"//localhost:{fields['port']}/{fields['database']}?user={fields['user']}"
@@ -332,7 +332,7 @@ def ca_of(mariadb: House) -> str:
 def test_an_application_that_checks_is_told_so(
     mariadb: House, base: str, monkeypatch: pytest.MonkeyPatch, loopback: bool
 ) -> None:
-    if not loopback:  # what stands between is then called by the server's name in a machine of its own
+    if not loopback:  # what stands in between then has the server's name, on its own machine
         monkeypatch.setattr(prove_jdbc_url, "_is_loopback", lambda _: False)
     proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}")
     assert proven, text
@@ -466,7 +466,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
 
 
 def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Counted, Counted]]:
-    """What chatter says of cells that differ in the client alone, by arm: statements, traffic."""
+    """Return the round-trip facts (`chatter`) of cells that differ only in the client, by arm: statements, traffic."""
     for each in (made, *others):
         checked(each)
     run_id = run_directory.new_id()
@@ -582,7 +582,7 @@ def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
 def test_every_sessions_machine_is_warm_before_it_is_measured(
     java_here: None, require_server: RequireServer, tmp_path: Path
 ) -> None:
-    """Each session has a virtual machine of its own, and so begins by compiling: not in the first one alone."""
+    """Each session, not only the first, starts a new virtual machine and so begins by compiling."""
     del java_here
     require_server("mariadb", "10.11")
     made = Spec(cells=[cell(version="10.11", rows=100)], sessions=2, time=6.0, latency=False, seed=5)

@@ -1,4 +1,4 @@
-"""drivers: which version is meant, and what each family is told."""
+"""drivers: which version a name means, and the URL and properties of each family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""owndata: a CSV file -> a table of a real server that holds the same values, however long the file is."""
+"""--csv: a CSV file becomes a table of a real server with the same values, however long the file is."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_any_table_comes_back_from_sqlite_with_the_same_values(table: Table) -> 
 
 @contextmanager
 def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str, object]]]:
-    """The agent, connected as `loader` to a new and empty server of ours, and how it is connected to."""
+    """The agent, connected as `loader` to a new, empty server, and the fields of that connection."""
     engine = engines.get(engine_name)
     with supervisor.Guard(run_directory.new_id()) as run_guard, Agent() as agent:
         scratch = supervisor.scratch(run_guard.run_id, run_guard)

@@ -1,4 +1,4 @@
-"""requests: a script of HTTP requests means what is written, one a line."""
+"""requests: a script of HTTP requests, one per line, is parsed as written."""
 
 from __future__ import annotations
 

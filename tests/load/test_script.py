@@ -1,4 +1,4 @@
-"""script: pgbench's language -> variables and statements."""
+"""script: pgbench's language becomes variables and statements."""
 
 from __future__ import annotations
 
