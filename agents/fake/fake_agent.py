@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""An agent for tests of the pipeline: it speaks the protocol, generates no load, and answers slices from a model with a known effect.
+"""An agent for tests of the pipeline: it speaks the protocol, generates no load, and answers slices from a model with a
+known effect.
 
     fake_agent.py [--effect 0.02] [--busy 50000] [--die-busy 60000] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
 
-Time is virtual: it answers a slice of five seconds at once. `--effect`: by this share the encrypted arm's operations take longer.
+Time is virtual: it answers a slice of five seconds at once. `--effect`: by this share the encrypted arm's operations
+take longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`import`: arm, format and figures of other tools' files, including files that are cut off, mixed, localised, empty or of another kind."""
+"""`import`: arm, format and figures of other tools' files, including files that are cut off, mixed, localised, empty or
+of another kind.
+"""
 
 from __future__ import annotations
 
@@ -251,7 +253,9 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
 
 
 def test_seconds_are_no_runs_however_many_they_are(tmp_path: Path) -> None:
-    """The starts of two servers differ by 10 %, their seconds not at all: an interval over seconds would falsely show a difference."""
+    """The starts of two servers differ by 10 %, their seconds not at all: an interval over seconds would falsely show a
+    difference.
+    """
     steady = [PGBENCH.replace("1486.9", "1462.9").replace("1350.0", "1462.9"), PGBENCH.replace("1441.437456", "1300.1")]
     (cell,) = made(tmp_path, {"plain.txt": steady[0], "tls.txt": steady[1]}).cells
     assert cell.overhead == {}

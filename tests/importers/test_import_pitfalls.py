@@ -1,4 +1,6 @@
-"""`import`: results that look sound but are not: set rates, sampled logs, errors counted as answers, copies, seconds given as runs."""
+"""`import`: results that look sound but are not: set rates, sampled logs, errors counted as answers, copies, seconds
+given as runs.
+"""
 
 from __future__ import annotations
 
@@ -440,7 +442,9 @@ def many(random: np.random.Generator, effects: list[float], each: int = 6) -> st
 
 
 def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
-    """52 cells, of which some truly differ: after Holm's correction fewer differ than without it, and every page reports that."""
+    """52 cells, of which some truly differ: after Holm's correction fewer differ than without it, and every page
+    reports that.
+    """
     random = np.random.default_rng(5)
     (tmp_path / "t.csv").write_text(many(random, [0.0] * 6 + [0.03] * 18 + [0.12] * 28))
     given = {"columns": "throughput=rate,arm=tls,workload=query", "output": tmp_path / "made"}
@@ -460,7 +464,9 @@ def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
 
 
 def test_cells_without_any_cost_seldom_differ() -> None:
-    """Of families of 20 cells without a cost, at most about 5 % have a differing cell after the correction; without it most do."""
+    """Of families of 20 cells without a cost, at most about 5 % have a differing cell after the correction; without it
+    most do.
+    """
     random = np.random.default_rng(11)
     families, alone = 0, 0
     for _ in range(200):

@@ -451,7 +451,10 @@ def test_cut_off_anywhere_it_is_refused_or_the_figures_are_the_same(
 
 
 def cut_off(text: str, whole: dict[str, float], directory: Path) -> int:
-    """Return how many truncations of a text were refused. The figures of every other truncation must be those of the whole text."""
+    """Return how many truncations of a text were refused.
+
+    The figures of every other truncation must be those of the whole text.
+    """
     refused = 0
     for end in range(0, len(text), 3):
         try:
@@ -489,7 +492,9 @@ Sar = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def sar(tools: Path, require: Require, tmp_path_factory: pytest.TempPathFactory) -> Sar:
-    """Run sar in one of these languages, in its own mount namespace with its collector and messages where it expects them."""
+    """Run sar in one of these languages, in its own mount namespace with its collector and messages where it expects
+    them.
+    """
     root = tools.parent
     locales = tmp_path_factory.mktemp("locales")
     require(os.geteuid() == 0 and shutil.which("unshare"), "sar from a private root needs root and unshare")

@@ -1,4 +1,6 @@
-"""The agent's load loop: the real agent's null driver thinks, gets requests at random times, and counts failures by cause."""
+"""The agent's load loop: the real agent's null driver thinks, gets requests at random times, and counts failures by
+cause.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def test_a_thought_is_no_latency_and_no_connection_waits_for_anothers(
     rate = 0.7 * connections / (THOUGHT_US / 1e6)
     answer = agent.slice("plain", 1.5, discard=0, seed=1, rate=rate)
     assert not answer.errors
-    # Sequential think times would give 5. If latency included think time, every value would show it; a delayed machine affects only some.
+    # Sequential think times would give 5. If latency included think time, every value would show it; a delayed machine
+    # affects only some.
     assert answer.operations >= (10 if connections > 1 else 1)
     assert quantiles(decode(answer.histogram), [0.1])[0] < THOUGHT_US * 1000 / 2
 

@@ -1,4 +1,6 @@
-"""The Java agent on real servers: the same operations as the Rust agent's, several driver versions side by side, each driver's messages."""
+"""The Java agent on real servers: the same operations as the Rust agent's, several driver versions side by side, each
+driver's messages.
+"""
 
 from __future__ import annotations
 

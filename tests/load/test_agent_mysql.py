@@ -1,4 +1,7 @@
-"""The agent's mysql driver on real servers: how it logs in, what it binds, what it rolls back. Packets are tested in Rust."""
+"""The agent's mysql driver on real servers: how it logs in, what it binds, what it rolls back.
+
+Packets are tested in Rust.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The agent as an application that encrypts its own data, on every kind of server: what it binds, opens, counts, and refuses."""
+"""The agent as an application that encrypts its own data, on every kind of server: what it binds, opens, counts, and
+refuses.
+"""
 
 from __future__ import annotations
 

@@ -530,7 +530,8 @@ def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House
         before = calls(house.agent, arm)
         for name in OPERATIONS:
             if name == "delete" and iv == "fixed":
-                # The reason for counting: a constant under a fixed IV is sealed once, however many rows there are. (As bytes: convert_to
+                # The reason for counting: a constant under a fixed IV is sealed once, however many rows there are. (As
+                # bytes: convert_to
                 # is only stable, so it is called for each row.)
                 constant = codec.seal(f"'{CHOSEN}'", 40).replace(
                     f"convert_to('{CHOSEN}', 'UTF8')", f"'\\x{CHOSEN.encode().hex()}'::bytea"

@@ -1,4 +1,6 @@
-"""jdbc: choice of driver, client settings, and proof that connections are as requested, with real drivers on real servers."""
+"""jdbc: choice of driver, client settings, and proof that connections are as requested, with real drivers on real
+servers.
+"""
 
 from __future__ import annotations
 

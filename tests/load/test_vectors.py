@@ -55,7 +55,9 @@ LACKS = {
     "fake": ("sqlite", "mysql", "http", "resp", "jdbc"),
     "java": ("sqlite", "mysql", "http", "resp", "sealing"),
 }
-"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing, which the Java agent does not support."""
+"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing, which the Java agent does
+not support.
+"""
 
 
 def files_for(which: str) -> list[Path]:

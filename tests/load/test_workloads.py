@@ -1,4 +1,6 @@
-"""workloads: batches create every row exactly once; each workload runs on each real server and leaves its table no larger."""
+"""workloads: batches create every row exactly once; each workload runs on each real server and leaves its table no
+larger.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ NEUTRAL = words_of("run runs test tests bench benchmark result results mode is w
 
 
 def arm_in(text: str) -> Arm | None:
-    """Return the arm that a name states: `tls-off` and `notls` are plain, `tls` is encrypted; None if it states neither or both. Pure."""
+    """Return the arm that a name states: `tls-off` and `notls` are plain, `tls` is encrypted; None if it states neither
+    or both. Pure.
+    """
     told = told_by(text)
     return told[0] if told else None
 

@@ -22,7 +22,10 @@ SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, req
 def arms(
     kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Wanted
 ) -> list[tuple[Source, ImportedFile, list[Reading]]]:
-    """Return every reading with its arm, and record in its file how it was found. Raises UsageError if it can't be found."""
+    """Return every reading with its arm, and record in its file how it was found.
+
+    Raises UsageError if it can't be found.
+    """
     schemes = {each.scheme for *_, readings in kept for each in readings if each.scheme}
     loose = loosely_named([source for source, *_ in kept])
     told = []
@@ -44,7 +47,9 @@ def arms(
 
 
 def loosely_named(sources: Sequence[Source]) -> frozenset[str]:
-    """Names of files found in folders of both arms, such as `plain/ssl-bench.log` and `tls/ssl-bench.log`: they state no arm. Pure."""
+    """Names of files found in folders of both arms, such as `plain/ssl-bench.log` and `tls/ssl-bench.log`: they state
+    no arm. Pure.
+    """
     arms_of: dict[str, set[Arm]] = {}
     for source in sources:
         name, *folders = source.names
@@ -54,7 +59,8 @@ def loosely_named(sources: Sequence[Source]) -> frozenset[str]:
 
 
 def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
-    """Raise UsageError if several runs count as encrypted only because of a word like `ssl` in their file's name, and no run is plain.
+    """Raise UsageError if several runs count as encrypted only because of a word like `ssl` in their file's name, and
+    no run is plain.
 
     `ssl-bench.log` is a likely name for a file with both arms.
     """
@@ -72,7 +78,8 @@ def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
 def arm_of(
     source: Source, reading: Reading, wanted: Wanted, loose: frozenset[str], *, both_schemes: bool, number: int = 0
 ) -> tuple[Arm, str]:
-    """Return (arm, how it was found): the user's choice, the file's content, its name, its folders' names, http or https.
+    """Return (arm, how it was found): the user's choice, the file's content, its name, its folders' names, http or
+    https.
 
     `loose`: names of files that contain a word for an arm but state none.
     """

@@ -48,7 +48,10 @@ def put_together(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list
 
 
 def with_summary(log: Reading, loads: list[Reading]) -> None:
-    """Join a log to the summary with the same number of transactions; without one it is its own run. Changes `loads`."""
+    """Join a log to the summary with the same number of transactions; without one it is its own run.
+
+    Changes `loads`.
+    """
     fits = [
         each
         for each in loads
@@ -75,7 +78,10 @@ def as_many(summary: Reading, log: Reading) -> bool:
 
 
 def under_load(cpu: Reading, loads: list[Reading]) -> bool:
-    """Whether these samples cover runs of their arm; if so, each run gets the figures of its own period. Changes `loads`."""
+    """Whether these samples cover runs of their arm; if so, each run gets the figures of its own period.
+
+    Changes `loads`.
+    """
     joined = False
     for load in loads:
         if (

@@ -57,7 +57,10 @@ class Unknown(UsageError):
 
 
 def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Reading], str]:
-    """Return (format, readings, SHA-256) of a file. Raises UsageError naming file and line, Unknown if the format is unknown."""
+    """Return (format, readings, SHA-256) of a file.
+
+    Raises UsageError naming file and line, Unknown if the format is unknown.
+    """
     digest = hashlib.sha256()
     label = clean(str(path))
     try:
@@ -123,7 +126,10 @@ def finite(reading: Reading) -> None:
 
 
 def encoding_of(head: bytes, label: str) -> str:
-    """Detect UTF-8, UTF-16 (as Windows' shell writes it) or, if the bytes fit neither, cp1252. Raises Unknown if it is not text."""
+    """Detect UTF-8, UTF-16 (as Windows' shell writes it) or, if the bytes fit neither, cp1252.
+
+    Raises Unknown if it is not text.
+    """
     for mark, what in KNOWN_BINARY:
         if head.startswith(mark):
             raise Unknown(f"{label} is {what}", what)
@@ -148,7 +154,8 @@ def encoding_of(head: bytes, label: str) -> str:
 def texts(
     file: Iterable[bytes], encoding: str, digest: object, of: str, headings: list[Heading] | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a file and pass every byte to the checksum. `headings`: collects the lines that describe the runs below them.
+    """Yield the lines of a file and pass every byte to the checksum. `headings`: collects the lines that describe the
+    runs below them.
 
     Raises Bad if a later line has the mark of another tool than `of` (empty: its reader checks that).
     """

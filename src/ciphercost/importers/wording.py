@@ -9,7 +9,8 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
 
 FEW_LEFT, FEW_NAMED = 3, 3
-"""Up to this many skipped files are listed one by one with their reasons; of more, this many names per kind of reason."""
+"""Up to this many skipped files are listed one by one with their reasons; of more, this many names per kind of reason.
+"""
 MOST_SAID = 12
 """Most read files that are listed one by one."""
 

@@ -1,4 +1,7 @@
-"""Starts an agent, the process that makes load, and talks to it in flat JSON lines (PROTOCOL.md). I/O, no statistics."""
+"""Starts an agent, the process that makes load, and talks to it in flat JSON lines (PROTOCOL.md).
+
+I/O, no statistics.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def find() -> str:
-    """Return the path of the `ciphercost-agent` binary: $CIPHERCOST_AGENT, beside this Python, or on PATH. Raises MissingServer."""
+    """Return the path of the `ciphercost-agent` binary: $CIPHERCOST_AGENT, beside this Python, or on PATH.
+
+    Raises MissingServer.
+    """
     beside = Path(sys.executable).parent / "ciphercost-agent"
     for candidate in (os.environ.get("CIPHERCOST_AGENT"), str(beside), shutil.which("ciphercost-agent")):
         if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
@@ -55,7 +61,10 @@ def find() -> str:
 
 
 def how_to_install() -> str:
-    """The command that installs the agent. It names the clone that ciphercost was installed from, where that is known."""
+    """The command that installs the agent.
+
+    It names the clone that ciphercost was installed from, where that is known.
+    """
     clone = Path()
     with contextlib.suppress(metadata.PackageNotFoundError, TypeError, ValueError, KeyError):
         origin = json.loads(metadata.distribution("ciphercost").read_text("direct_url.json") or "")["url"]
@@ -69,7 +78,9 @@ def how_to_install() -> str:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Delay signals until the end of this block: Python would silently drop an exception that a handler raises during a fork."""
+    """Delay signals until the end of this block: Python would silently drop an exception that a handler raises during a
+    fork.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -111,9 +122,9 @@ class Agent:
     ) -> None:
         """Start the agent and exchange `hello`.
 
-        `cpus`: the CPUs it may use. `log`: file for its standard error. `env`: variables added to this process's environment,
-        which is passed on without its secrets. `netns`: the network namespace it runs in. `cgroups`: control groups it enters
-        before it starts. Raises RunError and AgentError.
+        `cpus`: the CPUs it may use. `log`: file for its standard error. `env`: variables added to this process's
+        environment, which is passed on without its secrets. `netns`: the network namespace it runs in. `cgroups`:
+        control groups it enters before it starts. Raises RunError and AgentError.
         """
         groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
@@ -177,7 +188,10 @@ class Agent:
         self._stdout.close()
 
     def request(self, message: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
-        """Send one message and return its answer. Raises AgentError for an error answer, RunError if the agent is gone or silent."""
+        """Send one message and return its answer.
+
+        Raises AgentError for an error answer, RunError if the agent is gone or silent.
+        """
         self.send(message)
         answer = self._decode(self.line(timeout))
         if answer.get("type") == "error":
@@ -266,7 +280,8 @@ class Agent:
     ) -> list[list[str | None]]:
         """Run a query and return its rows as text values. Raises AgentError with the server's code.
 
-        `everywhere`: on every connection of the arm. `timeout`: seconds until the whole answer has arrived; default: a witness's.
+        `everywhere`: on every connection of the arm. `timeout`: seconds until the whole answer has arrived; default: a
+        witness's.
         """
         seconds = deadlines.query() if timeout is None else timeout
         message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
@@ -278,7 +293,8 @@ class Agent:
         return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
 
     def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
-        """Run statements one after the other, discard their answers, and return how many ran. Raises AgentError for the first that failed.
+        """Run statements one after the other, discard their answers, and return how many ran. Raises AgentError for the
+        first that failed.
 
         Requests are sent ahead of their answers, so that the server never waits for this process.
         `timeout`: seconds for each answer; default: as long as loading may take.
@@ -309,7 +325,10 @@ class Agent:
         return answered
 
     def floor(self, cipher: str, size: int = FLOOR_BYTES) -> dict[str, float]:
-        """Measure what a cipher alone costs on this CPU: {"seal": ns per byte, "open": ns per byte}. Raises AgentError for an unknown cipher."""
+        """Measure what a cipher alone costs on this CPU: {"seal": ns per byte, "open": ns per byte}.
+
+        Raises AgentError for an unknown cipher.
+        """
         answer = self.request({"type": "floor", "cipher": cipher, "bytes": size})
         return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
 
@@ -326,9 +345,11 @@ class Agent:
         on_counting: Callable[[], None] | None = None,
         on_counted: Callable[[], None] | None = None,
     ) -> AgentSlice:
-        """Run one slice. Calls `on_counting` and `on_counted` when its counted part begins and ends. Raises AgentError, RunError.
+        """Run one slice. Calls `on_counting` and `on_counted` when its counted part begins and ends. Raises AgentError,
+        RunError.
 
-        The answer arrives only after the operations in flight have ended. These are not counted, so this process times the end itself.
+        The answer arrives only after the operations in flight have ended. These are not counted, so this process times
+        the end itself.
         """
         message: dict[str, Any] = {"type": "slice", "arm": arm, "seconds": seconds, "discard": discard, "seed": seed}
         if rate:

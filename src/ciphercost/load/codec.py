@@ -35,7 +35,10 @@ class Codec(ABC):
         return f"{self.open(column, length)} = {value}"
 
     def like(self, column: str, value: str, length: int) -> str:
-        """Return the same condition with LIKE. A ciphertext may contain any byte, so the pattern must not have an escape character."""
+        """Return the same condition with LIKE.
+
+        A ciphertext may contain any byte, so the pattern must not have an escape character.
+        """
         return f"{self.open(column, length)} LIKE {value}"
 
     def named(self, name: str) -> Codec:
@@ -70,7 +73,10 @@ class Encrypting(Codec):
     """Encrypts values. Witnesses check what is stored."""
 
     client_side = False
-    """Whether the application seals and opens. Then `seal` and `open` mark what the agent has to do, and `opened` decrypts stored values here."""
+    """Whether the application seals and opens.
+
+    Then `seal` and `open` mark what the agent has to do, and `opened` decrypts stored values here.
+    """
     alike = False
     """Whether equal texts are stored as equal bytes."""
     no_escape = " ESCAPE ''"
@@ -96,12 +102,17 @@ class Encrypting(Codec):
 
     @abstractmethod
     def raw(self, column: str) -> str:
-        """Return an expression for the bytes that the server decrypts, in hexadecimal digits, whether or not they are valid text."""
+        """Return an expression for the bytes that the server decrypts, in hexadecimal digits, whether or not they are
+        valid text.
+        """
 
     @abstractmethod
     def literal(self, stored: bytes) -> str:
         """Return a SQL literal for stored bytes."""
 
     def opened(self, raw: bytes) -> bytes:
-        """Return a text's bytes from `raw` ones: the application's part of decryption. Raises AgentError if they don't open."""
+        """Return a text's bytes from `raw` ones: the application's part of decryption.
+
+        Raises AgentError if they don't open.
+        """
         return raw

@@ -1,4 +1,5 @@
-"""Passwords of servers that the user already runs. A user at a terminal is asked once, if the server wants a password and none was found.
+"""Passwords of servers that the user already runs. A user at a terminal is asked once, if the server wants a password
+and none was found.
 
 They stay in this process's memory: never on disk, never in an argument.
 """
@@ -45,8 +46,8 @@ def ask_where_wanted(
 ) -> bool:
     """Try this connection; if the server refuses it with the text `wants`, ask the user for the password.
 
-    Returns whether it asked; `with_password` then knows the answer. Any other refusal is left for a later connection to report.
-    `paused`: a context in which nothing else is drawn on the terminal.
+    Returns whether it asked; `with_password` then knows the answer. Any other refusal is left for a later connection to
+    report. `paused`: a context in which nothing else is drawn on the terminal.
     """
     try:
         agent.connect("password", **fields)

@@ -1,4 +1,5 @@
-"""Removes keys that this process generated from texts. A server's error message may quote a statement that contains a key.
+"""Removes keys that this process generated from texts. A server's error message may quote a statement that contains a
+key.
 
 A server may quote any part of the statement, so parts of a key are removed too.
 """

@@ -6,8 +6,9 @@
     THINK :pause                    the client waits that many microseconds (open loop)
     SECURE POST /checkout id=:id    also encrypted with --set share=checkout
 
-`\\set` works as in `script`. `:NAME` is replaced by a variable or parameter everywhere, also in quotes. Other colons stay, since URLs and
-JSON contain many. A line that begins with `--` is a comment. A `;` at the end of a line is ignored.
+`\\set` works as in `script`. `:NAME` is replaced by a variable or parameter everywhere, also in quotes. Other colons
+stay, since URLs and JSON contain many. A line that begins with `--` is a comment. A `;` at the end of a line is
+ignored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Parses SQL in pgbench's script language into variables and statements with $1, $2 … Pure.
 
 Supported: `\\set NAME EXPRESSION`, statements that end with `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
-integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of
-`random(LOW, HIGH)`, `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`.
-Consecutive statements that use the same `each` variable form a loop: all of them run for one value before the next value.
+integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of `random(LOW, HIGH)`,
+`random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`. Consecutive statements
+that use the same `each` variable form a loop: all of them run for one value before the next value.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def _reads(sql: str) -> bool:
 def parse(
     text: str, parameters: Mapping[str, int | str], where: str = "script", given: Sequence[Variable] = ()
 ) -> Script:
-    """Parse a script. Parameters (rows, scale, …) are written into the text as numbers. `given`: variables that it need not set.
+    """Parse a script. Parameters (rows, scale, …) are written into the text as numbers. `given`: variables that it need
+    not set.
 
     Raises UsageError naming `where`, the line, and what to write instead.
     """
@@ -139,7 +140,10 @@ def parse(
 def declared(
     text: str, parameters: Mapping[str, int | str], where: str, given: Sequence[Variable] = ()
 ) -> tuple[list[Variable], list[str]]:
-    """Return the variables that a script's `\\set` lines declare, and the other lines at their line numbers. Raises UsageError."""
+    """Return the variables that a script's `\\set` lines declare, and the other lines at their line numbers.
+
+    Raises UsageError.
+    """
     variables: list[Variable] = list(given)
     body: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -312,7 +316,10 @@ _CLAUSES = {
 
 
 def opens(sql: str, where: str) -> bool:
-    """Whether the agent is to open columns of the rows. Raises UsageError if a server without the key would have to use one."""
+    """Whether the agent is to open columns of the rows.
+
+    Raises UsageError if a server without the key would have to use one.
+    """
     if OPEN not in sql:
         return False
     words = [each.group(0) for each in _CLAUSE.finditer(sql)]

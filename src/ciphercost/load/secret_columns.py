@@ -13,12 +13,16 @@ ALL, NONE = "all", "none"
 
 
 def names(workload: workloads.Workload) -> tuple[str, ...]:
-    """Return the workload's named secret columns in the order of its tables. None: its secret columns can't be chosen by name."""
+    """Return the workload's named secret columns in the order of its tables.
+
+    None: its secret columns can't be chosen by name.
+    """
     return secret_sql.named(workload.load)
 
 
 def chosen(value: str, known: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the columns that `all`, `none`, a number or a list of names means. A number N means the first N of `known`.
+    """Return the columns that `all`, `none`, a number or a list of names means. A number N means the first N of
+    `known`.
 
     Names are separated by commas, or by `+` where a comma separates values. Raises UsageError with the nearest name.
     """

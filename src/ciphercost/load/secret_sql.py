@@ -6,8 +6,9 @@
     matches(s.name, :name, 60)  whether the stored value is this text
     stored_like(s.name, :name, 60)  the same with LIKE, for applications that compare this way
 
-Without encryption they become `varchar(60)`, `:name`, `s.name`, `s.name = :name` and `s.name LIKE :name`, so a workload that marks its
-secrets runs with any mechanism. A last argument may name the column: `sealed(:name, 60, patient)`. `--set secret=…` then chooses columns.
+Without encryption they become `varchar(60)`, `:name`, `s.name`, `s.name = :name` and `s.name LIKE :name`, so a workload
+that marks its secrets runs with any mechanism. A last argument may name the column: `sealed(:name, 60, patient)`.
+`--set secret=…` then chooses columns.
 """
 
 from __future__ import annotations

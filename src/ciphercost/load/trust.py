@@ -1,7 +1,8 @@
 """Decides in which order the arms log in to a server, and when nothing more may be sent to it unencrypted.
 
-The encrypted arm comes first. If it can't connect to a server that the user runs, for whatever reason, an attacker may be in between and
-would get an unencrypted login. No error text decides this; texts only select the words of the message.
+The encrypted arm comes first. If it can't connect to a server that the user runs, for whatever reason, an attacker may
+be in between and would get an unencrypted login. No error text decides this; texts only select the words of the
+message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Parsers for other tools' output, one module per format. The content of a text determines its format. Pure.
 
-Each module has `recognise(head) -> int`, the line that contains the tool's mark or 0, and `read(lines) -> list[Reading]`, one reading
-per run in the text. A reader raises `Bad`, and nothing else, if figures are missing, cut off, or clearly contradict each other.
+Each module has `recognise(head) -> int`, the line that contains the tool's mark or 0, and `read(lines) ->
+list[Reading]`, one reading per run in the text. A reader raises `Bad`, and nothing else, if figures are missing, cut
+off, or clearly contradict each other.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ SECRET = re.compile(
      (?:"[^"]*"?|'[^']*'?|[^\s&;,]+)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Secrets in command lines and addresses: user and query of a URL, the value after a password word, and MySQL's `-pX`."""
+"""Secrets in command lines and addresses: user and query of a URL, the value after a password word, and MySQL's `-pX`.
+"""
 SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 """Units of time in seconds."""
 

@@ -14,7 +14,9 @@ NUMERIC = re.compile(r"-?\d[\d.]*%?")
 FRACTIONS = ("time", "latency", "cpu")
 """Figures that tools print with three digits after a decimal point, where commas separate the columns."""
 THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?%?")
-"""Matches commas as thousands separators, and also some figures with a decimal comma; `0,125` and `1234,500` don't match."""
+"""Matches commas as thousands separators, and also some figures with a decimal comma; `0,125` and `1234,500` don't
+match.
+"""
 
 
 def numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
@@ -22,7 +24,8 @@ def numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
 
 
 def has_decimal_comma(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str], said: str) -> bool:
-    """Whether the figures have a decimal comma, so that points separate thousands. Raises Bad if commas or points are ambiguous.
+    """Whether the figures have a decimal comma, so that points separate thousands. Raises Bad if commas or points are
+    ambiguous.
 
     `others`: all figures of the file with a point; `said`: `point`, `comma` or empty.
     """

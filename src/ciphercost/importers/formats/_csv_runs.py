@@ -20,16 +20,21 @@ from ciphercost.model.result import Warning_
 LEAST_COUNTED = 4
 """Rows needed before equal steps in a column count as a clock rather than as chance."""
 SHORT_STEP, ABOUT, EXACTLY = 10.0, 0.1, 0.001
-"""Up to SHORT_STEP seconds between reports, steps may differ by a tenth; longer ones, as between runs, only by a thousandth."""
+"""Up to SHORT_STEP seconds between reports, steps may differ by a tenth; longer ones, as between runs, only by a
+thousandth.
+"""
 MANY_ROWS = 15
-"""Above this many rows of one arm, rows count as reports of one run: few people repeat a run so often, and reports are numerous."""
+"""Above this many rows of one arm, rows count as reports of one run: few people repeat a run so often, and reports are
+numerous.
+"""
 Row = tuple[int, dict[str, str], dict[str, float]]
 Extra = dict[int, tuple[dict[str, str], dict[str, str]]]
 """By line: the row's factors, and the columns that may contain a clock."""
 
 
 def runs_of(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extra, extra: Extra) -> list[Reading]:
-    """Group rows by arm, workload, factors, clients and, if there is such a column, run. Drop each arm's unlabelled average row.
+    """Group rows by arm, workload, factors, clients and, if there is such a column, run. Drop each arm's unlabelled
+    average row.
 
     `doubted`: empty if each row is certainly a run.
     """
@@ -62,9 +67,11 @@ def runs_of(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extr
 
 
 def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[list[Row]]] | None:
-    """Return (reason, rows of each run) if rows of one arm are reports of one or of consecutive runs; None: each row is a run.
+    """Return (reason, rows of each run) if rows of one arm are reports of one or of consecutive runs; None: each row is
+    a run.
 
-    `alike`: whether each row of the table resembles the previous one. Raises Bad if a clock was mapped as the time that each row took.
+    `alike`: whether each row of the table resembles the previous one. Raises Bad if a clock was mapped as the time that
+    each row took.
     """
     otherwise = "if each row is a run, set run=row in --columns"
     for name in extra[rows[0][0]][1]:
@@ -119,7 +126,9 @@ def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
 
 
 def _stamp(text: str) -> float:
-    """Parse `12.5`, `12,5`, `12:34:56`, `2026-11-21 12:34:56` or an epoch, also in milliseconds, to seconds; nan: not a time."""
+    """Parse `12.5`, `12,5`, `12:34:56`, `2026-11-21 12:34:56` or an epoch, also in milliseconds, to seconds; nan: not a
+    time.
+    """
     if match := re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", text):
         return int(match[1] or 0) * 3600 + int(match[2]) * 60 + float(match[3].replace(",", "."))
     with contextlib.suppress(ValueError, OverflowError):
@@ -137,7 +146,9 @@ def _alike(groups: list[list[Row]]) -> bool:
 
 
 def sums_up_others(line: int, row: dict[str, str], comma: bool, above: list[Row]) -> bool:
-    """Whether a row labelled average or sum is one: of all rows above it, or of its arm's, or a row without its own figures."""
+    """Whether a row labelled average or sum is one: of all rows above it, or of its arm's, or a row without its own
+    figures.
+    """
     try:
         own: Row = (line, row, numbers(line, row, comma))
     except Bad:

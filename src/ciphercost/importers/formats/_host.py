@@ -1,4 +1,6 @@
-"""Turns rows of CPU shares from sar, sadf or atop into one reading, and avoids known mistakes of published studies. Pure."""
+"""Turns rows of CPU shares from sar, sadf or atop into one reading, and avoids known mistakes of published studies.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from ciphercost.model.result import Warning_
 
 PARTS = ("user", "nice", "system", "iowait", "steal", "idle")
 NEAR_AVERAGE, APART = 0.25, 3.0
-"""Percentage points. sar weighs its average by clock ticks, so it differs a little from the mean of the printed rows. A normal row that
-happens to be near the mean can be skipped without harm, because the mean stays the same."""
+"""Percentage points. sar weighs its average by clock ticks, so it differs a little from the mean of the printed rows. A
+normal row that happens to be near the mean can be skipped without harm, because the mean stays the same."""
 IDLE_EDGE = 0.5
 """As a share of the median row's busy share. Rows below it at the edges of a run lie before or after the load."""
 
@@ -49,7 +51,10 @@ def reading(
     averages: int = 0,
     notes: list[Warning_] | None = None,
 ) -> Reading:
-    """Make one reading. `averages`: number of skipped rows that were labelled averages. Raises Bad if no row is left."""
+    """Make one reading. `averages`: number of skipped rows that were labelled averages.
+
+    Raises Bad if no row is left.
+    """
     notes = list(notes or [])
     if averages:
         notes.append(

@@ -1,4 +1,7 @@
-"""Reads `atop -P CPU,MEM` (or `-P ALL`): parseable lines. Skips the first sample, which counts from the machine's start. Pure."""
+"""Reads `atop -P CPU,MEM` (or `-P ALL`): parseable lines.
+
+Skips the first sample, which counts from the machine's start. Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """Return one reading. Fields of CPU: interval, ticks per second, CPUs, then ticks of system, user, nice, idle, wait, irq, softirq, steal."""
+    """Return one reading.
+
+    Fields of CPU: interval, ticks per second, CPUs, then ticks of system, user, nice, idle, wait, irq, softirq, steal.
+    """
     rows: list[Row] = []
     memory: list[float] = []
     notes: list[Warning_] = []

@@ -1,8 +1,9 @@
 """Reads any table with a header line, given a map of its columns: `time=elapsed_ms,arm=mode,operations=n`. Pure.
 
-Delimiter and decimal comma are detected. Ambiguous numbers are refused until `decimal=point` or `decimal=comma` decides. A unit is stated
-(`time=elapsed:ms`) or is part of the column's name. Without a column `run` each row is a run, unless the rows look like reports of one run:
-a column is a clock, each row resembles the previous one, or there are too many rows. `run=row` makes each row a run in any case.
+Delimiter and decimal comma are detected. Ambiguous numbers are refused until `decimal=point` or `decimal=comma`
+decides. A unit is stated (`time=elapsed:ms`) or is part of the column's name. Without a column `run` each row is a run,
+unless the rows look like reports of one run: a column is a clock, each row resembles the previous one, or there are too
+many rows. `run=row` makes each row a run in any case.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Reads the output of pgbench from PostgreSQL 9 to 18: summaries, with the lines of `-P` before, between or after them. Pure."""
+"""Reads the output of pgbench from PostgreSQL 9 to 18: summaries, with the lines of `-P` before, between or after them.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ FIELDS = {
     "lag": re.compile(rf"rate limit schedule lag: avg {NUMBER} .*"),
 }
 CONNECTING = 0.05
-"""Share of the rate that connecting takes, in pgbench before 14. Above it, every transaction connects (-C), which pgbench does not print."""
+"""Share of the rate that connecting takes, in pgbench before 14.
+
+Above it, every transaction connects (-C), which pgbench does not print.
+"""
 EPOCH = 1e9
 """`--progress-timestamp` prints seconds since 1970 instead of seconds since the start."""
 COUNT_TOLERANCE, LITTLE_TOLERANCE = 0.10, 0.15
@@ -50,7 +55,10 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """Return a reading per summary. Progress lines belong to the next summary; those at the end belong to the previous one."""
+    """Return a reading per summary.
+
+    Progress lines belong to the next summary; those at the end belong to the previous one.
+    """
     made: list[Reading] = []
     told: dict[str, str] = {}
     progress: list[tuple[float, float, float]] = []

@@ -18,12 +18,16 @@ TRANSACTION = re.compile(r"\d+ \d+ (?:\d+|skipped|failed|serialization|deadlock)
 INTERVAL = re.compile(r"1\d{9} \d+ \d+ \d+ \d+ \d+(?: -?\d+)*")
 HEAD_LINES = 50
 LAG = 7
-"""Number of columns in a log with one more than usual: the lag behind the schedule (-R) in µs, or the number of retries (--max-tries)."""
+"""Number of columns in a log with one more than usual: the lag behind the schedule (-R) in µs, or the number of retries
+(--max-tries).
+"""
 MOST_RETRIES = 100
 SAMPLED = 0.95
 """A log with a smaller share of the transactions that its numbers imply was sampled (--sampling-rate)."""
 ENOUGH = 200
-"""Lines per client, times the square root of the clients, for a throughput from transaction numbers that is accurate to 0.5 %."""
+"""Lines per client, times the square root of the clients, for a throughput from transaction numbers that is accurate to
+0.5 %.
+"""
 LAG_SUM = 6
 """Column of the sum of lags in a log of intervals."""
 
@@ -108,10 +112,11 @@ def read(lines: Lines) -> list[Reading]:
 
 
 def of_a_sample(made: Reading, clients: list[list[int]]) -> None:
-    """Extrapolate a sampled log to its whole run, using each client's transaction numbers, which start at 1. Changes it.
+    """Extrapolate a sampled log to its whole run, using each client's transaction numbers, which start at 1. Changes
+    it.
 
-    `clients`: number of lines and highest number of each. If k numbers are drawn from 1 … N and the highest is m, m + m/k − 1 estimates
-    N without bias. Its error is about N/k, and the clients' errors are independent.
+    `clients`: number of lines and highest number of each. If k numbers are drawn from 1 … N and the highest is m, m +
+    m/k − 1 estimates N without bias. Its error is about N/k, and the clients' errors are independent.
     """
     if sum(lines for lines, _ in clients) >= SAMPLED * sum(highest for _, highest in clients):
         return

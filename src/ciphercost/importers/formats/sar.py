@@ -30,7 +30,10 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """Return a reading per section. A section begins with a line `Linux … (N CPU)`; without one, the whole text is a section."""
+    """Return a reading per section.
+
+    A section begins with a line `Linux … (N CPU)`; without one, the whole text is a section.
+    """
     made: list[Reading] = []
     section: Section | None = None
     for line in lines:

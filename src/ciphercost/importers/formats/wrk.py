@@ -19,7 +19,9 @@ NON_2XX = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
 SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
 RATE = re.compile(rf"Requests/sec:\s+{NUMBER}\s*")
 SECTION = re.compile(r"\s*Latency Distribution(?: \(HdrHistogram - (.*)\))?\s*")
-"""wrk2 prints two distributions: recorded latencies, from when a request was due, and uncorrected ones, from when it was sent."""
+"""wrk2 prints two distributions: recorded latencies, from when a request was due, and uncorrected ones, from when it
+was sent.
+"""
 CALIBRATION = re.compile(r"\s*Thread calibration: .*")
 MODE = re.compile(r"\s*Mode: (?:constant rate (\d+) req/s|closed loop).*")
 """Forks of wrk2 that work without a rate print which mode they used."""

@@ -1,6 +1,7 @@
 """The known JDBC drivers: which jars a version has, and which URL and properties connect it to a server.
 
-Each family has its own properties for TLS. `address` sets them, and reports which settings a driver has no property for.
+Each family has its own properties for TLS. `address` sets them, and reports which settings a driver has no property
+for.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ DRIVERS = (
 
 
 def find(version: str, engine: str) -> Driver:
-    """Return the driver of this version for this engine: `9.7.0`, `9` for the newest 9.x, `newest` or '' for the newest of all.
+    """Return the driver of this version for this engine: `9.7.0`, `9` for the newest 9.x, `newest` or '' for the newest
+    of all.
 
     Raises UsageError. Pure.
     """
@@ -142,7 +144,10 @@ def find(version: str, engine: str) -> Driver:
 
 
 def of_file(*jars: Path) -> Driver:
-    """Return the driver in the user's jars: the driver's jar first, then its dependencies. Raises UsageError if there is none, or an unknown one."""
+    """Return the driver in the user's jars: the driver's jar first, then its dependencies.
+
+    Raises UsageError if there is none, or an unknown one.
+    """
     path = jars[0]
     try:
         with zipfile.ZipFile(path) as archive:
@@ -204,7 +209,9 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def address(driver: Driver, target: Target, wish: Wish, more: Mapping[str, str] | None = None) -> Address:
-    """Return URL and properties. `more` properties override the rest. Raises UsageError for what this version can't do. Pure."""
+    """Return URL and properties. `more` properties override the rest. Raises UsageError for what this version can't do.
+    Pure.
+    """
     checks = wish.mode in ("verify-ca", "verify-full") and driver.family != "jaybird"
     if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
         raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate; name it with --ca FILE")
@@ -298,8 +305,9 @@ _FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc
 def _key_retrieval(target: Target) -> dict[str, str]:
     """Allow, on this machine only, a password encrypted with a public key that the server sends.
 
-    Without it an unencrypted login works only while the server remembers the account. On another machine an impostor could send
-    its own key, so there it is off. The Java agent refuses such logins too, whatever the driver's properties say.
+    Without it an unencrypted login works only while the server remembers the account. On another machine an impostor
+    could send its own key, so there it is off. The Java agent refuses such logins too, whatever the driver's properties
+    say.
     """
     return {"allowPublicKeyRetrieval": "true" if target.loopback else "false"}
 
@@ -313,13 +321,19 @@ def _unsaid(wish: Wish) -> tuple[str, ...]:
 
 
 def machine_options(wish: Wish) -> list[str]:
-    """Options of the Java agent's virtual machine for settings that a driver has no property for. They apply to all its drivers. Pure."""
+    """Options of the Java agent's virtual machine for settings that a driver has no property for.
+
+    They apply to all its drivers. Pure.
+    """
     options = [f"-Djdk.tls.client.protocols=TLSv{wish.protocol}"] if wish.protocol else []
     return options + ([f"-Djdk.tls.client.cipherSuites={','.join(map(iana, wish.ciphers))}"] if wish.ciphers else [])
 
 
 def iana(suite: str) -> str:
-    """Convert `ECDHE-RSA-AES256-GCM-SHA384` to `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`. IANA names stay. Raises UsageError. Pure."""
+    """Convert `ECDHE-RSA-AES256-GCM-SHA384` to `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`. IANA names stay.
+
+    Raises UsageError. Pure.
+    """
     if suite.startswith("TLS_"):
         return suite
     match = re.fullmatch(r"((?:EC)?DHE-[A-Z]+)-(AES(?:128|256)(?:-[A-Z]+)?-SHA\d+|CHACHA20-POLY1305)", suite)
@@ -339,7 +353,10 @@ def connection(
     witness: str = "",
     more: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Return the fields of the Java agent's `connect`; `more`: `how`, `autocommit`, `setup` and so on. Downloads the jars. Raises MissingServer."""
+    """Return the fields of the Java agent's `connect`; `more`: `how`, `autocommit`, `setup` and so on.
+
+    Downloads the jars. Raises MissingServer.
+    """
     fields: dict[str, object] = {
         "driver": "jdbc",
         "url": told.url,

@@ -34,7 +34,10 @@ STEADY = ("-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-XX:-UsePerfData")
 WITHOUT_AES = ("-XX:-UseAES",)
 """Stops Java's own library from using the CPU's AES instructions, as OPENSSL_ia32cap does for OpenSSL."""
 OTHERS = {"JAVA_TOOL_OPTIONS": "", "JDK_JAVA_OPTIONS": "", "_JAVA_OPTIONS": ""}
-"""Environment variables that add options to a virtual machine. They are cleared, so that it runs the same way everywhere."""
+"""Environment variables that add options to a virtual machine.
+
+They are cleared, so that it runs the same way everywhere.
+"""
 GET = f"Install it (Debian: apt-get install default-jdk-headless), or set JAVA_HOME to a Java {OLDEST} or newer."
 
 
@@ -57,7 +60,9 @@ def find() -> Path:
 
 
 def oldest() -> int:
-    """The oldest Java that can run the agent: 17, or what the classes of the jar in $CIPHERCOST_AGENT_JDBC were compiled for."""
+    """The oldest Java that can run the agent: 17, or what the classes of the jar in $CIPHERCOST_AGENT_JDBC were
+    compiled for.
+    """
     try:
         with zipfile.ZipFile(os.environ.get(CHOSEN, "")) as archive, archive.open(MAIN) as file:
             return int.from_bytes(file.read(8)[6:], "big") - CLASS_JAVA_0
@@ -95,7 +100,9 @@ def source() -> Path:
 
 
 def jar(*, fetch: bool = True) -> Path:
-    """Return the agent's jar: $CIPHERCOST_AGENT_JDBC, else one that Maven builds into the cache when the sources change. Raises MissingServer."""
+    """Return the agent's jar: $CIPHERCOST_AGENT_JDBC, else one that Maven builds into the cache when the sources
+    change. Raises MissingServer.
+    """
     if chosen := os.environ.get(CHOSEN):
         if not Path(chosen).is_file():
             raise MissingServer(f"{CHOSEN} names {chosen}, which is not a file")
@@ -127,7 +134,8 @@ def jar(*, fetch: bool = True) -> Path:
 
 
 def command(options: Iterable[str] = (), *, aes: bool = True) -> list[str]:
-    """Return the command that runs the agent. `options`: more options of the virtual machine, which override; `aes`: use the CPU's AES instructions.
+    """Return the command that runs the agent. `options`: more options of the virtual machine, which override; `aes`:
+    use the CPU's AES instructions.
 
     Raises MissingServer.
     """

@@ -1,7 +1,7 @@
 """The Java agent behind the Rust agent's interface: it takes the same `connect` fields and drives one JDBC driver.
 
-JDBC can't report what was negotiated, so the agent asks the server in each session. Settings don't prove that the driver verifies
-its peer: an impostor must have shown it another certificate and must have been refused.
+JDBC can't report what was negotiated, so the agent asks the server in each session. Settings don't prove that the
+driver verifies its peer: an impostor must have shown it another certificate and must have been refused.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class JdbcAgent(Agent):
     ) -> None:
         """Start the agent in its own virtual machine.
 
-        `options`: the client's settings (`--set`). `like`: fields of the encrypted arm's `connect`; some must be options of the
-        virtual machine. `guard`: the supervisor of the run, which owns the agent's files.
+        `options`: the client's settings (`--set`). `like`: fields of the encrypted arm's `connect`; some must be
+        options of the virtual machine. `guard`: the supervisor of the run, which owns the agent's files.
         """
         self.driver = driver
         self.engine = engine
@@ -142,8 +142,8 @@ class JdbcAgent(Agent):
     def _host(self, fields: Mapping[str, object]) -> tuple[str, Wish]:
         """Return the host name for the driver's URL, and the encryption to ask for.
 
-        A driver checks the certificate against the host in its URL. Behind a relay, whose address is not the server's, it can only
-        check the chain.
+        A driver checks the certificate against the host in its URL. Behind a relay, whose address is not the server's,
+        it can only check the chain.
         """
         host, name = str(fields["host"]), str(fields.get("tls_server_name", ""))
         wish = _wish(fields, self._store(str(fields.get("tls_ca", ""))))
@@ -164,7 +164,10 @@ class JdbcAgent(Agent):
         return str(store)
 
     def _verified(self, fields: Mapping[str, object]) -> tuple[bool, str]:
-        """Return whether the driver refuses every other server, and a sentence about it. Tried once per set of connection settings."""
+        """Return whether the driver refuses every other server, and a sentence about it.
+
+        Tried once per set of connection settings.
+        """
         _, wish = self._host(fields)
         if wish.mode not in CHECKS or self.engine.driver not in SPEECHES:
             return False, ""
@@ -189,7 +192,10 @@ class JdbcAgent(Agent):
         return named, f"{words}, {more}"
 
     def _reached(self, fields: Mapping[str, object]) -> str:
-        """Return why a connection to this address fails; empty: it succeeds. The driver checks the name in that address."""
+        """Return why a connection to this address fails; empty: it succeeds.
+
+        The driver checks the name in that address.
+        """
         own = {name: value for name, value in fields.items() if name != "tls_server_name"}
         try:
             super().connect("stranger", **self.translated(own))
@@ -203,7 +209,8 @@ class JdbcAgent(Agent):
     ) -> None:
         """Check that the driver can log in at all, in both arms. Raises RunError with the driver's reason and a hint.
 
-        `told`: on a server that the user runs, called with the reason if the encrypted arm can't log in; the plain arm is not tried then.
+        `told`: on a server that the user runs, called with the reason if the encrypted arm can't log in; the plain arm
+        is not tried then.
         """
         for arm in encrypted_first(connect):
             fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
@@ -227,7 +234,10 @@ class JdbcAgent(Agent):
         seconds: float,
         **more: Any,
     ) -> AgentSlice:
-        """Run a slice like any agent. Raises Unproven if its driver or its session's encryption differs from what `connect` reported."""
+        """Run a slice like any agent.
+
+        Raises Unproven if its driver or its session's encryption differs from what `connect` reported.
+        """
         answer = super().slice(arm, seconds, **more)
         said = self.said.get(arm, {})
         for name in ("driver_version", "encrypted", "protocol", "cipher"):

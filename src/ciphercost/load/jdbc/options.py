@@ -21,7 +21,10 @@ WORD = "jdbc"
 DRIVERS_CHOICE = {"wire-crypt": "cipher"}
 """By mechanism: a factor that the driver chooses itself."""
 NAMELESS = (8, 0, 22)
-"""The first MySQL Connector/J that checks host names fully. Older ones check none, or only a certificate's common name."""
+"""The first MySQL Connector/J that checks host names fully.
+
+Older ones check none, or only a certificate's common name.
+"""
 ONLY_12 = (8, 0, 19)
 """The first MySQL Connector/J that supports TLS 1.3."""
 FILES = re.compile(r"allow\w*infile\w*", re.IGNORECASE)
@@ -86,7 +89,10 @@ def _own(cell: CellSpec, version: str) -> Driver:
 
 
 def check_java(driver: Driver) -> None:
-    """Check that a Java exists for the agent, new enough also for the user's driver. Raises MissingServer, UsageError."""
+    """Check that a Java exists for the agent, new enough also for the user's driver.
+
+    Raises MissingServer, UsageError.
+    """
     program = java.find()
     if not driver.paths:
         return
@@ -189,7 +195,10 @@ def options_for(driver: Driver | None) -> dict[str, Option]:
 def check(
     cell: CellSpec, driver: Driver, program: Program, options: Mapping[str, str], factors: Mapping[str, str]
 ) -> None:
-    """Refuse what this driver or the Java agent can't do, before anything starts. `factors`: the mechanism's. Raises UsageError."""
+    """Refuse what this driver or the Java agent can't do, before anything starts. `factors`: the mechanism's.
+
+    Raises UsageError.
+    """
     check_java(driver)
     known = options_for(driver)
     for name, value in options.items():
@@ -268,7 +277,9 @@ def _check_tls(cell: CellSpec, driver: Driver, factors: Mapping[str, str]) -> No
 
 
 def settled(cells: list[CellSpec]) -> list[CellSpec]:
-    """Use TLS 1.2 in a whole group of cells if one of its drivers has no TLS 1.3 and no cell sets a version: only the driver then differs."""
+    """Use TLS 1.2 in a whole group of cells if one of its drivers has no TLS 1.3 and no cell sets a version: only the
+    driver then differs.
+    """
     made = list(cells)
     for group in {cell.group or f"\0{number}" for number, cell in enumerate(cells)}:
         own = [number for number, cell in enumerate(cells) if (cell.group or f"\0{number}") == group]

@@ -24,7 +24,10 @@ Call = Callable[..., str]
 def refuses_impostor(
     speech: Speech, host: str, port: int, place: Path, call: Call, kind: str = "rsa2048", name: str = ""
 ) -> tuple[bool, str]:
-    """Return whether a driver refuses a certificate of an unknown CA, and a sentence about it. `kind`: the type of its key."""
+    """Return whether a driver refuses a certificate of an unknown CA, and a sentence about it.
+
+    `kind`: the type of its key.
+    """
     with (
         tempfile.TemporaryDirectory(dir=place) as own,
         Impostor(speech, host, port, Path(own) / "impostor", certificate=kind, name=name) as impostor,
@@ -44,7 +47,9 @@ def refuses_impostor(
 
 
 def refuses_other_name(host: str, port: int, call: Call) -> tuple[bool, str]:
-    """Return whether the driver refuses the real server under a name that its certificate does not contain, and a sentence about it."""
+    """Return whether the driver refuses the real server under a name that its certificate does not contain, and a
+    sentence about it.
+    """
     with Relay(host, port, listen=OTHER_NAME) as other:
         reason = call(other.port, OTHER_NAME)
     return (

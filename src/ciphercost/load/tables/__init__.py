@@ -1,4 +1,5 @@
-"""Turns `--csv FILE` into a Program on a table of the user's rows. The file is read twice: first to detect its types, then for its rows.
+"""Turns `--csv FILE` into a Program on a table of the user's rows. The file is read twice: first to detect its types,
+then for its rows.
 
 It is never held in memory. Only a few randomly drawn rows are kept; the inserts under load take their values from them.
 """
@@ -21,7 +22,10 @@ from ciphercost.model.errors import RunError, UsageError, nearest
 
 TABLE = "own_rows"
 MOST_SAMPLES, MOST_SAMPLED_VALUES = 16, 4096
-"""Most rows that inserts and updates take their values from, and most values in them. The agent gets a statement for each row."""
+"""Most rows that inserts and updates take their values from, and most values in them.
+
+The agent gets a statement for each row.
+"""
 MOST_CHECKED = 100
 """Most columns in the check query."""
 MOST_CHECKED_LETTERS = 1000
@@ -86,7 +90,10 @@ def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
 
 
 def program(path: Path, workload: str, dialect_name: str) -> Program:
-    """Return the workload on the file's table, in one server's SQL. Raises UsageError: bad file, too large a row, unsuitable workload."""
+    """Return the workload on the file's table, in one server's SQL.
+
+    Raises UsageError: bad file, too large a row, unsuitable workload.
+    """
     where = f"--csv {path}"
     if workload not in WORKLOADS:
         raise UsageError(
@@ -104,7 +111,8 @@ def program(path: Path, workload: str, dialect_name: str) -> Program:
     made = Scripts(dialect, columns, known)
     weights = WORKLOADS[workload]
     each_script = {name: made.of(name) for name in weights}
-    # An insert or update becomes one script per sampled row, and these share its weight. So all weights are multiplied by `unit`.
+    # An insert or update becomes one script per sampled row, and these share its weight. So all weights are multiplied
+    # by `unit`.
     unit = max(len(scripts) for scripts in each_script.values())
     return Program(
         name=workload,
@@ -194,7 +202,9 @@ class Scripts:
         return Script((self._id, variable), (Statement(f"{sql}$2", (variable.name, "id")),))
 
     def _value(self, typed: Typed, value: str) -> tuple[str, Variable | None]:
-        """Return (a word of SQL, None), or ("", a variable): its value goes over the network, like an application's values."""
+        """Return (a word of SQL, None), or ("", a variable): its value goes over the network, like an application's
+        values.
+        """
         text = dialects.plain(typed.column, value)
         if text is None or typed.column.kind == "boolean":
             return text or "NULL", None

@@ -1,7 +1,7 @@
 """Detects the type of each column of a CSV file from its values. Pure.
 
-A column gets a type only if every value can be read back unchanged: `007` stays text, and so does a number with more digits than a
-server's numbers have. An empty value is NULL, except in a text column, where it is the empty text.
+A column gets a type only if every value can be read back unchanged: `007` stays text, and so does a number with more
+digits than a server's numbers have. An empty value is NULL, except in a text column, where it is the empty text.
 """
 
 from __future__ import annotations
@@ -139,7 +139,10 @@ class Gauge:
             self.exact = self.exact and Decimal(repr(number)) == Decimal(value)
 
     def column(self, name: str, title: str, most_digits: int = 18, most_fraction: int = 6) -> Column:
-        """Return the column for these values. `most_digits`: of a decimal; `most_fraction`: digits of a fractional second."""
+        """Return the column for these values.
+
+        `most_digits`: of a decimal; `most_fraction`: digits of a fractional second.
+        """
         kind = self._final(most_digits)
         if kind == "timestamp" and self.scale > most_fraction:
             kind = "text"
@@ -181,7 +184,10 @@ def _in_the_calendar(text: str) -> bool:
 
 
 def names(titles: Sequence[str], where: str) -> list[str]:
-    """Return SQL names for a file's column titles: valid in every server, all different. Raises UsageError for an empty or repeated title."""
+    """Return SQL names for a file's column titles: valid in every server, all different.
+
+    Raises UsageError for an empty or repeated title.
+    """
     found: dict[str, None] = {}
     places: dict[str, int] = {}
     for number, title in enumerate(titles, start=1):

@@ -1,8 +1,8 @@
 """Reads a CSV file of any size row by row, with line numbers, and reports what is wrong in which line.
 
-It follows RFC 4180 strictly, with these exceptions. The delimiter may be `,` `;` tab or `|`, and is detected. Lines may end with LF
-alone. Blank lines are skipped. A quote inside a value that does not begin with one is an ordinary character (`5" pipe`). The encoding
-is UTF-8, with or without a byte order mark. The first line contains the column names.
+It follows RFC 4180 strictly, with these exceptions. The delimiter may be `,` `;` tab or `|`, and is detected. Lines may
+end with LF alone. Blank lines are skipped. A quote inside a value that does not begin with one is an ordinary character
+(`5" pipe`). The encoding is UTF-8, with or without a byte order mark. The first line contains the column names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Row = tuple[int, list[str]]
 
 
 def rows(path: Path, delimiter: str = "") -> Iterator[Row]:
-    """Yield the header, then every row, each with as many values as the header. Raises UsageError with file, line and fix."""
+    """Yield the header, then every row, each with as many values as the header.
+
+    Raises UsageError with file, line and fix.
+    """
     delimiter = delimiter or delimiter_of(path)
     with opened(path) as file:
         found = _rows(path, file, delimiter)
@@ -51,7 +54,10 @@ def rows(path: Path, delimiter: str = "") -> Iterator[Row]:
 
 
 def delimiter_of(path: Path) -> str:
-    """Return the delimiter that gives the first rows equally many values, and the most; a comma if none does. Raises UsageError."""
+    """Return the delimiter that gives the first rows equally many values, and the most; a comma if none does.
+
+    Raises UsageError.
+    """
 
     def fit(delimiter: str) -> tuple[bool, int]:
         widths: list[int] = []

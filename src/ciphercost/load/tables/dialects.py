@@ -63,7 +63,9 @@ class Dialect(msgspec.Struct, frozen=True):
     row_bytes: int = 0
     """Most bytes of a row by its columns' types; 0: no such limit."""
     page_bytes: int = 0
-    """Most bytes of a row in a page; a column counts `page_each` at most, since longer values are stored elsewhere; 0: no such limit."""
+    """Most bytes of a row in a page; a column counts `page_each` at most, since longer values are stored elsewhere; 0:
+    no such limit.
+    """
     page_each: int = 0
     most_literal_bytes: int = 0
     """0: no limit that a file could reach."""
@@ -184,7 +186,10 @@ def check_width(dialect: Dialect, columns: int, where: str) -> None:
 
 
 def fit(dialect: Dialect, gauges: Sequence[Gauge], titles: Sequence[str], where: str) -> tuple[Typed, ...]:
-    """Return the columns with this server's types. Long texts go outside the row where they don't fit. Raises UsageError."""
+    """Return the columns with this server's types. Long texts go outside the row where they don't fit.
+
+    Raises UsageError.
+    """
     chosen = [
         gauge.column(name, title, dialect.most_digits, dialect.most_fraction)
         for name, title, gauge in zip(names(titles, where), titles, gauges, strict=True)
@@ -268,7 +273,10 @@ def create(dialect: Dialect, table: str, columns: Sequence[Typed]) -> str:
 def inserts(
     dialect: Dialect, table: str, columns: Sequence[Typed], rows: Iterable[tuple[int, Sequence[str]]]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield (statement, first line, last line) for all rows, with many rows per statement. Holds one statement in memory."""
+    """Yield (statement, first line, last line) for all rows, with many rows per statement.
+
+    Holds one statement in memory.
+    """
     head = f"INSERT INTO {table} ({', '.join([KEY, *(each.name for each in columns)])}) "
     head += "" if dialect.union else "VALUES "
     join, begin, end = (" UNION ALL ", "SELECT ", " FROM RDB$DATABASE") if dialect.union else (", ", "(", ")")

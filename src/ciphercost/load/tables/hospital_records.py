@@ -1,7 +1,8 @@
 """Generates made-up records of hospital beds from a number and a seed.
 
-They have the columns of OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19", one line per hospital and day, with values of its
-lengths and frequencies. No real hospital is meant. As in `people`, `random()` is the only source of randomness.
+They have the columns of OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19", one line per hospital and day, with
+values of its lengths and frequencies. No real hospital is meant. As in `people`, `random()` is the only source of
+randomness.
 """
 
 from __future__ import annotations

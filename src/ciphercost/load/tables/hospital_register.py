@@ -36,7 +36,10 @@ _FLAGS = {"": 0, "false": 0, "0": 0, "true": 1, "1": 1, "falso": 0, "verdadeiro"
 
 
 def read(path: Path, count: int = 0) -> Iterator[Record]:
-    """Yield the first `count` records of the register's file, or all of them. Raises UsageError with file, line and fix."""
+    """Yield the first `count` records of the register's file, or all of them.
+
+    Raises UsageError with file, line and fix.
+    """
     found = csvfile.rows(path)
     _, titles = next(found)
     places = _places(path, titles)
@@ -113,7 +116,10 @@ def _text_wrong(field: str, value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _number(value: str) -> tuple[int, str]:
-    """Parse a count and return it with an error text. Blank is 0, as in the register's manual; 3.0 is a whole number."""
+    """Parse a count and return it with an error text.
+
+    Blank is 0, as in the register's manual; 3.0 is a whole number.
+    """
     if not value:
         return 0, ""
     match = _COUNT(value)

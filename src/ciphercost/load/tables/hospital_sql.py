@@ -85,7 +85,8 @@ BATCH_ELSEWHERE = 200
 APPLICATION_BATCH = 10
 """Records per block on Firebird: blocks of statements are limited, and those of 21 encrypted columns are long."""
 RUN_ONLY = "-- only in a run"
-"""In a workload's file: the statements after this line keep the tables' size and are not part of the study's operation."""
+"""In a workload's file: the statements after this line keep the tables' size and are not part of the study's operation.
+"""
 
 
 def literal(record: Record, field: str, dialect: str) -> str:
@@ -102,7 +103,10 @@ def secret_literal(record: Record, field: str, dialect: str) -> str:
 
 
 def inserts(found: Iterable[Record], dialect: str, codec: Codec, workload: str = "") -> Iterator[str]:
-    """Yield INSERT statements of many records each, table by table, a notification after its parents. Holds one batch in memory."""
+    """Yield INSERT statements of many records each, table by table, a notification after its parents.
+
+    Holds one batch in memory.
+    """
     each = iter(found)
     layout = LAYOUTS.get(workload, Layout(TABLES, LENGTHS))
     size = BATCH.get(dialect, BATCH_ELSEWHERE)
@@ -132,9 +136,11 @@ def _value(record: Record, field: str, dialect: str, codec: Codec, layout: Layou
 
 
 def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable, ...]]:
-    """Return the fields of a record that a transaction's script names, as variables of the agent: one set for each of some records.
+    """Return the fields of a record that a transaction's script names, as variables of the agent: one set for each of
+    some records.
 
-    Empty if it names none. Under load the state is always the one that `delete` removes, so that added rows disappear again.
+    Empty if it names none. Under load the state is always the one that `delete` removes, so that added rows disappear
+    again.
     """
     drawn = {
         line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1

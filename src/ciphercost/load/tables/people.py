@@ -1,7 +1,9 @@
-"""Generates made-up personal records from a seed. A seed gives the same records on every machine and in every later version. Pure.
+"""Generates made-up personal records from a seed. A seed gives the same records on every machine and in every later
+version. Pure.
 
-No library is used: libraries change their names between releases, and with them every byte that a study encrypts. No real person is
-meant: e-mail addresses end in example.org, and telephone numbers and network addresses are from ranges reserved for documentation.
+No library is used: libraries change their names between releases, and with them every byte that a study encrypts. No
+real person is meant: e-mail addresses end in example.org, and telephone numbers and network addresses are from ranges
+reserved for documentation.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ check                  SQL that reads, and must return the same on both arms
 like                   name of another workload, from which everything is taken that this file does not set
 together               a name for all transactions of a study's file as one workload
 
-A published study has its workloads in `studies/`: STUDY/TRANSACTION names one transaction of STUDY.toml, or a file STUDY/TRANSACTION.toml.
+A published study has its workloads in `studies/`: STUDY/TRANSACTION names one transaction of STUDY.toml, or a file
+STUDY/TRANSACTION.toml.
 """
 
 from __future__ import annotations
@@ -187,8 +188,8 @@ def prepare(
 ) -> Program:
     """Fill in the workload's parameters for a server's dialect. Raises UsageError naming workload and parameter.
 
-    `codec`: encrypts the secrets in the encrypted arm; None: nothing does. `csv`: the register's file, for a workload of records.
-    `marked_only`: encrypt only the requests that are marked SECURE.
+    `codec`: encrypts the secrets in the encrypted arm; None: nothing does. `csv`: the register's file, for a workload
+    of records. `marked_only`: encrypt only the requests that are marked SECURE.
     """
     from ciphercost.load.tables import hospital_register, hospital_sql
 
@@ -242,7 +243,8 @@ def prepare(
             yield each.name, each.weight, script.parse(text, parameters, here)
             return
         sets = hospital_sql.variables(text, found()) if workload.records else []
-        # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are multiplied by `unit`.
+        # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
+        # multiplied by `unit`.
         unit = hospital_sql.SAMPLES if workload.records else 1
         known = {**parameters, **hospital_sql.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
