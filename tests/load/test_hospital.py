@@ -184,8 +184,8 @@ def test_what_is_wrong_with_it_is_said_with_its_place(tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("--rows", "8000"), "holds 500 records, and 8,000 are asked for"),
-        (("--set", "rows=8000"), "holds 500 records, and 8,000 are asked for"),
+        (("--rows", "8000"), "contains 500 records, but 8,000 are requested"),
+        (("--set", "rows=8000"), "contains 500 records, but 8,000 are requested"),
         (("--set", "data_seed=3"), "'data_seed' is neither a factor"),
         (("--workload", "search"), "has its own tables"),
     ],

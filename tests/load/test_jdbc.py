@@ -120,8 +120,8 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
     ("made", "words"),
     [
         (cell(client="java"), "write rust .* jdbc or jdbc:VERSION"),
-        (cell(client="jdbc:77"), "no JDBC driver 77 for mariadb"),
-        (cell("postgresql", client="jdbc:mariadb"), "does not speak to postgresql"),
+        (cell(client="jdbc:77"), "unknown JDBC driver 77 for mariadb"),
+        (cell("postgresql", client="jdbc:mariadb"), "does not support postgresql"),
         (cell(client="jdbc:mariadb-9"), "known: 2.7.15"),
         (CellSpec("sqlite", "sqlcipher", client="jdbc"), "no JDBC driver for sqlite"),
         (CellSpec("null", "busy", client="jdbc"), "no JDBC driver for null"),
@@ -174,7 +174,7 @@ def test_a_jar_that_will_not_do_is_bad_usage(java_here: None, tmp_path: Path) ->
         (jar(tmp_path / "newer.jar", name, com__mysql__Newer=newer), "needs Java 99 or newer, and .* is Java"),
         (jar(tmp_path / "gone.jar", name), "does not contain its class"),
         (str(tmp_path / "text.jar"), "as a jar: "),
-        (str(find("", "postgresql").jars()[0]), "does not speak to mariadb"),
+        (str(find("", "postgresql").jars()[0]), "does not support mariadb"),
     ):
         with pytest.raises(UsageError, match=words):
             checked(cell(driver=path))
@@ -401,7 +401,7 @@ def test_an_application_of_firebird(
         ("jdbc:oracle:thin:@//h/x", "", "no engine for 'jdbc:oracle:'"),
         ("jdbc:mysql://u:secret@h/x", "", "set MYSQL_PWD"),
         ("jdbc:postgresql://h/x?user=u&password=secret", "", "set PGPASSWORD"),
-        ("jdbc:postgresql://127.0.0.1:1/x", "mariadb", "does not speak to postgresql"),
+        ("jdbc:postgresql://127.0.0.1:1/x", "mariadb", "does not support postgresql"),
         ("jdbc:mariadb://127.0.0.1:1/x", "mysql", "does not accept the URL"),
     ],
 )
