@@ -48,7 +48,7 @@ def test_strings_casts_comments_and_quoted_names_are_left_alone(text: str) -> No
         ("\\set aid randon(1, 2)\nSELECT :aid", "did you mean 'random'"),
         ("\\set aid random(1)\nSELECT :aid", "random takes (low, high), got 1"),
         ("\\set aid random(5, 1)\nSELECT :aid", "the lower bound of random, 5, is above its upper bound, 1"),
-        ("\\sleep 5\nSELECT 1", "'\\sleep' is not understood"),
+        ("\\sleep 5\nSELECT 1", "'\\sleep' is not supported"),
         ("\\set 1a random(1, 2)\nSELECT 1", "write '\\set NAME EXPRESSION'"),
         ("\\set aid random(1, 2)\nSELECT :aidd", "did you mean 'aid'"),
         ("SELECT $1", "instead of '$1'"),
