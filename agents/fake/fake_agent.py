@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""fake agent: speaks the protocol, makes no load, and answers slices from a model with a known effect. For tests of the pipeline.
+"""An agent for tests of the pipeline: it speaks the protocol, generates no load, and answers slices from a model with a
+known effect.
 
     fake_agent.py [--effect 0.02] [--busy 50000] [--die-busy 60000] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
 
-Time is virtual: a slice of five seconds is answered at once. `--effect`: the encrypted arm's operations take that much longer.
+Time is virtual: it answers a slice of five seconds at once. `--effect`: by this share the encrypted arm's operations
+take longer.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class FakeAgent:
         try:
             message = json.loads(line)
             if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-                raise Refused("bad-message", "not a JSON object with a type")
+                raise Refused("bad-message", "not a JSON object with a `type`")
             return self.act(message)
         except json.JSONDecodeError as error:
             return {"type": "error", "code": "bad-message", "text": f"not JSON: {error}"}
@@ -91,7 +93,7 @@ class FakeAgent:
         if kind == "hello":
             return self.hello(message)
         if not self.greeted:
-            raise Refused("protocol", "say hello first")
+            raise Refused("protocol", "send `hello` first")
         if kind not in FIELDS:
             raise Refused("unknown-message", f"unknown message '{kind}'")
         required, optional = FIELDS[kind]
@@ -103,8 +105,8 @@ class FakeAgent:
                 raise Refused("bad-message", f"{kind}: '{name}' has the wrong type")
         for name in required:
             if name not in message:
-                raise Refused("bad-message", f"{kind} lacks '{name}'")
-        # Nothing here waits for a server, so no deadline is ever missed.
+                raise Refused("bad-message", f"{kind}: missing field '{name}'")
+        # Nothing here waits for a server, so it misses no deadline.
         if not 0 < message.pop("timeout", 1) <= 86400:
             raise Refused("bad-message", f"{kind}: 'timeout' must be above 0 and at most 86400")
         result: dict[str, Any] = getattr(self, kind)(**message)
@@ -112,11 +114,11 @@ class FakeAgent:
 
     def hello(self, message: dict[str, Any]) -> dict[str, Any]:
         if set(message) != {"protocol"} or type(message["protocol"]) is not int:
-            raise Refused("bad-message", "hello takes protocol, a number")
+            raise Refused("bad-message", "hello needs `protocol`, a number")
         if self.greeted:
-            raise Refused("protocol", "hello was said already")
+            raise Refused("protocol", "`hello` was already sent")
         if message["protocol"] != 1:
-            raise Refused("protocol", "only version 1 is spoken here")
+            raise Refused("protocol", "only protocol version 1 is supported")
         self.greeted = True
         return {
             "type": "hello",
@@ -128,7 +130,7 @@ class FakeAgent:
             "aes": False,
         }
 
-    # The names of these methods and of their arguments are the protocol's own.
+    # These methods and their arguments have the names of the protocol's messages and fields.
 
     def program(self, name: str) -> dict[str, Any]:
         self.program_name = name
@@ -150,34 +152,38 @@ class FakeAgent:
         }
         kind = fields["kind"]
         if kind not in needs or needs[kind] != set(fields) - {"name", "kind"}:
-            raise Refused("bad-message", f"a variable of kind '{kind}' does not take these fields")
+            raise Refused("bad-message", f"a variable of kind '{kind}' does not accept these fields")
         if "high" in fields and fields["low"] > fields["high"]:
             raise Refused("bad-message", "low is above high")
         if kind == "sealed" and (not self.ciphered or self.kinds.get(fields["of"], "sealed") in ("sealed", "each")):
-            raise Refused("bad-message", "sealed takes a cipher, and a variable that can be sealed and is not")
+            raise Refused(
+                "bad-message", "`sealed` needs a cipher, and a variable that can be sealed and is not sealed yet"
+            )
         self.kinds[fields["name"]] = kind
         return {"type": "ok"}
 
     def cipher(self, name: str, key: str) -> dict[str, Any]:
         self.need_program()
         if name != "aes256-gcm" or len(key) != 64 or not set(key) <= set("0123456789abcdefABCDEF") or self.ciphered:
-            raise Refused("bad-message", "one cipher a program, aes256-gcm, and a key of 64 hexadecimal digits")
+            raise Refused(
+                "bad-message", "a program accepts one cipher, aes256-gcm, with a key of 64 hexadecimal digits"
+            )
         self.ciphered = True
         return {"type": "ok"}
 
     def transaction(self, name: str, weight: int) -> dict[str, Any]:
         self.need_program()
         if weight < 1:
-            raise Refused("bad-message", "a weight is at least 1")
+            raise Refused("bad-message", "a weight must be at least 1")
         self.transactions[name] = weight
         return {"type": "ok"}
 
     def statement(self, transaction: str, parameters: str, open: bool = False, **_: Any) -> dict[str, Any]:  # noqa: A002
         self.need_program()
         if len({name for name in parameters.split() if self.kinds.get(name) == "each"}) > 1:
-            raise Refused("bad-message", "a statement takes one variable of kind 'each' at most")
+            raise Refused("bad-message", "a statement may use at most one variable of kind 'each'")
         if open and not self.ciphered:
-            raise Refused("bad-message", "no cipher to open with")
+            raise Refused("bad-message", "`open` needs a cipher")
         if transaction not in self.transactions:
             raise Refused("bad-message", f"unknown transaction '{transaction}'")
         return {"type": "ok"}
@@ -186,7 +192,7 @@ class FakeAgent:
         if driver != "null":
             raise Refused("connect", f"the fake agent has no driver '{driver}'")
         if fields.get("connections", 1) < 1:
-            raise Refused("bad-message", "at least one connection")
+            raise Refused("bad-message", "connections must be at least 1")
         self.arms[arm] = fields
         return {
             "type": "connected", "arm": arm, "connections": fields.get("connections", 1), "encrypted": False, "protocol": "", "cipher": "",
@@ -195,7 +201,7 @@ class FakeAgent:
 
     def query(self, arm: str, **_: Any) -> dict[str, Any]:
         self.need_arm(arm)
-        raise Refused("statement", "the null driver has no queries")
+        raise Refused("statement", "the null driver does not support queries")
 
     def slice(
         self,
@@ -210,11 +216,11 @@ class FakeAgent:
         del seed
         self.need_arm(arm)
         if not self.transactions:
-            raise Refused("no-program", "no transaction was declared")
+            raise Refused("no-program", "no transaction is declared")
         if seconds <= 0 or not 0 <= discard < 1 or (operations and discard):
-            raise Refused("bad-message", "seconds above 0, discard from 0 to below 1, and 0 with operations")
+            raise Refused("bad-message", "seconds must be above 0; discard from 0 to below 1, and 0 with operations")
         if arrivals not in ("", "even", "random") or (arrivals and not rate):
-            raise Refused("bad-message", "arrivals even or random, and with a rate")
+            raise Refused("bad-message", "arrivals must be even or random, with a rate")
         self.slices += 1
         if self.options.die_after and self.slices > self.options.die_after:
             sys.exit(3)
@@ -242,7 +248,7 @@ class FakeAgent:
     def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:
         costs = {"aes256-gcm": 0.1, "aes128-gcm": 0.09, "chacha20": 0.3}
         if cipher not in costs or fields["bytes"] < 1:
-            raise Refused("bad-message", "a cipher that is known, and at least one byte")
+            raise Refused("bad-message", "floor needs a known cipher and at least one byte")
         return {
             "type": "floor", "cipher": cipher, "bytes": fields["bytes"], "ns_per_byte_seal": costs[cipher],
             "ns_per_byte_open": costs[cipher], "library": "",
@@ -258,7 +264,7 @@ class FakeAgent:
 
     def need_program(self) -> None:
         if not self.program_name:
-            raise Refused("no-program", "no program was begun")
+            raise Refused("no-program", "there is no program")
 
     def need_arm(self, arm: str) -> None:
         if arm not in self.arms:
@@ -266,7 +272,7 @@ class FakeAgent:
 
 
 def histogram(latency_ns: float, count: int) -> str:
-    """HdrHistogram V2 compressed: `count` values at one place (three significant digits, 1 to 3.6e12)."""
+    """Return an HdrHistogram V2, compressed: `count` values in one bucket (three significant digits, 1 to 3.6e12)."""
     half, sub_magnitude = 1024, 10
     value = int(latency_ns)
     bucket = max(0, value.bit_length() - (sub_magnitude + 1))
@@ -293,15 +299,15 @@ def main() -> int:
     parser.add_argument("--effect", type=float, default=0.0)
     parser.add_argument("--sd", type=float, default=0.0)
     parser.add_argument(
-        "--busy", type=int, default=0, metavar="NS", help="busy_ns that stands for no effect; longer ones are one"
+        "--busy", type=int, default=0, metavar="NS", help="busy_ns without an effect; a longer wait is an effect"
     )
     parser.add_argument(
-        "--die-busy", type=int, default=0, metavar="NS", help="end in a slice of an arm as busy as this"
+        "--die-busy", type=int, default=0, metavar="NS", help="exit during a slice of an arm with this busy_ns"
     )
-    parser.add_argument("--drift", type=float, default=0.0, help="log change a second of virtual time")
+    parser.add_argument("--drift", type=float, default=0.0, help="change of the logarithm per second of virtual time")
     parser.add_argument("--rate", type=float, default=20_000.0)
     parser.add_argument("--differ", action="store_true", help="the encrypted arm returns other rows")
-    parser.add_argument("--die-after", type=int, default=0, metavar="N", help="end in the middle of slice N + 1")
+    parser.add_argument("--die-after", type=int, default=0, metavar="N", help="exit in the middle of slice N + 1")
     parser.add_argument("--seed", type=int, default=1)
     agent = FakeAgent(parser.parse_args())
     for line in sys.stdin:

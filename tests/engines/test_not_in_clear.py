@@ -21,7 +21,7 @@ from test_real import ciphercost
 
 SECRETS = {"PGPASSWORD": PASSWORD, "MYSQL_PWD": PASSWORD}
 QUICK = ("--quick", "--time", "4s", "--no-progress", "-o", "out")
-NOTHING = "nothing was sent to the server unencrypted"
+NOTHING = "ciphercost sent nothing unencrypted to the server"
 
 
 def url(engine: str, hostile: Hostile) -> str:

@@ -404,7 +404,7 @@ DRIPS: dict[str, tuple[str, Talk]] = {
 }
 TARGETS = {"postgresql": "postgresql:tls", "mysql": "mysql:tls", "firebird": "firebird:wire-crypt", "url": "url:tls"}
 # A server that does not even encrypt is sent nothing more, so it can drip no further.
-WORDS = ("did not finish", "nothing at", "no MySQL", "says no", "nothing was sent to the server unencrypted")
+WORDS = ("did not finish", "nothing at", "no MySQL", "says no", "ciphercost sent nothing unencrypted to the server")
 
 
 def command(asked: str, engine: str, port: int) -> list[str]:

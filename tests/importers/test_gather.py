@@ -1,4 +1,6 @@
-"""import: which arm, which format, what the figures can tell; files that are cut off, mixed, localised, empty or something else."""
+"""`import`: arm, format and figures of other tools' files, including files that are cut off, mixed, localised, empty or
+of another kind.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from repetitions import examples
 
 PACKAGE = Path(ciphercost.__file__).parent
 
-# Recorded from runs of the tools; test_import_real.py makes them anew.
+# Recorded from runs of the tools; test_import_real.py runs the tools again.
 PGBENCH = """\
 pgbench (17.11 (Debian 17.11-0+deb13u1))
 starting vacuum...end.
@@ -154,7 +156,7 @@ def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: s
 
 
 def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
-    """`ciphercost import` of a folder with these files."""
+    """Run `ciphercost import` on a folder with these files."""
     folder = directory / "given"
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +173,7 @@ def codes(cell: Cell) -> set[str]:
 
 
 def runs(rates: dict[str, list[float]]) -> dict[str, str]:
-    """Files of pgbench with these rates, by arm; what else they print agrees with it."""
+    """Write pgbench files with these rates, by arm; their other figures agree with the rates."""
     return {
         f"{arm}-{number}.txt": PGBENCH.replace("1441.437456", f"{rate:.6f}")
         .replace("4301", str(round(rate * 2.98)))
@@ -241,7 +243,7 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
     assert cost.low is None
     assert cost.within_low is not None
     assert cost.within_high is not None
-    # ± 5 % a second, 40 seconds, two arms: about 2.1 · √2 · 5 % / √40.
+    # ± 5 % per second, 40 seconds, two arms: about 2.1 · √2 · 5 % / √40.
     assert (cost.within_high - cost.within_low) / 2 / cost.ratio == pytest.approx(0.0235, rel=0.5)
     page = " ".join(terminal.render(result).split())
     assert "NO INTERVAL" in page
@@ -251,7 +253,9 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
 
 
 def test_seconds_are_no_runs_however_many_they_are(tmp_path: Path) -> None:
-    """Of two servers whose starts differ by 10 % and whose seconds by nothing, an interval over seconds would be sure of a difference."""
+    """The starts of two servers differ by 10 %, their seconds not at all: an interval over seconds would falsely show a
+    difference.
+    """
     steady = [PGBENCH.replace("1486.9", "1462.9").replace("1350.0", "1462.9"), PGBENCH.replace("1441.437456", "1300.1")]
     (cell,) = made(tmp_path, {"plain.txt": steady[0], "tls.txt": steady[1]}).cells
     assert cell.overhead == {}
@@ -289,12 +293,12 @@ def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: P
     found, said = gather.gather([tmp_path / "given", tmp_path / "given/plain-1"], Wanted())
     assert len(found.readings) == 1
     assert sum("is the same file as" in each for each in said) == 3
-    with pytest.raises(UsageError, match="one file, and were given as both arms"):
+    with pytest.raises(UsageError, match="are the same file, given for both arms"):
         gather.gather([], Wanted(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
 
 
 def test_runs_that_print_the_same_are_kept_with_a_note(tmp_path: Path) -> None:
-    """mysqlslap prints thousandths of a second: two runs may well print the same."""
+    """mysqlslap prints thousandths of a second, so two runs may print the same."""
     slower = SLAP.replace("0.104", "0.106")
     result = made(tmp_path, {"plain-1.txt": SLAP, "plain-2.txt": SLAP, "tls-1.txt": slower, "tls-2.txt": SLAP})
     (cell,) = result.cells
@@ -381,7 +385,7 @@ def published() -> list[dict[str, str]]:
 
 
 def as_sar(arm: str) -> str:
-    """The study's CPU table of its SELECTs as sar prints one: its last row is their average, in a row like all others."""
+    """The study's CPU table of its SELECTs as sar prints it: the last row is an unlabelled average of the others."""
     lines = ["Linux 5.15.0 (study) \t05/01/23 \t_x86_64_\t(2 CPU)", ""]
     lines.append("12:00:00        CPU     %user     %nice   %system   %iowait    %steal     %idle")
     names = ("user", "nice", "system", "iowait", "steal", "idle")
@@ -400,9 +404,9 @@ def test_the_average_row_of_a_published_study_is_not_counted_again_nor_its_idle_
     (found,) = read(as_sar("off"), tmp_path)
     assert {note.code for note in found.notes} == {"average-row", "idle-edges"}
     assert found.figures["host_system"] == pytest.approx(np.mean(system[1:-1]))
-    # What the study quotes is the mean with both: the row of an idle machine, and the average.
+    # The study quotes the mean including both the row of an idle machine and the average row.
     assert abs(found.figures["host_system"] - np.mean(system)) > 0.5
-    # Of the other arm the last row is no average of those that were published.
+    # In the other arm the last row is not the average of the published rows.
     (other,) = read(as_sar("on"), tmp_path)
     assert "average-row" not in {note.code for note in other.notes}
 
@@ -418,8 +422,8 @@ def test_a_table_with_its_average_below_it_is_not_counted_again(tmp_path: Path) 
 
 def test_figures_that_contradict_each_other_are_told(tmp_path: Path) -> None:
     longer = PGBENCH.replace("processed: 4301", "processed: 43010")
-    assert "not the 1,441.4 that are printed" in read(longer, tmp_path)[0].notes[0].text
-    # As the study of postgres-tde has it: 1,095.4 TPS of 36.5 ms each are 40 clients, and it had 50.
+    assert "but pgbench printed 1,441.4" in read(longer, tmp_path)[0].notes[0].text
+    # As in the study of postgres-tde: 1,095.4 TPS of 36.5 ms each are 40 clients, and it had 50.
     study = (
         PGBENCH.replace("number of clients: 2", "number of clients: 50")
         .replace("1441.437456", "1095.4")
@@ -453,7 +457,7 @@ def test_both_arms_over_http_is_no_tls_and_told(tmp_path: Path) -> None:
 def test_mysqlslaps_thousandths_are_told_where_they_are_coarse(tmp_path: Path) -> None:
     coarse = SLAP.replace("0.104", "0.004").replace("0.100", "0.004").replace("0.114", "0.005")
     assert {note.code for note in read(coarse, tmp_path)[0].notes} == {"coarse", "iterations-hidden"}
-    with pytest.raises(UsageError, match=r"line 2: an average of 0\.204 s does not lie between"):
+    with pytest.raises(UsageError, match=r"line 2: an average of 0\.204 s is not between"):
         read(SLAP.replace("0.104", "0.204"), tmp_path)
 
 
@@ -507,7 +511,7 @@ def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
     assert [each.arm for each in gather.gather([], told)[0].readings] == ["plain", "encrypted"]
     with pytest.raises(UsageError, match="none of your words"):
         gather.gather([tmp_path], Wanted(words=[("plain", "earlier"), ("encrypted", "after")]))
-    with pytest.raises(UsageError, match="has the words of both arms"):
+    with pytest.raises(UsageError, match="contains the words of both arms"):
         gather.gather([tmp_path], Wanted(words=[("plain", "before"), ("encrypted", "e")]))
 
 
@@ -582,24 +586,24 @@ def test_words_of_arms_that_make_no_sense_are_refused(words: list[str]) -> None:
     [
         (b"", "the file is empty"),
         (b"  \n\n", "the file is empty"),
-        (b"\x00\x01\x02\xff" * 50, "is no text"),
+        (b"\x00\x01\x02\xff" * 50, "is not text"),
         (b"\x1f\x8b\x08rest", "compressed"),
         (b"\x96\xd5\x75rest", "sadf -d"),
-        (b"hello world\n", "line 1: 'hello world' is the beginning of no output that is known: atop, h2load"),
-        (b"a,b,c\n1,2,3\n", "say which column is what: --columns"),
+        (b"hello world\n", "line 1: 'hello world' is not the beginning of a known tool's output; known tools: atop, h2load"),
+        (b"a,b,c\n1,2,3\n", "map its columns: --columns"),
         (PGBENCH.encode()[:-40], "line 18: the run that begins on line 1 has no line 'tps"),
         ((PGBENCH + PGBENCH[:300]).encode(), r"the run that begins on line 19 has no line"),
         ((WRK + SLAP).encode(), r"wrk \(line 1\) and mysqlslap \(line 15\)"),
-        ((PGBENCH + SAR_DE).encode(), r"holds results of pgbench \(line 1\) and sar \(line 19\)"),
+        ((PGBENCH + SAR_DE).encode(), r"contains results of pgbench \(line 1\) and sar \(line 19\)"),
         (PGBENCH.replace("4301", "0").encode(), "no transaction"),
         (b"progress: 1.0 s, 0.0 tps, lat -nan ms stddev -nan, 0 failed\n", "no transaction"),
-        (SAR_DE.replace("55,00", "15,00").encode(), "line 5: the shares of the CPU's time make 60.0 %"),
-        (SAR_DE.replace("     85,00", "").encode(), "line 4: 6 values under 7 columns"),
-        (HYPERFINE.encode()[:-9], "not a whole export"),
-        (b'{"results": []}', "holds no command"),
-        (LOG.encode() + b"what is this\n" + LOG.encode(), "line 401: 'what is this' is no line of a pgbench log"),
-        (b"x" * 3_000_000, "is the beginning of no output"),
-        (PGBENCH.encode() + b"y" * 3_000_000, "line 19: a line of more than a million letters"),
+        (SAR_DE.replace("55,00", "15,00").encode(), "line 5: the shares of CPU time add up to 60.0 %"),
+        (SAR_DE.replace("     85,00", "").encode(), "line 4: 6 values for 7 columns"),
+        (HYPERFINE.encode()[:-9], "not a complete export"),
+        (b'{"results": []}', "contains no command"),
+        (LOG.encode() + b"what is this\n" + LOG.encode(), "line 401: 'what is this' is not a line of a pgbench log"),
+        (b"x" * 3_000_000, "is not the beginning of a known tool's output"),
+        (PGBENCH.encode() + b"y" * 3_000_000, "line 19: a line of more than a million characters"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_used_is_refused_with_file_and_line(content: bytes, words: str, tmp_path: Path) -> None:
@@ -613,7 +617,7 @@ def test_what_can_not_be_used_is_refused_with_file_and_line(content: bytes, word
     [
         (PGBENCH.replace("1441.437456", "inf"), "line 1: throughput is inf"),
         (HYPERFINE.replace("0.19", "1e-320"), "line 1: throughput is inf"),
-        (SYSBENCH.replace("events:              122980", "events: 0"), "a figure can't be read"),
+        (SYSBENCH.replace("events:              122980", "events: 0"), "invalid figure"),
     ],
 )
 def test_figures_that_can_not_be_reckoned_with_are_refused(text: str, words: str, tmp_path: Path) -> None:
@@ -631,7 +635,7 @@ def test_ratios_without_end_are_refused_and_leave_nothing(tmp_path: Path) -> Non
 
 
 def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: Path) -> None:
-    """Not UTF-8; and letters that steer a terminal, or turn the line round."""
+    """Text that is not UTF-8, and characters that control a terminal or reverse a line."""
     folder = tmp_path / "given"
     folder.mkdir()
     for name in (b"plain-\xff\x1b[2J.csv", "tls-\u202e.csv".encode()):
@@ -670,7 +674,7 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
     for path, said in (
         (tmp_path / "empty", "has no files"),
         (tmp_path / "not", "no such file"),
-        (Path("/dev/null"), "is no file"),
+        (Path("/dev/null"), "is not a regular file"),
     ):
         with pytest.raises(UsageError, match=said):
             gather.gather([path], Wanted(only="plain"))
@@ -680,7 +684,7 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
 
 def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path) -> None:
     progress = "progress: 1.0 s, 1.0 tps, lat 1.0 ms stddev 0.2, 0 failed\n" * 20_000
-    with pytest.raises(UsageError, match=r"plain\.txt, line 20019: here begins a result of wrk, in a file of pgbench"):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 20019: a result of wrk begins here, in a file of pgbench"):
         read(PGBENCH + progress + WRK, tmp_path)
 
 
@@ -704,9 +708,9 @@ def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) ->
         (tmp_path / name).write_bytes(content)
     found, said = gather.gather([tmp_path], Wanted(only="plain"))
     assert len(found.readings) == 1
-    assert [line.partition(":")[0] for line in said] == ["left out", "left out", str(tmp_path / "plain.txt")]
+    assert [line.partition(":")[0] for line in said] == ["skipped", "skipped", str(tmp_path / "plain.txt")]
     (tmp_path / "plain.txt").unlink()
-    with pytest.raises(UsageError, match="nothing in what was given"):
+    with pytest.raises(UsageError, match="none of these files is a result"):
         gather.gather([tmp_path], Wanted(only="plain"))
 
 
@@ -751,7 +755,7 @@ def test_a_connection_for_each_transaction_is_in_the_rate_and_not_mixed_with_kep
     (found,) = read(old, tmp_path)
     assert (found.figures["throughput"], found.seconds, found.factors["connect"]) == (200.0, 3.0, "each")
     assert [note.code for note in found.notes] == ["connect-each"]
-    assert "200.0 transactions a second with it, 990.0 without" in found.notes[0].text
+    assert "200.0 transactions per second with it, 990.0 without" in found.notes[0].text
     new = PGBENCH.replace("initial connection time = 18.307", "average connection time = 4.125")
     new = new.replace("without initial connection time", "including reconnection times")
     (found,) = read(new, tmp_path)
@@ -832,19 +836,19 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "text", "words"),
     [
-        ("time=t", "t\n1\n", "the unit of 't' is not known"),
-        ("time=t:s", "x\n1\n", "line 1: column 't' is not there: known: x"),
-        ("time=t:s", "t,t\n1,2\n", "stands there 2 times"),
-        ("time=t:s", "t;n\n1,5\n", "line 2: 1 values under 2 columns"),
-        ("time=t:s", "t\nfast\n", "line 2: 'fast' is no number"),
-        ("time=t:s", "t\n0\n", "line 2: a time, or a number"),
-        ("time=t:s", "t\n-1\n", "no figure that can be compared"),
-        ("time=t:s", "t\nnan\n", "no figure that can be compared"),
+        ("time=t", "t\n1\n", "the unit of 't' is unknown"),
+        ("time=t:s", "x\n1\n", "line 1: column 't' does not exist: known: x"),
+        ("time=t:s", "t,t\n1,2\n", "exists 2 times"),
+        ("time=t:s", "t;n\n1,5\n", "line 2: 1 values for 2 columns"),
+        ("time=t:s", "t\nfast\n", "line 2: 'fast' is not a number"),
+        ("time=t:s", "t\n0\n", "line 2: the time or the number"),
+        ("time=t:s", "t\n-1\n", "can't be compared"),
+        ("time=t:s", "t\nnan\n", "can't be compared"),
         ("time=t:s", "t\n", "no row below"),
-        ("time=t:s", 'n,t\n1,"1,5"\n', "can be read in two ways"),
+        ("time=t:s", 'n,t\n1,"1,5"\n', "is ambiguous"),
         ("time=t:s", "n;t\n1;1,5\n1;1.5\n", "line 3: '1.5' has a point where other figures have a comma"),
         ("cpu=c", "c,n\n50,1\n", r"--columns cpu=c:%"),
-        ("cpu=c:%", "c,n\n150,1\n", "more than there is"),
+        ("cpu=c:%", "c,n\n150,1\n", "is impossible"),
         ("time=t:s", 't,n\n"1\n', "line"),
     ],
 )
@@ -858,7 +862,7 @@ def test_a_table_that_can_not_be_used_is_refused_with_file_and_line(
 
 def test_commas_between_thousands_are_not_read_as_decimals(tmp_path: Path) -> None:
     for text in ("t\tn\n1,012\t1\n9,118\t1\n", "t;n\n1,012;1\n998;1\n", "t\tn\n1,012,345\t1\n"):
-        with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1,012.*' can be read in two ways"):
+        with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1,012.*' is ambiguous"):
             read(text, tmp_path, columns="time=t:ms")
     for text, first in (
         ("t;n\n0,125;1\n1,012;1\n", 0.125),
@@ -940,7 +944,7 @@ QUICK = settings(max_examples=examples(300), suppress_health_check=[HealthCheck.
 
 
 def anything(content: bytes, directory: Path, columns: str = "") -> None:
-    """Whatever it holds: read, or refused with the file's name."""
+    """Any content is either read, or refused with the file's name."""
     try:
         found = read(content, directory, columns=columns)
     except UsageError as error:

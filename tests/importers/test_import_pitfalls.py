@@ -1,4 +1,6 @@
-"""import: results that look sound and are not: set rates, sampled logs, errors counted as answers, copies, seconds given as runs."""
+"""`import`: results that look sound but are not: set rates, sampled logs, errors counted as answers, copies, seconds
+given as runs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from ciphercost.report.formats import _imported, md, terminal
 from ciphercost.runs import import_run
 from test_gather import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 
-# wrk2 -t2 -c4 -d20s -R2000 --latency -U, as its printing code writes it; the detailed spectra are cut to two rows.
+# wrk2 -t2 -c4 -d20s -R2000 --latency -U, in the format of its printing code; the detailed spectra are cut to two rows.
 WRK2 = """\
 Running 20s test @ https://127.0.0.1:8443/index.html
   2 threads and 4 connections
@@ -101,7 +103,7 @@ def test_a_rate_that_wrk2_was_given_is_no_throughput(tmp_path: Path) -> None:
     assert "the rate was set" in note(found, "rate-limited")
     short = "\n".join(line for line in WRK2.splitlines() if "calibration" not in line) + "\n"
     assert "throughput" not in read(short, tmp_path)[0].figures
-    # Forks of wrk2 say which of the two it was.
+    # Forks of wrk2 print which of the two it was.
     mode = WRK2.replace("  Thread calibration", "  Mode: constant rate 2000 req/s (x)\n  Thread calibration", 1)
     assert "the rate was set to 2000" in note(read(mode, tmp_path)[0], "rate-limited")
     closed = short.replace("4 connections\n", "4 connections\n  Mode: closed loop, max throughput (x)\n")
@@ -151,7 +153,7 @@ def test_pgbenchs_rate_stays_set_with_a_log_or_progress_alone(tmp_path: Path) ->
     (log,) = read(lags, tmp_path, "plain_log.1")
     assert sorted(log.figures) == ["latency_mean", "latency_p50", "latency_p99"]
     assert log.series == {}
-    # Retries stand in the same place, and are few.
+    # Retries are in the same column, and are few.
     assert "throughput" in read(LOG.replace("\n", " 0\n"), tmp_path, "plain_log.1")[0].figures
     (tmp_path / "both").mkdir()
     text = limited.replace("4301", "400")
@@ -204,7 +206,7 @@ def test_rates_that_are_all_alike_are_doubted(tmp_path: Path) -> None:
 
 
 def sampled(share: float, seed: int = 1, clients: int = 4, each: int = 3000) -> tuple[str, str]:
-    """(the whole log, the same with --sampling-rate) of one run of pgbench."""
+    """Return (the whole log, the same with --sampling-rate) of one run of pgbench."""
     random = np.random.default_rng(seed)
     lines = []
     for number in range(each):
@@ -260,11 +262,11 @@ def test_a_sampled_log_joins_the_summary_of_its_run(tmp_path: Path) -> None:
     [
         (WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 49464\nRequests/sec"), "49,464 of 49,464 answers were errors"),
         (WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 30000\nRequests/sec"), "30,000 of 49,464 answers were errors"),
-        (WRK.replace("Requests/sec", "  Socket errors: connect 0, read 50000, write 0, timeout 9\nRequests/sec"), "more failed"),
-        (PGBENCH.replace("failed transactions: 0", "failed transactions: 5000"), "more failed"),
-        (SYSBENCH.replace("General", "    ignored errors:                      130000 (1.00 per sec.)\nGeneral"), "more failed"),
+        (WRK.replace("Requests/sec", "  Socket errors: connect 0, read 50000, write 0, timeout 9\nRequests/sec"), "more operations failed"),
+        (PGBENCH.replace("failed transactions: 0", "failed transactions: 5000"), "more operations failed"),
+        (SYSBENCH.replace("General", "    ignored errors:                      130000 (1.00 per sec.)\nGeneral"), "more operations failed"),
         (HYPERFINE.replace('"times": [0.19, 0.21]', '"times": [0.19, 0.21], "exit_codes": [1, 1]'), "2 of 2 runs of command 1"),
-        (LOG + "".join(f"0 {n} failed 0 1795297576 9\n" for n in range(500)), "more failed"),
+        (LOG + "".join(f"0 {n} failed 0 1795297576 9\n" for n in range(500)), "more operations failed"),
     ],
 )  # fmt: skip
 def test_more_errors_than_answers_is_no_result(text: str, said: str, tmp_path: Path) -> None:
@@ -282,7 +284,7 @@ def test_few_errors_are_a_warning(tmp_path: Path) -> None:
 
 
 def log_of(*parts: str | float) -> str:
-    """Runs of pgbench at these rates, below these lines."""
+    """Write runs of pgbench at these rates, below these lines."""
     whole = ""
     for part in parts:
         if isinstance(part, str):
@@ -300,14 +302,14 @@ def test_a_file_of_both_arms_has_each_runs_arm_from_the_line_above_it(tmp_path: 
     assert any("its own words" in each for each in said)
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, "PGSSLMODE=require", 1300.5, "PGSSLMODE=disable", 1441.6))
     with pytest.raises(
-        UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 tells of encrypted\)"
+        UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 says encrypted\)"
     ):
         gather.gather([tmp_path / "ssl-bench.log"], Wanted())
 
 
 def test_a_name_that_may_stand_for_both_arms_is_asked_about(tmp_path: Path) -> None:
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, 1450.5, 1300.5, 1280.5))
-    with pytest.raises(UsageError, match=r"holds 4 runs, and 'ssl' in its name may be what all of them are about"):
+    with pytest.raises(UsageError, match=r"contains 4 runs, and 'ssl' in its name may describe the whole test"):
         gather.gather([tmp_path / "ssl-bench.log"], Wanted())
     assert len(gather.gather([tmp_path / "ssl-bench.log"], Wanted(only="encrypted"))[0].readings) == 4
     (tmp_path / "plain.log").write_text(log_of(1441.6))
@@ -321,9 +323,7 @@ def test_a_name_that_stands_in_both_arms_folders_tells_nothing(tmp_path: Path) -
     found, _ = gather.gather([tmp_path], Wanted())
     assert {Path(each.file).parent.name: each.arm for each in found.readings} == {"plain": "plain", "tls": "encrypted"}
     (tmp_path / "tls/ssl-bench.log").rename(tmp_path / "tls/other.log")
-    with pytest.raises(
-        UsageError, match=r"its name tells of the encrypted arm \('ssl'\), and its folder 'plain' of the plain one"
-    ):
+    with pytest.raises(UsageError, match=r"its name says encrypted \('ssl'\), but its folder 'plain' says plain"):
         gather.gather([tmp_path], Wanted())
 
 
@@ -341,11 +341,11 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
         (tmp_path / f"e{n:02}").write_text("")
     (tmp_path / "sa21").write_bytes(b"\x96\xd5\x75")
     _, said = gather.gather([tmp_path], Wanted())
-    out = [each for each in said if each.startswith("left out")]
+    out = [each for each in said if each.startswith("skipped")]
     assert len(out) == 4
-    assert f"left out: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
-    assert any(each.startswith("left out: 40 files, maybe tables (say which column is what") for each in out)
-    assert any("sa21 is sysstat's own binary file" in each for each in out)
+    assert f"skipped: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
+    assert any(each.startswith("skipped: 40 files, possibly tables (map their columns") for each in out)
+    assert any("sa21 is sysstat's binary file" in each for each in out)
 
 
 # ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -399,7 +399,7 @@ def test_one_run_in_both_arms_or_in_two_cells_is_told(tmp_path: Path) -> None:
 
 
 def test_the_published_tables_of_a_tde_study_hold_copies(tmp_path: Path) -> None:
-    """Its three table sizes have the same figures to the last digit, in every row."""
+    """The study's three table sizes have the same figures to the last digit, in every row."""
     given = {
         "columns": "throughput=tps,latency=latency_avg_ms,arm=encryption,factor=server",
         "output": tmp_path / "made",
@@ -442,7 +442,9 @@ def many(random: np.random.Generator, effects: list[float], each: int = 6) -> st
 
 
 def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
-    """52 cells of which some truly differ: after Holm's correction fewer differ than by themselves, and every page says so."""
+    """52 cells, of which some truly differ: after Holm's correction fewer differ than without it, and every page
+    reports that.
+    """
     random = np.random.default_rng(5)
     (tmp_path / "t.csv").write_text(many(random, [0.0] * 6 + [0.03] * 18 + [0.12] * 28))
     given = {"columns": "throughput=rate,arm=tls,workload=query", "output": tmp_path / "made"}
@@ -462,7 +464,9 @@ def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
 
 
 def test_cells_without_any_cost_seldom_differ() -> None:
-    """Of families of 20 cells without a cost at most about 5 % have one that differs after the correction; by themselves most have."""
+    """Of families of 20 cells without a cost, at most about 5 % have a differing cell after the correction; without it
+    most do.
+    """
     random = np.random.default_rng(11)
     families, alone = 0, 0
     for _ in range(200):
@@ -508,7 +512,7 @@ def test_rows_that_a_clock_counts_are_one_run(kind: str, tmp_path: Path) -> None
     )
     found = table(tmp_path, text, "throughput=tps,arm=mode")
     assert len(found) == 2
-    assert "column 'time_s' counts up" in note(found[0], "rows-of-one-run")
+    assert "column 'time_s' increases in steps" in note(found[0], "rows-of-one-run")
     assert len(found[0].series["throughput"]) == 12
     assert len(table(tmp_path, text, "throughput=tps,arm=mode,run=row")) == 24
     result = import_run.run([tmp_path / "t.csv"], {"columns": "throughput=tps,arm=mode", "output": tmp_path / "made"})[
@@ -528,7 +532,7 @@ def test_a_clock_that_begins_again_begins_another_run(tmp_path: Path) -> None:
     )
     found = table(tmp_path, "mode,sec,tps\n" + rows, "throughput=tps,arm=mode")
     assert len(found) == 6
-    assert "reports of 3 runs" in note(found[0], "rows-of-one-run")
+    assert "reports of 3 consecutive runs" in note(found[0], "rows-of-one-run")
 
 
 def test_a_clock_that_begins_again_after_few_rows_counts_too(tmp_path: Path) -> None:
@@ -541,7 +545,7 @@ def test_a_clock_that_begins_again_after_few_rows_counts_too(tmp_path: Path) -> 
     "stamps", [["1795297570", "1795297633", "1795297695", "1795297759", "1795297820"], ["5", "3", "9", "1", "7"]]
 )
 def test_runs_with_the_time_at_which_they_began_are_runs(stamps: list[str], tmp_path: Path) -> None:
-    """Minutes apart, and never to the second."""
+    """Minutes apart, but never to the second."""
     rates = [900.25, 880.5, 905.75, 893.5, 879.25]
     rows = "".join(f"off,{at},{rate}\n" for at, rate in zip(stamps, rates, strict=True))
     assert len(table(tmp_path, "mode,timestamp,tps\n" + rows, "throughput=tps,arm=mode")) == 5
@@ -549,7 +553,7 @@ def test_runs_with_the_time_at_which_they_began_are_runs(stamps: list[str], tmp_
 
 def test_a_clock_is_not_how_long_a_row_took(tmp_path: Path) -> None:
     rows = "".join(f"off,{n + 1},{900 + n}\n" for n in range(8))
-    with pytest.raises(UsageError, match=r"t\.csv, line 2: column 'time_s' counts up in equal steps: it is the clock"):
+    with pytest.raises(UsageError, match=r"t\.csv, line 2: column 'time_s' increases in equal steps, so it is a clock"):
         table(tmp_path, "mode,time_s,n\n" + rows, "time=time_s,operations=n,arm=mode")
 
 
@@ -568,7 +572,7 @@ def test_rows_that_are_each_like_the_one_before_are_one_run(tmp_path: Path) -> N
     }
     found = table(tmp_path, texts[0.9], "throughput=tps,arm=mode")
     assert len(found) == 2
-    assert "each row is like the one before it" in note(found[0], "rows-of-one-run")
+    assert "each row resembles the previous one" in note(found[0], "rows-of-one-run")
     assert len(table(tmp_path, texts[0.0], "throughput=tps,arm=mode")) == 28
     (tmp_path / "t.csv").write_text(texts[0.9])
     given = {"columns": "throughput=tps,arm=mode,run=row", "output": tmp_path / "made"}
@@ -630,12 +634,12 @@ def test_points_are_decimal_or_between_thousands_but_never_by_guess(
         ("tps,x\n1.234,1\n9.876,1\n", "throughput=tps"),
         ("lat,x\n1.234,1\n987,1\n", "time=lat:ms"),
         ("n;lat\n1.500;12,5\n".replace(",5", ""), "time=lat:ms,operations=n"),
-        # A version in another column has a point, and says nothing of how numbers are written.
+        # A version in another column has a point, but says nothing about the number format.
         ("tps;server\n1.234;8.0\n987;8.0\n", "throughput=tps"),
     ],
 )
 def test_points_that_may_be_between_thousands_are_refused(text: str, columns: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' can be read in two ways: every point"):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' is ambiguous: every point"):
         read(text, tmp_path, columns=columns)
 
 
@@ -660,9 +664,9 @@ def test_factors_of_a_table_set_its_cells_apart(tmp_path: Path) -> None:
     page = " ".join(terminal.render(result).split())
     assert "dbms=MySQL 8.0 size=10" in page
     assert "ciphercost run mysql:tls postgresql:tls" in page
-    with pytest.raises(UsageError, match="column 'gone' is not there"):
+    with pytest.raises(UsageError, match="column 'gone' does not exist"):
         read("a,b\n1,2\n", tmp_path, columns="throughput=a,factor=gone")
-    with pytest.raises(UsageError, match="decimal is 'point' or 'comma'"):
+    with pytest.raises(UsageError, match="decimal must be 'point' or 'comma'"):
         csv_columns.columns("throughput=a,decimal=dot")
 
 

@@ -1,4 +1,4 @@
-"""import of real output, made here by the real tools on real servers with real TLS: the figures that they print, and nothing else."""
+"""`import` of output that the real tools print here, on real servers with real TLS."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tools(require: Require) -> Path:
 
 
 def only(text: str, directory: Path, name: str = "plain.txt") -> Reading:
-    """The one run in this text."""
+    """Return the only run in this text."""
     (found,) = all_of(text, directory, name)
     return found
 
@@ -65,7 +65,7 @@ def one(pattern: str, text: str) -> float:
 
 
 def imported(files: list[Path], directory: Path, **given: object) -> Result:
-    """`ciphercost import` of these: the result is that of the record, and what the schema says; and its page is 80 columns wide."""
+    """Run `ciphercost import`; the result must match the record and the schema, and its page must be 80 columns wide."""
     result, where, _ = import_run.run(files, {"output": directory, **given})
     result_schema.validate(msgspec.json.decode(run_directory.encode(result)))
     assert conclude.result_of(where) == result
@@ -113,7 +113,7 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
 
 
 VERSIONS = ("15", "18")
-"""Those of `needs.SERVERS` that come with pgbench."""
+"""The entries of `needs.SERVERS` that include pgbench."""
 
 
 def of_version(version: str, require: Require) -> Installation:
@@ -170,12 +170,12 @@ def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgben
         ]
         assert len(latencies) == own["operations"]
         middle, last = np.quantile(latencies, [0.5, 0.99], method="inverted_cdf") / 1e3
-        if own["operations"] < 100:  # a slow disk: of so few there are no quantiles
+        if own["operations"] < 100:  # a slow disk: too few for quantiles
             assert "p50" not in own["latency_ms"]
             continue
-        assert own["latency_ms"]["p50"] == pytest.approx(middle, rel=0.006)  # of three digits
+        assert own["latency_ms"]["p50"] == pytest.approx(middle, rel=0.006)  # three digits
         assert own["latency_ms"]["p99"] == pytest.approx(last, rel=0.006)
-    # One run each: a ratio that is no cost, as it has no interval. The logs have the time, so the order is known.
+    # One run each: a ratio without an interval, so not a cost. The logs contain times, so the order is known.
     assert cell.overhead == {}
     assert cell.imported.costs["throughput"].low is None
     assert cell.imported.order == "plain first"
@@ -189,7 +189,7 @@ def test_several_runs_of_pgbench_in_one_file_are_several_runs(newest: Postgres, 
     assert {each.workload for each in found} == {"select only"}
     assert found[0].version == one_version(runs[0])
     for text, each in zip(runs, found, strict=True):
-        # A connection that takes long to be made is time in which nothing is asked: rate and latency then don't fit.
+        # No requests run while a slow connection opens, so rate and latency then disagree.
         assert not each.notes or one(r"initial connection time = ([\d.]+) ms", text) > 100
 
 
@@ -206,7 +206,7 @@ def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(newest: Postgres
     found = only(log.read_text(), tmp_path / "run", "log")
     rows = [[int(word) for word in line.split()] for line in log.read_text().splitlines()][1:-1]
     assert found.figures["throughput"] == pytest.approx(sum(row[1] for row in rows) / len(rows))
-    # Whole intervals of the same run: all that it did but for the second at either end.
+    # Complete intervals of the same run: all of it except the first and last second.
     assert 0 < sum(row[1] for row in rows) < one(r"actually processed: (\d+)", text)
 
 
@@ -219,7 +219,7 @@ def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tm
 
 
 def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgres, tmp_path: Path) -> None:
-    """Neither alone, nor beside its summary, of transactions or of intervals."""
+    """Neither alone nor with its summary, in a log of transactions or of intervals."""
     for number, words in enumerate((("-l",), ("-l", "--aggregate-interval=1"))):
         folder = tmp_path / f"log{number}"
         folder.mkdir()
@@ -250,7 +250,7 @@ def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools
     with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "8"], stdout=subprocess.PIPE, text=True) as atop:
         assert atop.stdout is not None
         samples = ""
-        while not samples.endswith("SEP\n"):  # its first sample, since the machine's start
+        while not samples.endswith("SEP\n"):  # the first sample, which counts from the machine's start
             samples += atop.stdout.readline() or pytest.fail(f"atop ended: {samples}")
         text = newest("-n", "-S", "-c2", "-T5", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
         samples += atop.stdout.read()
@@ -330,12 +330,12 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     assert found.operations == one(r"total number of events:\s+(\d+)", text)
     assert found.figures["latency_mean"] == pytest.approx(one(r"sum:\s+([\d.]+)", text) / found.operations)
     assert found.figures["latency_p50"] <= found.figures["latency_p99"]
-    # It takes the time of each apart; where it was held up in between, it contradicts itself.
+    # It measures each time separately, so a delay in between makes its figures contradict each other.
     off = abs(found.operations / one(r"total time:\s+([\d.]+)s", text) / found.figures["throughput"] - 1)
     assert ("contradiction" in {note.code for note in found.notes}) == (off > 0.02)
-    assert "latency_p99" not in only(short, tmp_path).figures  # it prints the 95th percentile alone
+    assert "latency_p99" not in only(short, tmp_path).figures  # it prints only the 95th percentile
     (tmp_path / "prepare.txt").write_text(prepared)
-    with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: there is no result in it"):
+    with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: it contains no result"):
         gather.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
 
 
@@ -343,7 +343,7 @@ def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path)
     found = only(run(tools / "sysbench", "cpu", "--rate=100", "--time=2", "--report-interval=1", "run"), tmp_path)
     assert "throughput" not in found.figures
     assert found.figures["latency_mean"] > 0
-    assert any("the rate was set to 100 a second" in note.text for note in found.notes)
+    assert any("the rate was set to 100 per second" in note.text for note in found.notes)
     free = only(run(tools / "sysbench", "cpu", "--time=1", "run"), tmp_path)
     assert free.figures["throughput"] > 0
 
@@ -353,7 +353,7 @@ def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Addresses of one file, by arm."""
+    """The addresses of one file, by arm."""
     with (
         web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made,
         made.started({"version": "1.3"}) as server,
@@ -391,7 +391,7 @@ def test_a_name_that_its_address_contradicts_is_refused(wrk_says: dict[str, str]
     (tmp_path / "plain.txt").write_text(wrk_says["encrypted"])
     (tmp_path / "tls.txt").write_text(wrk_says["plain"])
     with pytest.raises(
-        UsageError, match=r"plain\.txt, line 1: given as the plain arm, but it tells of https: the files are swapped"
+        UsageError, match=r"plain\.txt, line 1: assigned to the plain arm, but it used https; the files are swapped"
     ):
         gather.gather([tmp_path], Wanted())
 
@@ -412,7 +412,7 @@ def result_of(directory: Path) -> Result:
 
 
 def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
-    # HTTP/2 in clear, which nginx speaks from 1.25.1 on.
+    # Unencrypted HTTP/2, which nginx supports from 1.25.1.
     with (
         web_servers.site(require_server("nginx", "1.22"), tmp_path, {"/1KB": 1000}) as old,
         old.started() as server,
@@ -434,7 +434,7 @@ def test_two_tools_in_one_file_are_named_with_their_lines(
     wrk_says: dict[str, str], h2load_says: dict[str, str], tmp_path: Path
 ) -> None:
     text = wrk_says["plain"] + h2load_says["plain"]
-    with pytest.raises(UsageError, match=r"plain\.txt holds results of wrk \(line 1\) and h2load \(line \d+\)"):
+    with pytest.raises(UsageError, match=r"plain\.txt contains results of wrk \(line 1\) and h2load \(line \d+\)"):
         only(text, tmp_path)
 
 
@@ -451,7 +451,10 @@ def test_cut_off_anywhere_it_is_refused_or_the_figures_are_the_same(
 
 
 def cut_off(text: str, whole: dict[str, float], directory: Path) -> int:
-    """At how many places a text was cut and then refused; where it wasn't refused, its figures are those of the whole."""
+    """Return how many truncations of a text were refused.
+
+    The figures of every other truncation must be those of the whole text.
+    """
     refused = 0
     for end in range(0, len(text), 3):
         try:
@@ -474,7 +477,7 @@ def test_hyperfine_has_a_run_for_each_time(tools: Path, tmp_path: Path) -> None:
     assert (cost.plain_runs, cost.encrypted_runs) == (5, 5)
     assert cost.low is not None
     assert cost.low < cost.ratio
-    assert cell.imported.costs["client_cpu_per_op"].low is None  # its mean alone is exported
+    assert cell.imported.costs["client_cpu_per_op"].low is None  # only its mean is exported
     for text, name in ((screen, "screen.txt"), ((tmp_path / "out.csv").read_text(), "out.csv")):
         (tmp_path / name).write_text(text)
         with pytest.raises(UsageError, match="--export-json"):
@@ -489,7 +492,9 @@ Sar = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def sar(tools: Path, require: Require, tmp_path_factory: pytest.TempPathFactory) -> Sar:
-    """sar itself in any of these languages, in a mount namespace of its own in which its collector and messages are where it looks for them."""
+    """Run sar in one of these languages, in its own mount namespace with its collector and messages where it expects
+    them.
+    """
     root = tools.parent
     locales = tmp_path_factory.mktemp("locales")
     require(os.geteuid() == 0 and shutil.which("unshare"), "sar from a private root needs root and unshare")
@@ -534,7 +539,7 @@ def test_sar_in_every_language_has_the_mean_of_its_rows_and_not_its_average_row(
     assert found.figures["memory_free_bytes"] > 0
     assert {note.code for note in found.notes} == {"average-row"}
     now = time.gmtime(began)
-    # A date could have day and month in either order, unless the language's own alone is written with two digits, or points.
+    # Day and month of a date are ambiguous, except where only one language uses a two-digit year or points.
     if language in ("C", "de_DE") or (language == "en_US" and (now.tm_mday > 12 or now.tm_mday == now.tm_mon)):
         assert found.started is not None
         assert abs(found.started - began) < 2 * 86400
@@ -553,7 +558,7 @@ def test_sar_of_everything_still_is_the_cpus_shares(sar: Sar, tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def collected(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """sysstat's own binary file of three samples."""
+    """A binary file of sysstat with three samples."""
     path = tmp_path_factory.mktemp("sa") / "sa21"
     run(tools / "sadc", "1", "4", path)
     return path
@@ -562,11 +567,11 @@ def collected(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sadf_has_the_mean_of_the_same_samples_as_sar(collected: Path, tools: Path, tmp_path: Path) -> None:
     env = {"LC_ALL": "C"}
     found = only(run(tools / "sadf", "-d", collected, "--", "-u", "-r", env=env), tmp_path)
-    # Not sar's own average: that weighs rows by clock ticks, of which a busy hypervisor takes some.
+    # Not sar's own average, which weighs rows by clock ticks, and a busy hypervisor takes some of these.
     printed = run(tools / "sar.sysstat", "-f", collected, "-u", env=env)
     rows = [line.split() for line in printed.splitlines() if re.match(r"\d\d:\d\d:\d\d\s+all\s", line)]
     assert len(rows) == 3
-    # Idle rows at the edges are left out: the mean is of as many rows as were kept, beside each other.
+    # Idle rows at the edges are skipped: the mean covers the kept rows, which are adjacent.
     kept = len(found.series["host_busy"])
     means = [np.mean([float(row[-1]) for row in rows[first : first + kept]]) for first in range(4 - kept)]
     assert any(found.figures["host_idle"] == pytest.approx(each, abs=0.01) for each in means)
@@ -576,17 +581,17 @@ def test_sadf_has_the_mean_of_the_same_samples_as_sar(collected: Path, tools: Pa
     assert found.started is not None
     assert abs(found.started - time.time()) < 3600
     single = run(tools / "sadf", "-d", collected, "--", "-u", "-P", "0", env=env)
-    with pytest.raises(UsageError, match="single CPUs only"):
+    with pytest.raises(UsageError, match="only rows of single CPUs"):
         only(single, tmp_path)
 
 
 def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
     collected: Path, tools: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match=r"sa21 is sysstat's own binary file: print it with `sadf -d FILE"):
+    with pytest.raises(UsageError, match=r"sa21 is sysstat's binary file; print it with `sadf -d FILE"):
         gather.gather([collected], Wanted(only="plain"))
     run(tools / "atop", "-w", tmp_path / "raw", "1", "1")
-    with pytest.raises(UsageError, match=r"raw is atop's own binary file: print it with `atop -r FILE"):
+    with pytest.raises(UsageError, match=r"raw is atop's binary file; print it with `atop -r FILE"):
         gather.gather([tmp_path / "raw"], Wanted(only="plain"))
     text = run(tools / "sadf", "-j", collected, "--", "-u")
     with pytest.raises(UsageError, match=r"line 1|sysstat's JSON"):
@@ -604,7 +609,7 @@ def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_pa
         shares.append(100 * idle / (system + user + nice + idle + wait + irq + soft + steal))
     assert found.figures["host_idle"] == pytest.approx(np.mean(shares))
     assert found.cpus == os.cpu_count()
-    with pytest.raises(UsageError, match="no sample behind the first"):
+    with pytest.raises(UsageError, match="only the first sample"):
         only(run(tools / "atop", "-P", "CPU,MEM", "1", "1").split("SEP")[0], tmp_path)
 
 

@@ -1,4 +1,6 @@
-"""agent, its load loop: the real agent's null driver thinks, is asked at random times, and counts failures by what they failed by."""
+"""The agent's load loop: the real agent's null driver thinks, gets requests at random times, and counts failures by
+cause.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def agent() -> Iterator[Agent]:
 
 
 def ask(agent: Agent, text: str, connections: int = 1, threads: int = 1) -> None:
-    """Makes `text` the program, and connects arm `plain`."""
+    """Set `text` as the program, and connect arm `plain`."""
     agent.program(
         workloads.prepare(
             workloads.read(f"title = 't'\nmeasures = 'm'\n[[transaction]]\nname = 't'\nscript = '''{text}'''", "t"),
@@ -40,7 +42,8 @@ def test_a_thought_is_no_latency_and_no_connection_waits_for_anothers(
     rate = 0.7 * connections / (THOUGHT_US / 1e6)
     answer = agent.slice("plain", 1.5, discard=0, seed=1, rate=rate)
     assert not answer.errors
-    # Thoughts one after the other would be 5. A thought that counted would be in every latency; a machine that is held up is in some.
+    # Sequential think times would give 5. If latency included think time, every value would show it; a delayed machine
+    # affects only some.
     assert answer.operations >= (10 if connections > 1 else 1)
     assert quantiles(decode(answer.histogram), [0.1])[0] < THOUGHT_US * 1000 / 2
 
@@ -57,7 +60,7 @@ def test_what_a_thought_takes_is_drawn_for_each_operation(agent: Agent) -> None:
 
 
 def test_failures_are_told_by_what_they_failed_by(agent: Agent) -> None:
-    # Said to the agent itself: prepare would refuse it.
+    # Sent directly to the agent, because `prepare` would refuse it.
     agent.request({"type": "program", "name": "p"})
     agent.request({"type": "variable", "name": "time", "kind": "uniform", "low": -9, "high": -1})
     agent.request({"type": "transaction", "name": "t", "weight": 1})
@@ -72,7 +75,7 @@ def test_failures_are_told_by_what_they_failed_by(agent: Agent) -> None:
 def test_random_arrivals_have_the_rate(agent: Agent, threads: int) -> None:
     ask(agent, "SELECT 1", 4, threads)
     answers = [agent.slice("plain", 0.5, discard=0, seed=seed, rate=8000, arrivals="random") for seed in range(5)]
-    # 4000 are expected, 63 is their standard deviation; on a machine that is held up at the end fewer get done.
+    # 4000 are expected, with a standard deviation of 63; on a machine that is delayed at the end, fewer finish.
     assert all(answer.operations <= 4400 for answer in answers)
     assert max(answer.operations for answer in answers) >= 3700
 

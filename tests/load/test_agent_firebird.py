@@ -1,4 +1,4 @@
-"""The agent's firebird driver against a real server: values, rows, transactions, encryption, and every refusal."""
+"""The agent's firebird driver on a real server: values, rows, transactions, encryption, and every refusal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def agent(server: FirebirdServer) -> Iterator[Agent]:
 
 
 def alone(agent: Agent) -> bool:
-    """Whether no other connection is attached: one that was left is so for a while."""
+    """Whether no other connection is attached. A closed one stays visible for a while."""
     return agent.query("plain", "SELECT count(*) FROM MON$ATTACHMENTS WHERE MON$USER = 'CIPHERCOST'") == [["1"]]
 
 
@@ -152,7 +152,7 @@ def test_both_arms_return_the_same_rows_whatever_the_cipher(agent: Agent, server
 
 def test_an_operation_is_three_round_trips(agent: Agent) -> None:
     agent.program(program("SELECT 1 FROM RDB$DATABASE"))
-    # Bare acknowledgements come on top, where the other side is slow.
+    # If the other side is slow, bare acknowledgements are added.
     assert 3 * 20 <= min(run(agent, "plain").segments_sent for _ in range(3)) <= 3 * 20 + 10
 
 

@@ -1,4 +1,6 @@
-"""The Java agent on real servers: the same operations as the Rust agent's, any driver version beside any other, and each one's own words."""
+"""The Java agent on real servers: the same operations as the Rust agent's, several driver versions side by side, each
+driver's messages.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from test_vectors import files_for, run
 
 RequireServer = Callable[..., Installation]
 TAKES_ALL = {"version": "5.7.19-log"}
-"""A MariaDB that introduces itself so takes every version of every driver."""
+"""Every version of every driver accepts a MariaDB that greets with this version."""
 ID: Mapping[str, Any] = {"kind": "uniform", "low": 1, "high": 1000}
 
 
@@ -45,7 +47,7 @@ def command(require: Require) -> list[str]:
 
 @pytest.fixture(scope="module")
 def agent(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """One for all tests: whatever a driver does in one must not be felt in another."""
+    """One agent for all tests: nothing that one driver does may affect another."""
     with Agent(command, log=tmp_path_factory.mktemp("logs") / "agent.log", env=java.OTHERS) as started:
         yield started
 
@@ -59,7 +61,7 @@ def test_it_passes_the_vectors(tmp_path: Path, path: Path, command: list[str]) -
 
 
 class House:
-    """A server with TLS, and what its drivers are told."""
+    """A server with TLS, and the settings of its drivers."""
 
     def __init__(self, engine: str, server: Server, directory: Path, require: Require) -> None:
         self.engine = engines.get(engine)
@@ -73,7 +75,7 @@ class House:
             self.store = str(drivers.trust_store(found[0], directory / "ca.p12"))
 
     def told(self, driver: Driver, mode: str = "plain", protocol: str = "", **more: object) -> dict[str, object]:
-        """Fields of `connect`; `properties` are added to the driver's own."""
+        """Return fields of `connect`; `properties` are added to the driver's own."""
         target = Target("127.0.0.1", int(str(self.fields["port"])), str(self.fields.get("database", "")))
         wish = Wish(mode, self.ca, self.store, protocol)  # type: ignore[arg-type]
         properties = more.pop("properties", {})
@@ -126,7 +128,7 @@ def firebird(require_server: RequireServer, require: Require) -> Iterator[House]
 
 
 def program(agent: Agent, *statements: tuple[str, str], **variables: Mapping[str, Any]) -> None:
-    """One transaction; each statement with the names of its parameters."""
+    """A program of one transaction; each statement comes with the names of its parameters."""
     agent.request({"type": "program", "name": "test"})
     for name, fields in variables.items():
         agent.request({"type": "variable", "name": name, **fields})
@@ -154,7 +156,7 @@ KINDS: dict[str, Mapping[str, Any]] = {
 
 @pytest.mark.parametrize("connections", [1, 3])
 def test_both_agents_run_the_same_operations(agent: Agent, mariadb: House, connections: int) -> None:
-    # What a sequence gives to whom is up to the threads; all else is the operation's own.
+    # Threads decide which operation gets which number of a sequence; everything else belongs to the operation.
     names = [name for name in KINDS if name != "s" or connections == 1]
     columns = ", ".join(names)
     marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
@@ -265,7 +267,7 @@ def test_a_password_stands_in_no_error(agent: Agent, mariadb: House, version: st
     assert error.code == "1045 (28000)"
     assert "Access denied" in str(error)
     assert "swordfish" not in str(error)
-    # Nor where the server or the URL would repeat it.
+    # Nor if the server or the URL would repeat it.
     url = f"{fields['url']}?password=swordfish"
     error = refused(agent, {**fields, "url": url, "password": "swordfish", "user": "swordfish"})
     assert "swordfish" not in str(error)
@@ -293,7 +295,7 @@ def jar(path: Path, service: str = "", **classes: bytes) -> str:
 
 
 def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: House) -> None:
-    # What is in the agent's own jar, or in another driver's, is not there for this one.
+    # This driver can't see classes in the agent's own jar or in another driver's.
     fields = mariadb.told(find("9.7.0", "mariadb"))
     for name in ("ciphercost.load.agent.Main", "org.mariadb.jdbc.Driver"):
         with pytest.raises(AgentError, match=f"there is no class {name}") as caught:
@@ -306,13 +308,13 @@ def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: House, tmp
     (tmp_path / "text.jar").write_text("no jar")
     newer = struct.pack(">IHH", 0xCAFEBABE, 0, 44 + 99) + bytes(64)
     for fields, words in (
-        ({"jars": jar(tmp_path / "empty.jar")}, "holds no JDBC driver"),
-        ({"jars": jar(tmp_path / "newer.jar", "Newer", Newer=newer)}, "needs Java 99, and this is Java"),
+        ({"jars": jar(tmp_path / "empty.jar")}, "contains no JDBC driver"),
+        ({"jars": jar(tmp_path / "newer.jar", "Newer", Newer=newer)}, "needs Java 99, but this is Java"),
         ({"jars": jar(tmp_path / "gone.jar", "Gone")}, "there is no class Gone"),
         ({"jars": str(tmp_path / "missing.jar")}, "can't be read"),
-        ({"jars": str(tmp_path / "text.jar")}, "is no jar"),
-        ({"driver_class": "com.mysql.cj.Messages"}, "can't be loaded|is no java.sql.Driver"),
-        ({"url": "jdbc:postgresql://127.0.0.1:5432/postgres?password=swordfish"}, "does not take the URL"),
+        ({"jars": str(tmp_path / "text.jar")}, "is not a jar"),
+        ({"driver_class": "com.mysql.cj.Messages"}, "can't be loaded|is not a java.sql.Driver"),
+        ({"url": "jdbc:postgresql://127.0.0.1:5432/postgres?password=swordfish"}, "does not accept the URL"),
     ):
         with pytest.raises(AgentError, match=words) as caught:
             agent.connect("refused", **{**good, **fields})
@@ -332,7 +334,7 @@ def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Age
                 id={"kind": "uniform", "low": 1, "high": 10},
             )  # fmt: skip
             answer = operate(made, "plain", 100)
-            # What an operation did before it failed is rolled back.
+            # A failed operation's earlier changes are rolled back.
             assert made.query("plain", "SELECT COUNT(*) FROM log") == [[str(answer.operations)]]
             found.append((answer.operations, answer.errors, answer.error_kinds))
             assert answer.first_error.startswith("1062 (23000): ")
@@ -341,7 +343,7 @@ def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Age
 
 
 def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, mariadb: House) -> None:
-    """One that was in flight at the end is no operation, unless it fails: a timeout comes long after."""
+    """An operation in flight at the end does not count, unless it fails: a timeout comes long after."""
     told = mariadb.told(find("3.5", "mariadb"), setup="SET max_statement_time = 4")
     agent.connect("late", **told)
     program(agent, ("SELECT SLEEP(30)", ""))
@@ -378,7 +380,7 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
             agent.connect("silent", **mariadb.told(find(version, "mariadb")))
             program(agent, ("SELECT SLEEP(3600)", ""))
             monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
-            with pytest.raises(AgentError, match="not finished its answer for 1 s, with 1 operation") as caught:
+            with pytest.raises(AgentError, match="not finished an answer for 1 s, with 1 operation") as caught:
                 agent.slice("silent", 1.0)
             monkeypatch.delenv("CIPHERCOST_TIMEOUT")
             assert caught.value.code == "connect"
@@ -392,7 +394,7 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
 
 
 class Counted:
-    """What the server counts while inserts run through a driver."""
+    """Return the server's counters while inserts run through a driver."""
 
     def __init__(self, agent: Agent, mariadb: House) -> None:
         self.agent, self.mariadb = agent, mariadb
@@ -424,7 +426,7 @@ def counted(agent: Agent, mariadb: House) -> Counted:
 
 
 def test_execute_asks_the_server_more_than_execute_update_does(counted: Counted) -> None:
-    # The witness asks once, before the slice.
+    # The witness queries once, before the slice.
     for version, extra in (("5.1.49", 60), ("9.7.0", 60), ("5.1.6", 0), ("3.5.11", 0)):
         update = counted.of(version, 60)
         execute = counted.of(version, 60, how="execute")
@@ -446,7 +448,7 @@ def test_without_autocommit_operations_are_committed_by_so_many(counted: Counted
     alone = counted.of("9.7.0", 100, autocommit=False)
     by_ten = counted.of("9.7.0", 105, autocommit=False, commit_every=10)
     batched = counted.of("9.7.0", 105, how="batch", batch=10, autocommit=False, commit_every=20)
-    # Before the slice: one after the witness, one after the statements were prepared.
+    # Before the slice: one after the witness, one after preparing the statements.
     assert alone["Com_commit"] - 100 == by_ten["Com_commit"] - 11 == batched["Com_commit"] - 6 == 2
 
 
@@ -513,7 +515,7 @@ def test_a_query_answers_as_the_other_agents_does(agent: Agent, mariadb: House) 
 
 
 def same_on(house: House, agent: Agent, driver: Driver, table: str, mode: str) -> AgentSlice:
-    """Transactions by both agents leave the same rows, and the Java agent's are encrypted as asked."""
+    """Transactions of both agents leave the same rows, and the Java agent's are encrypted as requested."""
     rows = []
     answer = None
     with Agent() as rust:
@@ -530,7 +532,7 @@ def same_on(house: House, agent: Agent, driver: Driver, table: str, mode: str) -
             answer = operate(made, "arm", 100)
             assert (answer.operations, answer.errors, answer.rows) == (100, 0, 100), answer.first_error
             rows.append(made.query("arm", "SELECT a, b FROM pair ORDER BY a"))
-            # Whoever has prepared a statement on a table holds it.
+            # A prepared statement keeps its table locked.
             made.connect("arm", **fields)
             made.query("arm", "DROP TABLE pair")
             made.disconnect("arm")
@@ -617,7 +619,7 @@ def test_a_java_says_its_version(said: str, number: int) -> None:
 
 def test_a_jar_that_is_named_is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(java.CHOSEN, str(tmp_path / "missing.jar"))
-    with pytest.raises(MissingServer, match="which is no file"):
+    with pytest.raises(MissingServer, match="which is not a file"):
         java.jar()
     (tmp_path / "agent.jar").touch()
     monkeypatch.setenv(java.CHOSEN, str(tmp_path / "agent.jar"))

@@ -1,4 +1,4 @@
-"""What the Java agent says of a failure: never the password, and readable whatever the password is."""
+"""The Java agent's error messages never contain the password, and stay readable whatever the password is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Said = Callable[[str, str], str]
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Said:
-    """What is told of a driver's message, with this password."""
+    """Return the message that the agent makes of a driver's message, with this password."""
     try:
         jar, program = java.jar(), java.find()
     except MissingServer as error:

@@ -1,4 +1,7 @@
-"""The agent's mysql driver on real servers: how it logs in, what it binds, what it rolls back. Packets are tested in Rust."""
+"""The agent's mysql driver on real servers: how it logs in, what it binds, what it rolls back.
+
+Packets are tested in Rust.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def agent() -> Iterator[Agent]:
 
 
 def program(agent: Agent, *statements: tuple[str, str], **variables: Mapping[str, Any]) -> None:
-    """One transaction; each statement with the names of its parameters."""
+    """A program of one transaction; each statement comes with the names of its parameters."""
     agent.request({"type": "program", "name": "test"})
     for name, fields in variables.items():
         agent.request({"type": "variable", "name": name, **fields})
@@ -98,7 +101,7 @@ def test_ed25519_lets_in(agent: Agent, server: Server) -> None:
     fields = server.connection()
     agent.connect("a", **fields)
     if not is_mariadb(agent, "a"):
-        return  # MySQL has no such plugin
+        return  # MySQL does not have this plugin
     agent.query("a", "INSTALL SONAME 'auth_ed25519'")
     agent.query("a", "CREATE USER signer@'127.0.0.1' IDENTIFIED VIA ed25519 USING PASSWORD('any length of password')")
     signer = {**fields, "user": "signer", "database": "", "password": "any length of password"}

@@ -1,4 +1,6 @@
-"""The agent as an application that encrypts by itself, on every kind of server: what it binds, opens, counts, and refuses."""
+"""The agent as an application that encrypts its own data, on every kind of server: what it binds, opens, counts, and
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ Fields = dict[str, object]
 
 
 class Site:
-    """A server's name, and how the agent gets there."""
+    """A server's name, and the fields that connect the agent to it."""
 
     def __init__(self, name: str, fields: Fields) -> None:
         self.name, self.fields = name, fields
@@ -88,7 +90,7 @@ NOTES: Mapping[str, Mapping[str, Any]] = {
 
 
 def program(agent: Agent, *statements: tuple[str, str], open_: bool = False, key: bytes = KEY) -> None:
-    """`open_`: what reads is to be opened."""
+    """`open_`: open sealed values in the rows of statements that read."""
     agent.request({"type": "program", "name": "test"})
     agent.request({"type": "cipher", "name": "aes256-gcm", "key": key.hex()})
     for name, fields in NOTES.items():
@@ -105,7 +107,7 @@ def run(agent: Agent, operations: int, arm: str = "encrypted") -> AgentSlice:
 
 
 def fill(agent: Agent) -> AgentSlice:
-    """The same rows, drawn by the same seed, in both tables; the agent seals those of one."""
+    """Both tables get the same rows, drawn with the same seed; the agent seals those of one table."""
     program(agent, ("INSERT INTO clear (id, n, note, plain) VALUES ($1, $2, $3, 'Áéü')", "id id note"))
     assert run(agent, ROWS).errors == 0
     program(agent, ("INSERT INTO sealed (id, n, note, plain) VALUES ($1, $2, $3, 'Áéü')", "id sealed_id sealed_note"))
@@ -175,7 +177,7 @@ def test_a_value_that_does_not_open_fails_its_operation_which_is_rolled_back(
         assert agent.query("encrypted", "SELECT count(*) FROM never") == [["0"]]
         program(agent, select, open_=True)
         assert run(agent, 4).errors == 4
-        # The connection is as good as before.
+        # The connection still works.
         agent.query("encrypted", "DELETE FROM sealed WHERE id = 1")
         done = run(agent, 4)
         assert (done.operations, done.errors, done.rows, done.opened) == (4, 0, 8, 8), done.first_error

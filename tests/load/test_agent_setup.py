@@ -1,4 +1,4 @@
-"""The agent's `setup` on real servers: cut into statements where PostgreSQL, MySQL and MariaDB end them."""
+"""The agent's `setup` on real servers: it is split into statements as PostgreSQL, MySQL and MariaDB do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SET @second = 'c\';', @`odd;` = "\";" # ; no end
 /* ; */;
 /*!40101 SET @third = 'd;' */;
 """
-# What the setup has left in a session, and what it must be.
+# What the setup set in a session, and the expected value.
 LEFT = {
     "postgresql": (
         POSTGRESQL,
@@ -45,7 +45,7 @@ def site(
     require_server: Callable[..., Installation],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Site]:
-    """A server's name, and how the agent gets there."""
+    """A server's name, and the fields that connect the agent to it."""
     engine, installation = engines.get(request.param), require_server(request.param)
     with Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
@@ -62,7 +62,7 @@ def agent() -> Iterator[Agent]:
 
 
 def run(agent: Agent, sql: str, operations: int) -> tuple[int, int, str]:
-    """Operations, rows, and the first error."""
+    """Return operations, rows, and the first error."""
     agent.request({"type": "program", "name": "test"})
     agent.request({"type": "transaction", "name": "only", "weight": 1})
     agent.request({"type": "statement", "transaction": "only", "sql": sql, "parameters": ""})
@@ -76,7 +76,7 @@ def test_a_setup_is_cut_where_the_server_ends_statements(agent: Agent, site: Sit
     setup, look, wanted = LEFT[name]
     agent.connect("a", **fields, setup=setup, **more)
     assert agent.query("a", look) == [wanted]
-    # Where each operation has a connection of its own, the setup is a part of it.
+    # With one connection per operation, the setup is part of the operation.
     assert run(agent, look, 4) == (4, 4, "")
 
 
@@ -85,7 +85,7 @@ def test_a_backslash_means_what_the_server_says(agent: Agent, site: Site, per_re
     name, fields = site
     agent.connect("owner", **fields)
     if name == "postgresql":
-        # Here it is an escape where the server is asked for that, and an ordinary character else.
+        # In this setup a backslash is an escape if the server's settings say so, and otherwise an ordinary character.
         change, back = (
             "ALTER ROLE CURRENT_USER SET standard_conforming_strings = off",
             "ALTER ROLE CURRENT_USER RESET ALL",

@@ -1,4 +1,4 @@
-"""agent: a signal that comes while an agent is started is not lost."""
+"""A signal that arrives while an agent starts is not lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ciphercost.load.agent import undisturbed
 
 def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:
     reached = []
-    # A shell starts what runs in its background with SIGINT ignored.
+    # A shell starts background jobs with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def start() -> None:

@@ -1,4 +1,4 @@
-"""columns: values -> the narrowest type from which all of them come back."""
+"""columns: each column gets the narrowest type that returns every value unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inferred(*values: str) -> Column:
         ((".5", "-.25"), "decimal"),
         (("0.30000000000000004",), "decimal"),
         (("0.1000000000000000055",), "text"),
-        (("1.7976931348623157e+308",), "text"),  # out of what some servers hold
+        (("1.7976931348623157e+308",), "text"),  # out of range for some servers
         (("1e-7", "3", "2.5"), "double"),
         (("1e999",), "text"),
         (("true", "FALSE"), "boolean"),
@@ -95,7 +95,7 @@ def test_titles_may_be_keywords_or_begin_with_digits_or_be_alike_but_for_case() 
     [
         (["a", " ", "c"], "column 2 has no name"),
         (["a", "b", "a"], "columns 1 and 3 are both named 'a'"),
-        (["1", "2024-01-01", "true"], "these are values, not names"),
+        (["1", "2024-01-01", "true"], "these look like values, not names"),
         (["x\n" * 1000, "x\n" * 1000], "both named"),
     ],
 )

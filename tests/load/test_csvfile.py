@@ -1,4 +1,4 @@
-"""csvfile: any table comes back as it was written; whatever is wrong is said with its line."""
+"""csvfile: any table is read back as it was written; every error names its line."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def test_a_mark_at_the_front_windows_line_ends_and_blank_lines_are_passed_over(t
 WRONG: dict[str, tuple[bytes, str, str]] = {
     "empty": (b"", "the file is empty", ""),
     "only blank lines": (b"\n\n\n", "the file is empty", ""),
-    "too few values": (b"a,b,c\n1,2,3\n4,5\n", "2 values where the first line has 3", "line 3"),
-    "too many values": (b'a,b\n1,"x\ny"\n4,5,6\n', "3 values where the first line has 2", "line 4"),
-    "a quote never closed": (b'a,b\n1,2\n3,"x\n4,5\n', "never closed", "line 3"),
-    "a quote closed too early": (b'a,b\n1,"x"y\n', "written twice", "line 2"),
+    "too few values": (b"a,b,c\n1,2,3\n4,5\n", "2 values, but the first line has 3", "line 3"),
+    "too many values": (b'a,b\n1,"x\ny"\n4,5,6\n', "3 values, but the first line has 2", "line 4"),
+    "a quote never closed": (b'a,b\n1,2\n3,"x\n4,5\n', "is not closed", "line 3"),
+    "a quote closed too early": (b'a,b\n1,"x"y\n', "Double a quote inside a quoted value", "line 2"),
     "a NUL": (b"a,b\n1,2\n3,x\0y\n", "NUL byte", "line 3"),
     "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "UTF-8", "line 1"),
     "Latin-1": ("a,b\n1,2\n3,größe\n".encode("latin-1"), "byte 5 is not UTF-8", "line 3"),
@@ -105,7 +105,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=words):
             read(tmp_path / name)
     with pytest.raises(UsageError, match="not a regular file"):
-        read(tmp_path / "pipe")  # and never waited for
+        read(tmp_path / "pipe")  # must not block
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

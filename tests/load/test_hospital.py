@@ -1,4 +1,4 @@
-"""hospital: records as the register has them, its own file or what is wrong with it; and four operations that do what they say, on real servers."""
+"""hospital: made-up records, the register's own file and its errors, and the four operations on real servers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SOME = list(hospital_records.records(3000, 1))
 
 
 def file_of(found: list[Record]) -> list[list[str]]:
-    """The register's lines of these records, the unnamed index in front."""
+    """Write these records as lines of the register, with its unnamed index column first."""
 
     def shown(each: Record, field: str) -> str:
         value = getattr(each, field)
@@ -46,7 +46,7 @@ def file_of(found: list[Record]) -> list[list[str]]:
             return f"{value.replace(' ', 'T')}Z" if value else ""
         if field in hospital_register.FLAGS:
             return str(bool(value))
-        # As the register's exports have it: numbers with a point, and a blank for none.
+        # As in the register's exports: numbers with a point, and blanks for missing values.
         return f"{value}.0" if isinstance(value, int) and value else str(value) if value else ""
 
     head = ["", *hospital_register.HEADERS.values(), *hospital_register.OTHER.values()]
@@ -73,7 +73,7 @@ def write(path: Path, rows: list[list[str]], delimiter: str = ",") -> Path:
 def test_records_are_the_same_for_a_seed_and_a_shorter_list_begins_a_longer_one() -> None:
     assert list(hospital_records.records(50, 1)) == SOME[:50]
     assert next(hospital_records.records(1, 2)) != SOME[0]
-    # Pinned: what a study encrypts must not change with a version.
+    # Pinned: the data that a study encrypts must not change between versions.
     assert (SOME[0].source_id, SOME[0].state, SOME[0].municipality) == ("I0vPebowFB", "Espírito Santo", "Vila Velha")
 
 
@@ -117,7 +117,7 @@ def test_case_and_order_of_the_columns_are_free_and_others_are_passed_over(tmp_p
 
 
 def changed(column: str, value: str) -> Record:
-    """What the file gives for its first line with another value in a column."""
+    """Read the file's first line with another value in one column."""
     rows = file_of(SOME[:1])
     rows[1][rows[0].index(column)] = value
     path = Path("changed.csv")
@@ -162,13 +162,13 @@ WRONG: dict[str, tuple[Callable[[list[list[str]]], list[list[str]]], str]] = {
     "no town": (put(3, municipioNotificacao=" ", municipio=""), "line 3, column 'municipioNotificacao': the municipality's"),
     "a count in words": (put(4, saidaSuspeitaAltas="two"), "line 4, column 'saidaSuspeitaAltas': 'two' is not a whole number"),
     "half a bed": (put(2, ocupacaoCovidCli="1.5"), "line 2, column 'ocupacaoCovidCli': '1.5' is not a whole number"),
-    "too many beds": (put(2, ocupacaoCovidCli="9" * 10), "more than a server's integer holds"),
+    "too many beds": (put(2, ocupacaoCovidCli="9" * 10), "does not fit into a server's integer"),
     "no date": (put(2, dataNotificacao="2021-02-30T03:00:00.000Z"), "line 2, column 'dataNotificacao': '2021-02-30T03"),
     "a day before all days": (put(2, dataNotificacao="0001-01-01T00:00:00+05:00"), "line 2, column 'dataNotificacao': '0001-01-01"),
     "no flag": (put(2, excluido="maybe"), "line 2, column 'excluido': 'maybe' is neither true nor false"),
-    "a long name": (put(2, estadoNotificacao="x" * 41), "has 41 letters, and the register's have 40 at most"),
-    "only the names": (lambda rows: rows[:1], "holds no records"),
-    "too few": (lambda rows: rows, "holds 9 records, and 8,000 are asked for: ask for 9 at most (--rows, or --loads of a study)"),
+    "a long name": (put(2, estadoNotificacao="x" * 41), "has 41 characters; the register has at most 40"),
+    "only the names": (lambda rows: rows[:1], "contains no records"),
+    "too few": (lambda rows: rows, "contains 9 records, but 8,000 are requested: request at most 9 (--rows, or --loads of a study)"),
 }  # fmt: skip
 
 
@@ -184,10 +184,10 @@ def test_what_is_wrong_with_it_is_said_with_its_place(tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("--rows", "8000"), "holds 500 records, and 8,000 are asked for"),
-        (("--set", "rows=8000"), "holds 500 records, and 8,000 are asked for"),
+        (("--rows", "8000"), "contains 500 records, but 8,000 are requested"),
+        (("--set", "rows=8000"), "contains 500 records, but 8,000 are requested"),
         (("--set", "data_seed=3"), "--set data_seed: not a factor"),
-        (("--workload", "search"), "has tables of its own"),
+        (("--workload", "search"), "has its own tables"),
     ],
 )
 def test_too_few_records_are_refused_before_anything_is_started(
@@ -229,7 +229,7 @@ def test_a_file_that_shrinks_while_it_is_loaded_is_an_error_of_the_run(tmp_path:
     path = write(tmp_path / "register.csv", file_of(SOME[:20]))
     made = workloads.prepare(workloads.get("hospital"), "postgresql", {}, 20, csv=path)
     write(path, file_of(SOME[:10]))
-    with pytest.raises(RunError, match="changed while it was read"):
+    with pytest.raises(RunError, match="the file changed while ciphercost read it"):
         list(made.load)
 
 
@@ -324,13 +324,13 @@ SERVERS = [
 ]  # fmt: skip
 N = 40
 RECORDS = [msgspec.structs.replace(each, state=CHOSEN) if each.number % 5 == 0 else each for each in SOME[:N]]
-"""Some of them are of the chosen state from the start."""
+"""Some of the records have the chosen state from the start."""
 TEXTS = len(LENGTHS)
-"""Values of a record that are secret."""
+"""Secret values of a record."""
 
 
 def empty(workload: str, dialect: str) -> list[str]:
-    """What takes every row out of the tables, and lets numbers begin with 1 again."""
+    """Statements that remove every row from the tables and restart numbers at 1."""
     names = list(TABLES)[::-1]
     if dialect == "postgresql":
         return [f"TRUNCATE {', '.join(names)} RESTART IDENTITY"]
@@ -343,7 +343,7 @@ def empty(workload: str, dialect: str) -> list[str]:
 
 
 class House(msgspec.Struct):
-    """A server with a schema for each arm, the agent connected to both."""
+    """A server with a schema for each arm, and the agent connected to both."""
 
     engine: Engine
     agent: Agent
@@ -351,7 +351,7 @@ class House(msgspec.Struct):
     fields: dict[Arm, dict[str, object]]
 
     def do(self, arm: Arm, workload: str, name: str) -> list[list[list[str | None]]]:
-        """One operation of the study, over all records, in one transaction."""
+        """Run one operation of the study, over all records, in one transaction."""
         each: list[Record | None] = [*RECORDS] if name == "insert" else [None]
         found = [
             sql
@@ -368,7 +368,7 @@ class House(msgspec.Struct):
             self.agent.query(arm, sql)
 
     def drop(self, arm: Arm) -> None:
-        """By a connection that has prepared nothing: Firebird's has its tables in use."""
+        """Use a connection without prepared statements, because on Firebird these keep their tables in use."""
         self.agent.connect(arm, **self.fields[arm])
         for sql in statements.drop():
             self.agent.query(arm, sql)
@@ -377,7 +377,7 @@ class House(msgspec.Struct):
         return [int(self.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] or 0) for table in TABLES]
 
     def stored(self, arm: Arm, table: str, column: str) -> list[str]:
-        """What lies in a column."""
+        """Return what a column stores."""
         codec = self.codecs[arm]
         shown = codec.hex(column) if isinstance(codec, Encrypting) else column
         return [str(row[0]) for row in self.agent.query(arm, f"SELECT {shown} FROM {table}")]
@@ -418,7 +418,7 @@ def house(
 
 
 def texts(rows: list[list[str | None]]) -> list[list[str | None]]:
-    """The secrets of the rows of a SELECT, in the order of their numbers."""
+    """Return the secrets in the rows of a SELECT, in the order of their numbers."""
     return [[row[1], *row[3:6], *row[10:12]] for row in sorted(rows, key=lambda row: int(row[0] or 0))]
 
 
@@ -437,7 +437,7 @@ def test_each_operation_does_what_it_says_in_both_arms(house: House, workload: s
             named = house.agent.query(arm, f"SELECT {house.codecs[arm].open('name', 40)} FROM state")
             assert named == [[CHOSEN]] * N
             if arm == "encrypted":
-                # A random IV: as many different values as the function was called for.
+                # A random IV: as many different values as calls of the function.
                 changed_ = house.stored(arm, "state", "name")
                 assert len(set(changed_)) == N
                 chosen = sum(each.state == CHOSEN for each in RECORDS)
@@ -530,8 +530,9 @@ def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House
         before = calls(house.agent, arm)
         for name in OPERATIONS:
             if name == "delete" and iv == "fixed":
-                # What the counting is for: a constant under a fixed IV is sealed once, whatever the number of rows. (As bytes: convert_to
-                # is only stable, and is called for each row.)
+                # The reason for counting: a constant under a fixed IV is sealed once, however many rows there are. (As
+                # bytes: convert_to
+                # is only stable, so it is called for each row.)
                 constant = codec.seal(f"'{CHOSEN}'", 40).replace(
                     f"convert_to('{CHOSEN}', 'UTF8')", f"'\\x{CHOSEN.encode().hex()}'::bytea"
                 )
@@ -548,7 +549,7 @@ def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House
 
 
 def calls(agent: Agent, arm: Arm) -> tuple[int, int]:
-    """Of encrypt_iv and of decrypt_iv, so far."""
+    """Calls of encrypt_iv and decrypt_iv so far."""
     agent.query(arm, "SELECT pg_stat_force_next_flush()")
     sql = "SELECT funcname, calls FROM pg_stat_user_functions WHERE funcname IN ('encrypt_iv', 'decrypt_iv')"
     found = {str(row[0]): int(row[1] or 0) for row in agent.query(arm, sql)}

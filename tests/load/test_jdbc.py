@@ -1,4 +1,6 @@
-"""jdbc: which driver makes a cell's load, what may be said to it, and that a connection is what it is told to be: by real drivers on real servers."""
+"""jdbc: choice of driver, client settings, and proof that connections are as requested, with real drivers on real
+servers.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ SUPERVISORS: list[supervisor.Supervisor] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def run_supervisor() -> Iterator[None]:
-    """Agents keep files of their own in the scratch of a run."""
+    """Agents keep their files in the scratch directory of a run."""
     with supervisor.Supervisor(run_directory.new_id()) as made:
         SUPERVISORS.append(made)
         yield
@@ -122,8 +124,8 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
     ("made", "words"),
     [
         (cell(client="java"), "write rust .* jdbc or jdbc:VERSION"),
-        (cell(client="jdbc:77"), "no JDBC driver 77 for mariadb"),
-        (cell("postgresql", client="jdbc:mariadb"), "does not speak to postgresql"),
+        (cell(client="jdbc:77"), "unknown JDBC driver 77 for mariadb"),
+        (cell("postgresql", client="jdbc:mariadb"), "does not support postgresql"),
         (cell(client="jdbc:mariadb-9"), "known: 2.7.15"),
         (CellSpec("sqlite", "sqlcipher", client="jdbc"), "no JDBC driver for sqlite"),
         (CellSpec("null", "busy", client="jdbc"), "no JDBC driver for null"),
@@ -132,22 +134,22 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
         (cell(factors={"how": "quickly"}), "how can't be 'quickly'"),
         (cell(factors={"hwo": "execute"}), "did you mean 'how'"),
         (cell("postgresql", factors={"useLocalSessionState": "true"}), "a parameter of insert-loop or an option of PostgreSQL JDBC"),
-        (cell(factors={"batch": "10"}), "goes with how=batch"),
-        (cell(factors={"commit_every": "10"}), "goes with autocommit=false"),
-        (cell(factors={"autocommit": "false", "commit_every": "start"}), "a whole number above 0 or end"),
-        (cell(factors={"how": "batch", "connection": "per-insert"}), "no batch"),
-        (cell(factors={"how": "batch"}, workload="point-select"), "more than one statement that answers no rows"),
+        (cell(factors={"batch": "10"}), "needs how=batch"),
+        (cell(factors={"commit_every": "10"}), "needs autocommit=false"),
+        (cell(factors={"autocommit": "false", "commit_every": "start"}), "an integer above 0 or end"),
+        (cell(factors={"how": "batch", "connection": "per-insert"}), "how=batch needs kept connections"),
+        (cell(factors={"how": "batch"}, workload="point-select"), "a single statement that returns no rows, unlike point-select"),
         (cell(factors={"connection": "pooled"}), "--set connection=pooled: unknown value"),
         (cell(factors={"properties": "password=x"}), "is a secret"),
         (cell(factors={"properties": "allowLoadLocalInfile=true"}), "allowLoadLocalInfile can't be set"),
         (cell(factors={"properties": "autosave=never; ALLOWLOCALINFILE =true"}), "ALLOWLOCALINFILE can't be set"),
-        (cell(client="jdbc:8.0.16"), "knows no TLS newer than 1.2"),
-        (cell(client="jdbc:5.1.49", factors={"version": "1.2", "verify": "full"}), "checks no names"),
-        (cell(factors={"group": "p256"}), "leave group out"),
+        (cell(client="jdbc:8.0.16"), "supports TLS 1.2 at most"),
+        (cell(client="jdbc:5.1.49", factors={"version": "1.2", "verify": "full"}), "checks no host names"),
+        (cell(factors={"group": "p256"}), "remove group"),
         (cell(factors={"resumption": "on"}), "leave resumption off"),
-        (cell("firebird", factors={"cipher": "arc4"}), "leave cipher out"),
+        (cell("firebird", factors={"cipher": "arc4"}), "remove cipher"),
         (CellSpec("postgresql", "client-aes-gcm-256", workload="hospital-client", client="jdbc"), "remove --client"),
-        (cell(driver="/nowhere/a.jar"), "there is no such file"),
+        (cell(driver="/nowhere/a.jar"), "no such file"),
     ],
 )  # fmt: skip
 def test_what_a_driver_can_not_do_is_bad_usage(java_here: None, made: CellSpec, words: str) -> None:
@@ -171,12 +173,12 @@ def test_a_jar_that_will_not_do_is_bad_usage(java_here: None, tmp_path: Path) ->
     (tmp_path / "text.jar").write_text("no jar")
     name, newer = "com.mysql.Newer", struct.pack(">IHH", 0xCAFEBABE, 0, 44 + 99)
     for path, words in (
-        (jar(tmp_path / "empty.jar"), "holds no JDBC driver"),
-        (jar(tmp_path / "other.jar", "com.example.Driver"), "none of those known here"),
+        (jar(tmp_path / "empty.jar"), "contains no JDBC driver"),
+        (jar(tmp_path / "other.jar", "com.example.Driver"), "does not support"),
         (jar(tmp_path / "newer.jar", name, com__mysql__Newer=newer), "needs Java 99 or newer, and .* is Java"),
-        (jar(tmp_path / "gone.jar", name), "its class is not in it"),
-        (str(tmp_path / "text.jar"), "can't be read as a jar"),
-        (str(find("", "postgresql").jars()[0]), "does not speak to mariadb"),
+        (jar(tmp_path / "gone.jar", name), "does not contain its class"),
+        (str(tmp_path / "text.jar"), "as a jar: "),
+        (str(find("", "postgresql").jars()[0]), "does not support mariadb"),
     ):
         with pytest.raises(UsageError, match=words):
             checked(cell(driver=path))
@@ -195,7 +197,7 @@ def test_the_driver_is_a_factor_like_any_other() -> None:
     assert [each.client for each in made] == ["jdbc:5.1.49", "jdbc:8.0.16", "jdbc:9.7.0", "jdbc:5.1.49"]
     assert [each.variant for each in made][1] == "driver=8.0.16"
     assert len({each.group for each in made}) == 1
-    # Some of these know no TLS 1.3, so none of them has it.
+    # Some of these drivers don't support TLS 1.3, so none of them uses it.
     assert {each.factors["version"] for each in made} == {"1.2"}
     newer = settled(matrix.matrix(cell(client=""), ["driver=8.0.33,9.7.0"]))
     assert all("version" not in each.factors for each in newer)
@@ -246,10 +248,10 @@ def test_a_postgresql_client_meets_an_impostor_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("engine", "client", "words"),
     [
-        ("mariadb@10.11", "jdbc:5.1.49", "an impostor with another CA's certificate is refused"),
-        ("mariadb@10.11", "jdbc:2.7.15", "and so is another name"),
-        ("mysql", "jdbc:9.7.0", "and so is another name"),
-        ("postgresql", "jdbc", "and so is another name"),
+        ("mariadb@10.11", "jdbc:5.1.49", "it refuses an impostor with another CA's certificate"),
+        ("mariadb@10.11", "jdbc:2.7.15", "and the server under another name"),
+        ("mysql", "jdbc:9.7.0", "and the server under another name"),
+        ("postgresql", "jdbc", "and the server under another name"),
         ("firebird", "jdbc", "wire-crypt ChaCha"),
     ],
 )
@@ -270,7 +272,7 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
 ) -> None:
     del java_here
     require_server("mariadb", "10.11")
-    # 2.7 takes `sslMode` without a word. By its manifest this one is newer, so that it is told that.
+    # 2.7 silently ignores `sslMode`. This jar's manifest claims a newer version, so it gets `sslMode`.
     disguised = tmp_path / "mariadb-java-client-3.5.11.jar"
     with zipfile.ZipFile(find("2.7", "mariadb").jars()[0]) as old, zipfile.ZipFile(disguised, "w") as new:
         for each in old.infolist():
@@ -290,11 +292,11 @@ def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Serv
         assert agent.connect("full", **fields)["verified"] is True
         said = agent.connect("none", **{**fields, "tls": "require"})
         assert (said["encrypted"], said["verified"]) == (True, False)
-        # Told to check, it would be let in by anybody: what it is told more wins.
+        # Another property overrides the check, so the driver accepts every server.
     with agent_of("9.7.0", properties="sslMode=REQUIRED") as agent:
         said = agent.connect("full", **fields)
         assert (said["encrypted"], said["verified"]) == (True, False)
-        assert said["checked"] == "an impostor with a certificate of its own is accepted"
+        assert said["checked"] == "it accepts an impostor with its own certificate"
 
 
 def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) -> None:
@@ -305,14 +307,14 @@ def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) 
         agent.connect("plain", **fields)
         assert agent.slice("plain", 60, discard=0.0, operations=5).operations == 5
         Agent.connect(agent, "plain", **other.translated(fields))
-        with pytest.raises(Unproven, match=r"driver_version is '9\.7 .*, and '8\.0 .*' was connected"):
+        with pytest.raises(Unproven, match=r"driver_version is '9\.7 .*, but at connect it was '8\.0 .*'"):
             agent.slice("plain", 60, discard=0.0, operations=5)
 
 
 def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: House, secured: Server) -> None:
     fields = mariadb.fields(secured, "encrypted", certificate="rsa2048", version="1.2")
     with agent_of("5.1.6") as agent:
-        with pytest.raises(RunError, match=r"5\.1\.6 can't connect, encrypted arm: .*use 5\.1\.49 or newer"):
+        with pytest.raises(RunError, match=r"5\.1\.6 can't connect, encrypted arm: .*Use 5\.1\.49 or newer"):
             agent.enter({"plain": mariadb.fields(secured, "plain"), "encrypted": fields})
         assert agent.connect("plain", **mariadb.fields(secured, "plain"))["encrypted"] is False
 
@@ -322,7 +324,7 @@ def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: House, s
 
 @pytest.fixture
 def base(secured: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """`//localhost:PORT/…` of the MariaDB, whose password is in the environment."""
+    """`//localhost:PORT/…` of a MariaDB whose password is in the environment."""
     fields = secured.connection()
     monkeypatch.setenv("MYSQL_PWD", str(fields["password"]))
     return f"//localhost:{fields['port']}/{fields['database']}?user={fields['user']}"
@@ -336,7 +338,7 @@ def ca_of(mariadb: House) -> str:
 def test_an_application_that_checks_is_told_so(
     mariadb: House, base: str, monkeypatch: pytest.MonkeyPatch, loopback: bool
 ) -> None:
-    if not loopback:  # what stands between is then called by the server's name in a machine of its own
+    if not loopback:  # what stands in between then has the server's name, on its own machine
         monkeypatch.setattr(prove_jdbc_url, "_is_loopback", lambda _: False)
     proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}")
     assert proven, text
@@ -357,7 +359,7 @@ def test_an_application_that_checks_the_authority_alone(mariadb: House, base: st
     [
         ("jdbc:mysql:{base}", "ENCRYPTED, NOT VERIFIED"),
         ("jdbc:mysql:{base}&sslMode=DISABLED", "UNENCRYPTED"),
-        ("jdbc:mariadb:{base}&sslMode=trust", "an impostor with a certificate of its own is accepted"),
+        ("jdbc:mariadb:{base}&sslMode=trust", "it accepts an impostor with its own certificate"),
     ],
 )
 def test_an_application_that_checks_nothing_is_told_so(mariadb: House, base: str, url: str, words: str) -> None:
@@ -403,8 +405,8 @@ def test_an_application_of_firebird(
         ("jdbc:oracle:thin:@//h/x", "", "jdbc:oracle: no engine has this JDBC scheme"),
         ("jdbc:mysql://u:secret@h/x", "", "set MYSQL_PWD"),
         ("jdbc:postgresql://h/x?user=u&password=secret", "", "set PGPASSWORD"),
-        ("jdbc:postgresql://127.0.0.1:1/x", "mariadb", "does not speak to postgresql"),
-        ("jdbc:mariadb://127.0.0.1:1/x", "mysql", "does not take the URL"),
+        ("jdbc:postgresql://127.0.0.1:1/x", "mariadb", "does not support postgresql"),
+        ("jdbc:mariadb://127.0.0.1:1/x", "mysql", "does not accept the URL"),
     ],
 )
 def test_a_url_that_will_not_do_is_bad_usage(java_here: None, url: str, jar_of: str, words: str) -> None:
@@ -449,7 +451,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     old, oldest, newest = result.cells
     assert (old.status, oldest.status, newest.status) == ("ok", "failed", "ok"), [each.reason for each in result.cells]
     assert "5.1.6 can't connect" in oldest.reason
-    assert "use 5.1.49 or newer" in oldest.reason
+    assert "Use 5.1.49 or newer" in oldest.reason
     assert old.client == "MySQL Connector/J 8.0.16"
     for made in (old, newest):
         assert made.encryption["protocol"] == "TLSv1.2"
@@ -470,7 +472,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
 
 
 def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Counted, Counted]]:
-    """What chatter says of cells that differ in the client alone, by arm: statements, traffic."""
+    """Return the round-trip facts (`chatter`) of cells that differ only in the client, by arm: statements, traffic."""
     for each in (made, *others):
         checked(each)
     run_id = run_directory.new_id()
@@ -586,7 +588,7 @@ def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
 def test_every_sessions_machine_is_warm_before_it_is_measured(
     java_here: None, require_server: RequireServer, tmp_path: Path
 ) -> None:
-    """Each session has a virtual machine of its own, and so begins by compiling: not in the first one alone."""
+    """Each session, not only the first, starts a new virtual machine and so begins by compiling."""
     del java_here
     require_server("mariadb", "10.11")
     made = Spec(cells=[cell(version="10.11", rows=100)], sessions=2, time=6.0, latency=False, seed=5)

@@ -1,4 +1,4 @@
-"""ciphercost without its agent (`pip install .` alone): what makes load names the command that installs it."""
+"""ciphercost without its agent (`pip install .` alone): commands that generate load print the command that installs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Installed:
-    """A distribution that pip installed from there."""
+    """Fake a distribution that pip installed from that directory."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -76,6 +76,6 @@ def test_the_doctor_says_so_too() -> None:
 
 
 def test_pip_install_of_a_clone_asks_no_index_for_the_agent() -> None:
-    """No index has it: with it among the dependencies, `pip install .` fails before anything can be printed."""
+    """No index has the agent: as a dependency it would make `pip install .` fail before ciphercost can print anything."""
     requires = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("]")[0]
     assert "ciphercost-agent" not in requires

@@ -1,4 +1,4 @@
-"""owndata: a CSV file -> a table of a real server that holds the same values, however long the file is."""
+"""--csv: a CSV file becomes a table of a real server with the same values, however long the file is."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_any_table_comes_back_from_sqlite_with_the_same_values(table: Table) -> 
 
 @contextmanager
 def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str, object]]]:
-    """The agent, connected as `loader` to a new and empty server of ours, and how it is connected to."""
+    """The agent, connected as `loader` to a new, empty server, and the fields of that connection."""
     engine = engines.get(engine_name)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, Agent() as agent:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
@@ -154,7 +154,7 @@ def test_the_same_file_gives_the_same_operations_each_time(tmp_path: Path) -> No
 
 
 def test_a_workload_that_has_tables_of_its_own_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"'tpcb' has tables of its own: .*mixed-crud"):
+    with pytest.raises(UsageError, match=r"'tpcb' has its own tables; .*mixed-crud"):
         owndata.program(written(PEOPLE, tmp_path), "tpcb", "postgresql")
 
 
@@ -226,10 +226,10 @@ def test_long_texts_go_outside_the_row_and_a_row_that_still_does_not_fit_is_refu
     ("content", "words"),
     [
         ("", "the file is empty"),
-        ("a,b\n", "holds no rows"),
+        ("a,b\n", "contains no rows"),
         ("a,,c\n1,2,3\n", "line 1: column 2 has no name"),
         ("a,b,a\n1,2,3\n", "line 1: columns 1 and 3 are both named"),
-        ("1,2\n3,4\n", "these are values, not names"),
+        ("1,2\n3,4\n", "these look like values, not names"),
         ("a,b\n1\n", "line 2: 1 value where"),
     ],
 )
@@ -242,7 +242,7 @@ def test_a_file_that_changes_between_its_two_readings_ends_the_run(tmp_path: Pat
     path = written("a\n1\n2\n", tmp_path)
     load = owndata.program(path, "mixed-crud", "sqlite").load
     path.write_text("a\n1\n2\nthree\n")
-    with pytest.raises(RunError, match="the file was changed"):
+    with pytest.raises(RunError, match="the file changed while ciphercost read it"):
         list(load)
     assert len(list(owndata.program(path, "mixed-crud", "sqlite").load)) == 3
 

@@ -1,4 +1,6 @@
-"""passwords: asked for once, on a terminal, where the user's server wants one and none was found; never without a terminal."""
+"""passwords: asked for once, at a terminal, if the user's server needs one and none was found; never without a
+terminal.
+"""
 
 from __future__ import annotations
 

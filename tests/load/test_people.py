@@ -1,4 +1,4 @@
-"""people: made-up records are plausible, and the same for a seed for ever."""
+"""people: made-up records are plausible, and the same for a seed in every version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hidden: no message shows a key, nor a part of one."""
+"""redact: no message contains a key or a part of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""requests: a script of HTTP requests means what is written, one a line."""
+"""requests: a script of HTTP requests, one per line, is parsed as written."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_what_is_no_variable_goes_as_it_stands(path: str, body: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("GET /a GET /b", "line 1: a GET has no body .'GET /b'.: one request a line"),
-        ("\nSELECT 1", "line 2: 'SELECT' is no method"),
-        ("GET a", "'a' is no path: it begins with /"),
-        ("GET /x?id=:nobody", "':nobody' is set nowhere"),
-        ("GET /x?cost=$5", "write a variable's name"),
-        ("THINK 5\nTHINK 6", "holds no request"),
-        ("THINK", "write THINK and how many microseconds"),
-        ("-- nothing", "holds no request"),
+        ("GET /a GET /b", "line 1: a GET request has no body .'GET /b'.; write one request per line"),
+        ("\nSELECT 1", "line 2: 'SELECT' is not a method"),
+        ("GET a", "'a' is not a path; a path begins with /"),
+        ("GET /x?id=:nobody", "':nobody' is not set"),
+        ("GET /x?cost=$5", "are reserved for the agent"),
+        ("THINK 5\nTHINK 6", "contains no request"),
+        ("THINK", "write THINK and a number of microseconds"),
+        ("-- nothing", "contains no request"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(text: str, words: str) -> None:

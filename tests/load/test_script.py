@@ -1,4 +1,4 @@
-"""script: pgbench's language -> variables and statements."""
+"""script: pgbench's language becomes variables and statements."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_strings_casts_comments_and_quoted_names_are_left_alone(text: str) -> No
     [
         ("\\set aid randon(1, 2)\nSELECT :aid", "did you mean 'random'"),
         ("\\set aid random(1)\nSELECT :aid", "random takes (low, high), got 1"),
-        ("\\set aid random(5, 1)\nSELECT :aid", "lower bound 5 above its upper bound 1"),
-        ("\\sleep 5\nSELECT 1", "'\\sleep' is not understood"),
+        ("\\set aid random(5, 1)\nSELECT :aid", "the lower bound of random, 5, is above its upper bound, 1"),
+        ("\\sleep 5\nSELECT 1", "'\\sleep' is not supported"),
         ("\\set 1a random(1, 2)\nSELECT 1", "write '\\set NAME EXPRESSION'"),
         ("\\set aid random(1, 2)\nSELECT :aidd", "did you mean 'aid'"),
         ("SELECT $1", "instead of '$1'"),
-        ("-- nothing here\n", "holds no SQL statement"),
-        ("SELECT 'open", "never closed"),
+        ("-- nothing here\n", "contains no SQL statement"),
+        ("SELECT 'open", "is not closed"),
         ("\\set a 1 / 0\nSELECT :a", "division by zero"),
         ("\\set a random_zipfian(1, 9, 1)\nSELECT :a", "skew above 0 other than 1"),
     ],

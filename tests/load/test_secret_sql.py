@@ -1,4 +1,4 @@
-"""macros: what is secret, in one arm's words; everything else is left as it is."""
+"""secret_sql: macros for secrets expand to one arm's SQL; all other text stays as it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ciphercost.model.spec import ARMS
 
 
 class Loud(Codec):
-    """Says what it was asked."""
+    """A codec that returns its arguments as text."""
 
     def column(self, length: int) -> str:
         return f"COLUMN[{length}]"
@@ -73,7 +73,7 @@ def test_what_is_no_macro_is_left_alone(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("sealed(a, 1", "never closed"),
+        ("sealed(a, 1", "is not closed"),
         ("sealed(a)", r"write sealed\(EXPRESSION, LENGTH\), got sealed\(a\)"),
         ("sealed(a, b)", "write sealed"),
         ("secret(x)", r"write secret\(LENGTH\)"),

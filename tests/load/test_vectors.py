@@ -1,4 +1,4 @@
-"""vectors: every agent passes the protocol's test vectors; the format is described in agents/vectors/README.md."""
+"""Every agent passes the protocol's test vectors; agents/vectors/README.md describes their format."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ LACKS = {
     "fake": ("sqlite", "mysql", "http", "resp", "jdbc"),
     "java": ("sqlite", "mysql", "http", "resp", "sealing"),
 }
-"""Files that an agent isn't for begin so: drivers that it lacks, as its `hello` says; the Java agent seals nothing by itself."""
+"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing, which the Java agent does
+not support.
+"""
 
 
 def files_for(which: str) -> list[Path]:

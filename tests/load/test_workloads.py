@@ -1,4 +1,6 @@
-"""workloads: of any number of rows every one is made once, in batches; and each workload runs on each real server, its table no larger for it."""
+"""workloads: batches create every row exactly once; each workload runs on each real server and leaves its table no
+larger.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ def test_pgbenchs_scale_stays_what_it_is() -> None:
     made = program("tpcb", scale="50")
     assert (made.parameters["rows"], made.parameters["scale"]) == (5_000_000, 50)
     assert program("tpcb").parameters["rows"] == 100_000
-    with pytest.raises(UsageError, match="leave one of them out"):
+    with pytest.raises(UsageError, match="remove one of them"):
         program("tpcb", rows=50, scale="2")
 
 
@@ -76,7 +78,7 @@ def test_pgbenchs_scale_stays_what_it_is() -> None:
 def test_a_load_is_made_as_it_is_gone_through_and_again(name: str, dialect: str) -> None:
     made = program(name, dialect, 5_000_000)
     assert list(made.load) == list(made.load)
-    # Of so many rows nothing could be held.
+    # Too many rows to hold in memory.
     endless = program(name, dialect, 10**13)
     assert len(list(itertools.islice(endless.load, 1000))) == 1000
 
@@ -139,7 +141,7 @@ def test_a_workload_runs_on_a_real_server(
     server: tuple[Engine, Server], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, started = server
-    monkeypatch.setattr(load_program, "BATCH", 700)  # Several, the last of which is cut short.
+    monkeypatch.setattr(load_program, "BATCH", 700)  # several batches, the last one incomplete
     made = program(name, engine.dialect, PIECES[name])
     pragmas = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
     with Agent(log=tmp_path / "agent.log") as agent:
@@ -158,7 +160,7 @@ def test_a_workload_runs_on_a_real_server(
         assert agent.query("loader", count) == [[str(PIECES[name])]], "neither lost nor added"
         assert (before == after_it) is made.read_only
         if name == "bulk-load":
-            # 24 batches in a ring of 3: the last three are what is there.
+            # 24 batches in a ring of 3: the last three remain
             assert agent.query("loader", "SELECT min(batch), max(batch) FROM bulk") == [["21", "23"]]
 
 

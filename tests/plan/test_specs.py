@@ -50,7 +50,7 @@ def test_a_target_names_engine_version_and_mechanism() -> None:
         (CellSpec("sqlite", "sqlcipher", workload="connect"), "embedded"),
         (CellSpec("postgresql", "tls", sql="/nowhere/file.sql"), "can't read the SQL file"),
         (CellSpec("postgresql", "tls", ca="/nowhere/ca.pem"), "no such file"),
-        (CellSpec("postgresql", "tls", workload="connect", rows=5), "no table whose rows can be set"),
+        (CellSpec("postgresql", "tls", workload="connect", rows=5), "no table with a settable number of rows"),
         (CellSpec("postgresql", "tls+none"), "can't combine these mechanisms"),
     ],
 )

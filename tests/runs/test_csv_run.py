@@ -45,9 +45,9 @@ def test_a_spec_file_names_a_csv_file_and_reads_back_as_itself(tmp_path: Path) -
     [
         (None, (), "No such file"),
         (b"", (), "the file is empty"),
-        (b"a,b\n", (), "holds no rows"),
+        (b"a,b\n", (), "contains no rows"),
         (b'a,b\n1,"x"y\n', (), "line 2: something follows a closing quote"),
-        (b"a,b\n1,2\n3\n", (), "line 3: 1 value where the first line has 2"),
+        (b"a,b\n1,2\n3\n", (), "line 3: 1 value, but the first line has 2"),
         (b"a,a\n1,2\n", (), "line 1: columns 1 and 2 are both named 'a'"),
         (b"a,\n1,2\n", (), "line 1: column 2 has no name"),
         (b"a,b\n1,\xff\n", (), "line 2: byte 3 is not UTF-8"),
@@ -56,7 +56,7 @@ def test_a_spec_file_names_a_csv_file_and_reads_back_as_itself(tmp_path: Path) -
         (b"a\n1\n", ("--sql", "my.sql"), "both define the operation; remove one of them"),
         (b"a\n1\n", ("--rows", "5"), "--rows does not work with --csv"),
         (b"a\n1\n", ("--set", "rows=5"), "--set rows: not a factor"),
-        (b"a\n1\n", ("--workload", "tpcb"), "has tables of its own"),
+        (b"a\n1\n", ("--workload", "tpcb"), "has its own tables"),
     ],
 )
 def test_what_is_no_table_is_refused_before_anything_is_started(

@@ -140,7 +140,7 @@ def test_prove_sends_nothing_in_clear_after_a_rejected_certificate(
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 1, said
     assert "signed by an unknown authority" in said
-    assert "nothing was sent to the server unencrypted" in said
+    assert "ciphercost sent nothing unencrypted to the server" in said
     assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
 
 

@@ -771,7 +771,7 @@ def test_a_file_with_fewer_records_than_the_largest_load_is_refused(tmp_path: Pa
     path = register(tmp_path / "register.csv", 30)
     made = replicate.chosen("column-functions", {"loads": "20,30", "csv": str(path)})[0]
     assert {(cell.csv, cell.rows) for cell in made.spec("firebird", 9.0, 1).cells} == {(str(path), 30)}
-    with pytest.raises(UsageError, match="holds 30 records, and 40 are asked for"):
+    with pytest.raises(UsageError, match="contains 30 records, but 40 are requested"):
         replicate.chosen("column-functions", {"loads": "20,40", "csv": str(path)})
     with pytest.raises(UsageError, match="nowhere"):
         replicate.chosen("column-functions", {"csv": str(tmp_path / "nowhere.csv")})

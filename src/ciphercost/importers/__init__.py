@@ -1,1 +1,1 @@
-"""importers: Other tools' output -> readings of two arms."""
+"""Import other tools' output as readings of two arms."""

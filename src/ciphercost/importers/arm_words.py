@@ -1,4 +1,4 @@
-"""arm_words: a name such as `tls-off` -> the arm that its words state. Pure."""
+"""Finds the arm that a name such as `tls-off` states. Pure."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ ENCRYPTED = words_of(
 )
 NOT = words_of("no not non without skip")
 WITH = words_of("with")
-"""Of the word behind them."""
+"""These apply to the following word."""
 OFF = words_of("off disabled disable none false")
 ON = words_of("on enabled enable required require true")
-"""Of the word before them; without one, of that behind."""
+"""These apply to the preceding word, or, if there is none, to the following one."""
 VERBS = words_of("disable enable require")
 UNSURE = words_of("prefer preferred allow")
-"""Modes in which the server decides."""
+"""Modes in which the server decides whether to encrypt."""
 WHOLE = (OFF | ON | words_of("with without")) - words_of("true false")
-"""What tells of an arm where a name has nothing else."""
+"""Words that state an arm if the name has no other words."""
 NEUTRAL = words_of("run runs test tests bench benchmark result results mode is was turned set txt log out csv json")
-"""Words between which others are neighbours."""
+"""Words that are skipped, so that the words around them become neighbours."""
 
 
 def arm_in(text: str) -> Arm | None:
-    """The arm that a name tells of: `tls-off` is plain, `notls` too, `tls` encrypted; None where it tells of none or of both. Pure."""
+    """Return the arm that a name states: `tls-off` and `notls` are plain, `tls` is encrypted; None if it states neither
+    or both. Pure.
+    """
     told = told_by(text)
     return told[0] if told else None
 
 
 def told_by(text: str) -> tuple[Arm, str] | None:
-    """(arm, the words that tell of it). Pure. Words like `off`, `no`, `on` tell only of an encrypting word that they stand beside."""
+    """Return (arm, the words that state it). Words like `off`, `no`, `on` count only next to an encryption word. Pure."""
     split = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text).lower()
     split = re.sub(r"=\s*0(?![\d.])", "=off ", split)
-    # `http2` says nothing of TLS; in `tls13` and `plain2` the digits are a version, or count.
+    # `http2` says nothing about TLS. In `tls13` and `plain2` the digits are a version or a counter.
     words = [word for word in re.findall(r"http\d|[a-z]+", split) if word not in NEUTRAL]
     if len(words) == 1 and words[0] in WHOLE:
         return ("encrypted" if words[0] in ON | WITH else "plain"), words[0]
@@ -60,13 +62,13 @@ def told_by(text: str) -> tuple[Arm, str] | None:
                 return None
             found["plain" if off else "encrypted"].append(off or on or word)
         elif word in OFF - VERBS and before not in ENCRYPTED and behind in ENCRYPTED and at:
-            return None  # of what, in `cache-off-tls`?
+            return None  # in `cache-off-tls`, `off` may refer to either neighbour
     told = [arm for arm in ARMS if found[arm]]
     return (told[0], found[told[0]][0]) if len(told) == 1 and not set(words) & {"prefer", "preferred"} else None
 
 
 def _said_of(words: list[str], at: int, ahead: frozenset[str], either: frozenset[str]) -> str:
-    """The encrypting word with what is said of it by a word before or behind it; empty: nothing is."""
+    """Return the encryption word together with the neighbour that modifies it; empty if none does."""
     word, before, behind = words[at], words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
     if before in ahead or (before in either and (at == 1 or before in VERBS)):
         return f"{before} {word}"

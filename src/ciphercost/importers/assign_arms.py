@@ -1,4 +1,4 @@
-"""assign_arms: readings -> each with its arm: as the user said, else by the file's own words, its name, its folders or its address."""
+"""Assigns an arm to each reading: the user's choice, else the file's content, its name, its folders or its address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, req
 def arms(
     kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Wanted
 ) -> list[tuple[Source, ImportedFile, list[Reading]]]:
-    """Every reading with its arm; what it was told by stands in its file. Raises UsageError where it can't be told."""
+    """Return every reading with its arm, and record in its file how it was found.
+
+    Raises UsageError if it can't be found.
+    """
     schemes = {each.scheme for *_, readings in kept for each in readings if each.scheme}
     loose = loosely_named([source for source, *_ in kept])
     told = []
@@ -33,7 +36,7 @@ def arms(
             number = commands.setdefault(tuple(each.names), len(commands) + 1)
             each.arm, by = arm_of(source, each, wanted, loose, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
-            # What else stands in a command stays out of the record: passwords may.
+            # Commands may contain passwords, so only this word goes into the record.
             each.names = []
         contradicted(source, readings, schemes)
         own = [arm for arm in ARMS if any(each.arm == arm for each in readings)]
@@ -44,7 +47,9 @@ def arms(
 
 
 def loosely_named(sources: Sequence[Source]) -> frozenset[str]:
-    """Names of files that stand in folders of both arms, as `plain/ssl-bench.log` and `tls/ssl-bench.log`: they tell of neither. Pure."""
+    """Names of files found in folders of both arms, such as `plain/ssl-bench.log` and `tls/ssl-bench.log`: they state
+    no arm. Pure.
+    """
     arms_of: dict[str, set[Arm]] = {}
     for source in sources:
         name, *folders = source.names
@@ -54,9 +59,10 @@ def loosely_named(sources: Sequence[Source]) -> frozenset[str]:
 
 
 def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
-    """Raises UsageError where several runs are encrypted by nothing but a word like `ssl` in their file's name, and no run is plain.
+    """Raise UsageError if several runs count as encrypted only because of a word like `ssl` in their file's name, and
+    no run is plain.
 
-    `ssl-bench.log` is what one calls a file of both arms.
+    `ssl-bench.log` is a likely name for a file with both arms.
     """
     if any(reading.arm == "plain" for *_, readings in told for reading in readings):
         return
@@ -64,17 +70,18 @@ def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
         known = told_by(source.names[0])
         if len(readings) > 1 and file.how == "its name" and known and known[1] in ENCRYPTED:
             raise UsageError(
-                f"{source.label}: it holds {len(readings)} runs, and '{known[1]}' in its name may be what all of them are about: are some "
-                "of them plain? No run here is. Give each arm a file of its own, or say --arm encrypted if all are encrypted"
+                f"{source.label}: it contains {len(readings)} runs, and '{known[1]}' in its name may describe the whole test, both arms. "
+                "No run here is plain. Put each arm into its own file, or use --arm encrypted if all runs are encrypted"
             )
 
 
 def arm_of(
     source: Source, reading: Reading, wanted: Wanted, loose: frozenset[str], *, both_schemes: bool, number: int = 0
 ) -> tuple[Arm, str]:
-    """(arm, by what it is told): what was said, the file's own words, its name, its folders' names, http or https.
+    """Return (arm, how it was found): the user's choice, the file's content, its name, its folders' names, http or
+    https.
 
-    `loose`: names of files that tell of no arm, though they have a word of one.
+    `loose`: names of files that contain a word for an arm but state none.
     """
     if source.arm:
         return source.arm, "what you said"
@@ -86,12 +93,12 @@ def arm_of(
             return arm, f"your word '{word}'"
         if fits:
             raise UsageError(
-                f"{source.label}: {called(reading, text, number)} has the words of both arms: choose others, or say --plain FILE --encrypted FILE"
+                f"{source.label}: {called(reading, text, number)} contains the words of both arms; choose other words, or use --plain FILE --encrypted FILE"
             )
     if len({arm for arm, _ in wanted.words}) == 2:
         words = ", ".join(f"'{word}' ({arm})" for arm, word in wanted.words)
         raise UsageError(
-            f"{source.label}: its name has none of your words {words}: choose others, or say --plain FILE --encrypted FILE"
+            f"{source.label}: its name contains none of your words {words}; choose other words, or use --plain FILE --encrypted FILE"
         )
     names = source.names[1:] if source.names[0] in loose else source.names
     for text in reading.names or names:
@@ -105,44 +112,44 @@ def arm_of(
         return ("encrypted" if reading.scheme == "https" else "plain"), f"its address ({reading.scheme})"
     name = reading.names[0] if reading.names else source.names[0]
     raise UsageError(
-        f"{source.label}: is {called(reading, name, number)} plain or encrypted? It has none of the words {SAYABLE} (or some of both). "
-        "Say --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD, or --arm encrypted if all are of one arm"
+        f"{source.label}: is {called(reading, name, number)} plain or encrypted? It contains none of the words {SAYABLE} (or some of both). "
+        "Use --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD, or --arm encrypted if all runs are of one arm"
     )
 
 
 def contrary(source: Source, text: str, told: tuple[Arm, str]) -> None:
-    """Raises UsageError where a bare word like `ssl` in a file's name tells of the other arm than the folder that it is in."""
+    """Raise UsageError if a bare word like `ssl` in a file's name contradicts the folder that contains the file."""
     if text != source.names[0] or told[1] not in ENCRYPTED:
         return
     for folder in source.names[1:]:
         if (arm := arm_in(folder)) and arm != told[0]:
             raise UsageError(
-                f"{source.label}: its name tells of the {told[0]} arm ('{told[1]}'), and its folder '{folder}' of the {arm} one: "
-                f"say --plain FILE --encrypted FILE, or rename one of the two"
+                f"{source.label}: its name says {told[0]} ('{told[1]}'), but its folder '{folder}' says {arm}; "
+                f"use --plain FILE --encrypted FILE, or rename one of the two"
             )
         if arm:
             return
 
 
 def called(reading: Reading, text: str, number: int) -> str:
-    """A name as an error may say it: a command by its number, as passwords may stand in it. Pure."""
+    """Return a name for error messages: commands get a number, since they may contain passwords. Pure."""
     if reading.tool == "hyperfine" and text in reading.names:
         return f"command {number}"
     return f"'{discreet(text[:300])[:80]}'"
 
 
 def matches(text: str, word: str) -> bool:
-    """Whether a name has this word in it, or fits it as a pattern. Pure."""
+    """Whether a name contains this word or matches it as a pattern. Pure."""
     if any(letter in word for letter in "*?["):
         return fnmatch(text.lower(), word.lower())
     return word.lower() in text.lower()
 
 
 def contradicted(source: Source, readings: list[Reading], schemes: set[str]) -> None:
-    """Raises UsageError where a file's address says the other arm than its name, and the import has both kinds of address."""
+    """Raise UsageError if a file's address contradicts its name and the import has both http and https addresses."""
     for each in readings:
         own = {"http": "plain", "https": "encrypted"}.get(each.scheme)
         if own and len(schemes) == 2 and each.arm != own:
             raise UsageError(
-                f"{source.label}, line {each.line}: given as the {each.arm} arm, but it tells of {each.scheme}: the files are swapped, or named wrongly"
+                f"{source.label}, line {each.line}: assigned to the {each.arm} arm, but it used {each.scheme}; the files are swapped or misnamed"
             )

@@ -1,4 +1,4 @@
-"""csv_columns: `time=elapsed_ms,arm=mode,operations=n` -> which column of a table is what, and in which unit. Pure."""
+"""Parses the option that maps a table's columns and their units: `time=elapsed_ms,arm=mode,operations=n`. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DECIMALS = ("point", "comma")
 
 
 class Column(NamedTuple):
-    """One column of the map: what it is, what it is called in the file, and its unit, where one was stated."""
+    """One column of the map: its role, its name in the file, and its unit if stated."""
 
     role: str
     name: str
@@ -49,7 +49,7 @@ class Column(NamedTuple):
 
 
 def columns(text: str) -> list[Column]:
-    """The map of `time=elapsed_ms,arm=mode,operations=n`, `latency=p50:us`. Raises UsageError."""
+    """Parse a map such as `time=elapsed_ms,arm=mode,operations=n` or `latency=p50:us`. Raises UsageError."""
     found: list[Column] = []
     for word in text.split(","):
         role, equals, rest = word.partition("=")
@@ -60,20 +60,20 @@ def columns(text: str) -> list[Column]:
         if role not in ROLES:
             raise UsageError(f"--columns {text}: unknown role '{role}': {nearest(role, ROLES)}")
         if role == "decimal" and name.strip() not in DECIMALS:
-            raise UsageError(f"--columns {text}: decimal is 'point' or 'comma', as the figures are written")
+            raise UsageError(f"--columns {text}: decimal must be 'point' or 'comma', whichever the figures use")
         if role != "factor" and role in (each.role for each in found):
-            raise UsageError(f"--columns {text}: {role} stands there twice; import the file once for each")
+            raise UsageError(f"--columns {text}: {role} is given twice; import the file once for each")
         known = TIME_UNITS if role in ("time", "latency") else ("%", "share") if role == "cpu" else ()
         if unit and unit not in known:
-            raise UsageError(f"--columns {text}: '{unit}' is no unit of {role}: {', '.join(known) or 'it has none'}")
+            raise UsageError(f"--columns {text}: '{unit}' is not a unit of {role}: {', '.join(known) or 'it has none'}")
         found.append(Column(role, name.strip(), unit))
     if not any(each.role in FIGURES for each in found):
-        raise UsageError(f"--columns {text}: no figure: name one of {', '.join(FIGURES)}; e.g. {EXAMPLE}")
+        raise UsageError(f"--columns {text}: no figure; map at least one of {', '.join(FIGURES)}; e.g. {EXAMPLE}")
     return found
 
 
 def unit_of(column: Column) -> str:
-    """Stated, or as the column's name ends. Raises Bad where neither says."""
+    """Return the unit: as stated, or from the end of the column's name. Raises Bad if neither gives one."""
     if column.unit:
         return column.unit
     if column.role == "cpu" and ("%" in column.name or re.search("per_?cent|pct", column.name, re.IGNORECASE)):
@@ -83,5 +83,5 @@ def unit_of(column: Column) -> str:
     wanted = "% or share" if column.role == "cpu" else "s, ms or us"
     raise Bad(
         1,
-        f"the unit of '{column.name}' is not known ({wanted}): state it, e.g. --columns {column.role}={column.name}:{wanted.split()[0].strip(',')}",
+        f"the unit of '{column.name}' is unknown ({wanted}); state it, e.g. --columns {column.role}={column.name}:{wanted.split()[0].strip(',')}",
     )

@@ -1,6 +1,6 @@
-"""gather: files of other tools -> everything they say, each run with its arm. Reads files; no statistics.
+"""Reads other tools' files into one record of runs, each with its arm. Reads files; no statistics.
 
-Each step refuses what it can't tell; nothing is guessed.
+Each step refuses what is ambiguous; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ciphercost.model.terms import FORMAT
 
 
 def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[str]]:
-    """(all that the files say, what is to be said aloud of how they were read). Raises UsageError naming file and line."""
+    """Return (the imported record, messages about how the files were read). Raises UsageError naming file and line."""
     given: tuple[tuple[Sequence[Path], Arm | None], ...] = (
         (files, wanted.only),
         (wanted.plain, "plain"),
@@ -30,7 +30,7 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
     )
     sources = [each for paths, arm in given for path in paths for each in found(path, arm)]
     if sources:
-        # A folder in which all of them lie tells nothing of any.
+        # A folder that contains all files says nothing about any of them.
         common = set.intersection(*(set(each.folders) for each in sources))
         sources = [
             each._replace(folders=tuple(folder for folder in each.folders if folder not in common)) for each in sources
@@ -45,7 +45,7 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
     for source in sources:
         if other := seen.get(identity(source.path)):
             if other.arm != source.arm:
-                raise UsageError(f"{source.label} and {other.label} are one file, and were given as both arms")
+                raise UsageError(f"{source.label} and {other.label} are the same file, given for both arms")
             left.append((source.label, "the same file as another", f"{source.label} is the same file as {other.label}"))
             continue
         try:
@@ -58,16 +58,16 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
         seen[identity(source.path)] = source
         if other := alike.get(digest):
             text = (
-                f"it has the same content as {other.label}, but figures so coarse that two runs may share them: it was counted; "
-                "leave it out if it is a copy"
+                f"it has the same content as {other.label}, but such coarse figures that two runs may share them, so it is counted; "
+                "remove it if it is a copy"
             )
             readings[0].notes.append(Warning_("same-content", text))
-            said.append(f"{source.label} has the same content as {other.label}: copies of a run are counted once")
+            said.append(f"{source.label} has the same content as {other.label}; copies of a run count once")
         alike.setdefault(digest, source)
         kept.append((source, ImportedFile(source.label, name, digest, [], ""), readings))
     if not kept:
         reasons = "\n".join(left_out(left))
-        raise UsageError(f"nothing in what was given could be read as another tool's result:\n{reasons}")
+        raise UsageError(f"none of these files is a result that ciphercost can import:\n{reasons}")
     said += left_out(left)
     told = arms(kept, wanted)
     said += read_as(told)

@@ -1,4 +1,4 @@
-"""headings: the lines above a run that are not the tool's own -> the arm and the rate that they state. Pure."""
+"""Finds the arm and the rate stated in lines above a run that the tool did not print. Pure."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ OWN_LINE = re.compile(
     r"(?!.*\bPGSSLMODE=).*",
     re.IGNORECASE,
 )
-"""Lines of a tool's own, with words of TLS in them that tell of no arm, or are read elsewhere."""
+"""Lines printed by the tools that contain TLS words but state no arm, or that are read elsewhere."""
 MAY_TELL = re.compile(r"plain|clear|enc|tls|ssl|tde|http|cipher|luks|fscrypt|secure|baseline|crypt", re.IGNORECASE)
 VERSION_LINE = re.compile(r"\s*(?:pgbench \(|(?:pgbench|sysbench) \d)")
 COMMAND = re.compile(r"(?:^|[\s/;&|=])(?:wrk2?|pgbench|sysbench|h2load)\s.*")
 RATE = re.compile(r"\s(?:-R\s*|--rate[ =]|--rps[ =])(\d[\d.]*[kKmM]?)\b")
-"""On the command line of wrk2, pgbench, sysbench or h2load."""
+"""The rate option on a command line of wrk2, pgbench, sysbench or h2load."""
 LONGEST_HEADING = 300
 
 
 class Heading(NamedTuple):
-    """A line above a run that is no tool's own: a shell's echo, or a title."""
+    """A line above a run that no tool printed: a shell's echo, or a title."""
 
     line: int
     text: str
     arm: Arm | None
-    """That it tells of."""
+    """The arm that the line states."""
     rate: str | None
-    """Of a command: the rate that it sets, or empty. None: no command."""
+    """The rate that a command sets, or empty. None: the line is not a command."""
 
 
 def heading(line: str, number: int) -> Heading | None:
-    """What a line that is no tool's own tells of the runs below it; None: nothing. Pure."""
+    """Return what a line that no tool printed says about the runs below it; None: nothing. Pure."""
     if len(line) > LONGEST_HEADING:
         return None
-    # `pgbench (16.2)` and `sysbench 1.0.20` are the tools' own first lines, and no commands.
+    # `pgbench (16.2)` and `sysbench 1.0.20` are the tools' own first lines, not commands.
     command = None if VERSION_LINE.match(line) else COMMAND.search(line)
     rate = (match[1] if (match := RATE.search(line)) else "") if command else None
     arm = arm_in(line) if MAY_TELL.search(line) and not (OWN_LINE.fullmatch(line.rstrip()) and not command) else None
@@ -47,9 +47,9 @@ def heading(line: str, number: int) -> Heading | None:
 
 
 def under_headings(readings: list[Reading], headings: list[Heading]) -> None:
-    """Give each run what the lines above it tell: a rate that was set, and, in a file of both arms, its arm. Changes the readings.
+    """Apply the lines above each run: a rate that was set and, in a file with both arms, the arm. Changes the readings.
 
-    Raises Bad where a file tells of both arms, and not of each of its runs.
+    Raises Bad if a file states both arms but not the arm of each run.
     """
     both = len({each.arm for each in headings if each.arm}) == 2
     for reading in readings:
@@ -60,7 +60,7 @@ def under_headings(readings: list[Reading], headings: list[Heading]) -> None:
         told = [each for each in above if each.arm]
         if both and not told:
             other = next(each for each in headings if each.arm)
-            text = f"its file has runs of both arms (line {other.line} tells of {other.arm}), and nothing above this one tells of its arm"
-            raise Bad(reading.line, f"{text}: give each arm a file of its own")
+            text = f"its file has runs of both arms (line {other.line} says {other.arm}), but nothing above this run states its arm"
+            raise Bad(reading.line, f"{text}; put each arm into its own file")
         if both:
             reading.names = [told[-1].text]

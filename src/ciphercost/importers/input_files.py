@@ -1,4 +1,4 @@
-"""input_files: paths and folders -> the files in them, with the folders whose names may tell their arm."""
+"""Finds the files to import in paths and folders, with the folder names that may state their arm."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ciphercost.model.spec import Arm
 
 
 class Source(NamedTuple):
-    """A file, and the folders whose names may tell of what it is."""
+    """A file, and the folders whose names may describe it."""
 
     path: Path
     folders: tuple[Path, ...]
-    """The nearest first."""
+    """The nearest folder first."""
     arm: Arm | None
     named: bool
-    """Given by name, and not found in a folder."""
+    """The user named the file itself, not a folder that contains it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -27,12 +27,12 @@ class Source(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its path as it can be written down."""
+        """Its path in printable form."""
         return clean(str(self.path))
 
 
 def found(path: Path, arm: Arm | None) -> Iterator[Source]:
-    """The file, or every file of the folder that is not hidden. Raises UsageError."""
+    """Yield the file, or every file of the folder that is not hidden. Raises UsageError."""
     try:
         if path.is_dir():
             inside = sorted(each for each in path.rglob("*") if each.is_file() and not hidden(each.relative_to(path)))
@@ -45,19 +45,21 @@ def found(path: Path, arm: Arm | None) -> Iterator[Source]:
         elif path.is_file():
             yield Source(path, tuple(path.parents), arm, named=True)
         elif path.exists():
-            raise UsageError(f"{clean(str(path))} is no file: save the tool's output in one, and import that")
+            raise UsageError(
+                f"{clean(str(path))} is not a regular file; save the tool's output to a file and import that"
+            )
         else:
-            raise UsageError(f"{clean(str(path))}: there is no such file")
+            raise UsageError(f"{clean(str(path))}: no such file")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{clean(str(path))} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"can't read {clean(str(path))}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """The same for one file, by whatever path. Raises UsageError."""
+    """Identify a file, whatever path names it. Raises UsageError."""
     try:
         known = path.stat()
     except OSError as error:
-        raise UsageError(f"{clean(str(path))} can't be read: {error.strerror}") from None
+        raise UsageError(f"can't read {clean(str(path))}: {error.strerror}") from None
     return known.st_dev, known.st_ino
 
 

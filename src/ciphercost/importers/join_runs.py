@@ -1,4 +1,4 @@
-"""join_runs: readings -> runs: threads' logs become one, a log joins its summary, CPU samples join the load they were taken under."""
+"""Joins readings into runs: the logs of a run's threads, a log with its summary, CPU samples with the load they cover."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile, Warning_
 
 SAMPLE_TOLERANCE = 0.02
-"""Between a summary's count of transactions and that which a sampled log tells of."""
+"""Allowed relative difference between a summary's number of transactions and the estimate from a sampled log."""
 NAMED = re.compile(r"(.*?\.\d+)(?:\.\d+)?")
-"""`pgbench_log.PID`, and of further threads `pgbench_log.PID.N`."""
+"""`pgbench_log.PID`, and `pgbench_log.PID.N` for further threads."""
 
 
 def put_together(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Reading]:
-    """The runs: threads' logs as one, a log with its summary, the CPU's samples with the load that they were taken under."""
+    """Return the runs: threads' logs as one, each log with its summary, CPU samples with the load they cover."""
     logs: dict[tuple[str, ...], list[Reading]] = {}
     loads: list[Reading] = []
     cpus: list[Reading] = []
@@ -48,7 +48,10 @@ def put_together(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list
 
 
 def with_summary(log: Reading, loads: list[Reading]) -> None:
-    """The log joins the summary of its own run: the one with as many transactions; else it is a run of its own. Changes `loads`."""
+    """Join a log to the summary with the same number of transactions; without one it is its own run.
+
+    Changes `loads`.
+    """
     fits = [
         each
         for each in loads
@@ -58,7 +61,7 @@ def with_summary(log: Reading, loads: list[Reading]) -> None:
         loads.append(log)
         return
     own = fits[0]
-    # A throughput that the summary lacks was set, and the log's is as little a result.
+    # If the summary has no throughput, the rate was set, and then the log's throughput is not a result either.
     own.figures |= {name: log.figures[name] for name in log.figures if name not in {*own.figures, "throughput"}}
     own.series = own.series or ({} if "throughput" not in own.figures else log.series)
     own.notes += [note for note in log.notes if note.code == "sampled-log"]
@@ -68,14 +71,17 @@ def with_summary(log: Reading, loads: list[Reading]) -> None:
 
 
 def as_many(summary: Reading, log: Reading) -> bool:
-    """Whether a log is of as many transactions as a summary; of a sampled one that is an estimate."""
+    """Whether a log has as many transactions as a summary. For a sampled log the number is an estimate."""
     if any(note.code == "sampled-log" for note in log.notes):
         return not formats.differ(summary.operations, log.operations, SAMPLE_TOLERANCE)
     return summary.operations == log.operations
 
 
 def under_load(cpu: Reading, loads: list[Reading]) -> bool:
-    """Whether these samples were taken while runs of their arm went on; then each run gets the figures of its own time. Changes `loads`."""
+    """Whether these samples cover runs of their arm; if so, each run gets the figures of its own period.
+
+    Changes `loads`.
+    """
     joined = False
     for load in loads:
         if (
@@ -86,7 +92,7 @@ def under_load(cpu: Reading, loads: list[Reading]) -> bool:
             or load.clock != "utc"
         ):
             continue
-        # sar's and atop's stamps are whole seconds.
+        # sar and atop print times in whole seconds.
         own = [row for row in cpu.rows if load.started - 1 <= row[0] - row[1] and row[0] <= load.ended + 1]
         if not own:
             continue
@@ -100,9 +106,7 @@ def under_load(cpu: Reading, loads: list[Reading]) -> bool:
         if cpu.cpus and rate > 0:
             load.figures["host_cpu_per_op"] = busy / 100 * cpu.cpus / rate * 1e6
         load.notes += [note for note in cpu.notes if note.code != "idle-edges"]
-        load.notes.append(
-            Warning_("joined", f"CPU by {cpu.tool} over the {count(len(own), 'sample')} that lie in the run")
-        )
+        load.notes.append(Warning_("joined", f"CPU from {cpu.tool}: {count(len(own), 'sample')} during the run"))
         load.file = f"{load.file}, {cpu.file}"
         joined = True
     return joined

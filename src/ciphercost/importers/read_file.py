@@ -1,4 +1,4 @@
-"""read_file: one file -> its format, its readings and its checksum. A format is recognised by its content."""
+"""Reads one file: its format, which its content determines, its readings and its checksum."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
 HEAD = 262_144
-"""Bytes in which a format is looked for."""
+"""Bytes at the beginning in which a format is searched."""
 LONGEST_LINE = 1_000_000
 STRICT = ("pgbench_log", "csv", "hyperfine")
-"""Formats whose readers refuse every line that isn't their own."""
+"""Formats whose readers refuse every unknown line."""
 CPU = ("sar", "sadf", "atop")
-"""Formats of a machine's counters: their headings name hosts."""
+"""Formats of machine counters: their headings contain host names."""
 KNOWN_BINARY: tuple[tuple[bytes, str], ...] = (
-    (b"\x96\xd5", "sysstat's own binary file: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
-    (b"\xd5\x96", "sysstat's own binary file: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
+    (b"\x96\xd5", "sysstat's binary file; print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
+    (b"\xd5\x96", "sysstat's binary file; print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
     (
         b"\xef\xbe\xed\xfe",
-        "atop's own binary file: print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
+        "atop's binary file; print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
     ),
     (
         b"\xfe\xed\xbe\xef",
-        "atop's own binary file: print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
+        "atop's binary file; print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
     ),
-    (b"\x1f\x8b", "compressed (gzip): unpack it first"),
-    (b"\xfd7zXZ", "compressed (xz): unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "compressed (zstd): unpack it first"),
-    (b"PK\x03\x04", "an archive or an office document: unpack it, or save the table as CSV"),
+    (b"\x1f\x8b", "compressed (gzip); unpack it first"),
+    (b"\xfd7zXZ", "compressed (xz); unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "compressed (zstd); unpack it first"),
+    (b"PK\x03\x04", "an archive or an office document; unpack it, or save the table as CSV"),
 )
 KNOWN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"^Benchmark (?:#?1|\S+): .*\n\s+Time \(", re.MULTILINE), "hyperfine's screen, which rounds: run it with --export-json FILE"),
-    (re.compile(r"\Acommand,mean,stddev,median,user,system,min,max"), "hyperfine's CSV, which has no single times: run it with --export-json FILE"),
-    (re.compile(r'\A\s*\{\s*"sysstat"'), "sysstat's JSON: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
-    (re.compile(r"^ATOP - ", re.MULTILINE), "atop's screen: print its file with `atop -r FILE -P CPU,MEM`, and import that"),
-    (re.compile(r"^(?:RESET|SEP)\s*$", re.MULTILINE), "atop's output without CPU: run `atop -P CPU,MEM`"),
+    (re.compile(r"^Benchmark (?:#?1|\S+): .*\n\s+Time \(", re.MULTILINE), "hyperfine's screen output, which is rounded; run it with --export-json FILE"),
+    (re.compile(r"\Acommand,mean,stddev,median,user,system,min,max"), "hyperfine's CSV, which lacks the time of each run; run it with --export-json FILE"),
+    (re.compile(r'\A\s*\{\s*"sysstat"'), "sysstat's JSON; print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
+    (re.compile(r"^ATOP - ", re.MULTILINE), "atop's screen output; print its file with `atop -r FILE -P CPU,MEM`, and import that"),
+    (re.compile(r"^(?:RESET|SEP)\s*$", re.MULTILINE), "atop's output without CPU lines; run `atop -P CPU,MEM`"),
 )  # fmt: skip
 
 
 class Unknown(UsageError):
-    """A file of no format that is known; `kind`: why, without its name."""
+    """A file of unknown format; `kind`: the reason, without the file's name."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -57,14 +57,17 @@ class Unknown(UsageError):
 
 
 def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Reading], str]:
-    """(format, what it says, SHA-256) of a file. Raises UsageError naming file and line; Unknown where it is something else."""
+    """Return (format, readings, SHA-256) of a file.
+
+    Raises UsageError naming file and line, Unknown if the format is unknown.
+    """
     digest = hashlib.sha256()
     label = clean(str(path))
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
             if not head.strip(b"\0 \t\r\n"):
-                raise Unknown(f"{label}: the file is empty: was the tool's output sent elsewhere (2>&1)?", "empty")
+                raise Unknown(f"{label}: the file is empty; did the tool print to standard error (2>&1)?", "empty")
             encoding = encoding_of(head, label)
             beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head)
             importer = format_of(beginning.replace("\r\n", "\n"), columns, label)
@@ -73,17 +76,19 @@ def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Readi
             above = None if importer in (*STRICT, *CPU) else headings
             lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer, above))
             readings = csv.read(lines, columns) if importer == "csv" else formats.get(importer).read(lines)
-            for _ in lines:  # what the reader left, for the checksum
+            for _ in lines:  # the rest of the file, for the checksum
                 pass
     except OSError as error:
-        raise UsageError(f"{label} can't be read: {error.strerror}") from None
+        raise UsageError(f"can't read {label}: {error.strerror}") from None
     except Bad as error:
         where = f"{label}, line {error.line}" if error.line else label
         raise UsageError(f"{where}: {clean(error.what)}") from None
     except (ValueError, ArithmeticError) as error:
-        raise UsageError(f"{label}, line {lines.number}: a figure can't be read ({clean(str(error))})") from None
+        raise UsageError(f"{label}, line {lines.number}: invalid figure ({clean(str(error))})") from None
     if not readings:
-        raise UsageError(f"{label}, line {lines.number}: {importer}'s output ends before its result: import all of it")
+        raise UsageError(
+            f"{label}, line {lines.number}: {importer}'s output ends before its result; import the whole output"
+        )
     try:
         under_headings(readings, headings)
     except Bad as error:
@@ -94,14 +99,14 @@ def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Readi
         finite(each)
         if each.errors > each.operations > 0:
             raise UsageError(
-                f"{label}, line {each.line}: more failed ({each.errors:,}) than was done ({each.operations:,}): this is no result; "
-                "find out why, and run it again"
+                f"{label}, line {each.line}: more operations failed ({each.errors:,}) than succeeded ({each.operations:,}), so this is not "
+                "a usable result; fix the cause and run it again"
             )
     return importer, readings, digest.hexdigest()
 
 
 def cleaned(reading: Reading) -> None:
-    """Its names with letters alone. Changes it."""
+    """Clean its names of unprintable characters. Changes the reading."""
     reading.tool, reading.version = clean(reading.tool), clean(reading.version)
     reading.engine, reading.workload = clean(reading.engine), clean(reading.workload)
     reading.names = [clean(each) for each in reading.names]
@@ -111,17 +116,20 @@ def cleaned(reading: Reading) -> None:
 
 
 def finite(reading: Reading) -> None:
-    """Raises UsageError where a figure is none that can be reckoned with."""
+    """Raise UsageError if a figure is not a usable number."""
     figures = [("seconds", [reading.seconds]), *((name, [value]) for name, value in reading.figures.items())]
     for name, values in [*figures, *reading.series.items()]:
         if wrong := [value for value in values if not math.isfinite(value)]:
             raise UsageError(
-                f"{reading.file}, line {reading.line}: {name} is {wrong[0]}: no figure that can be compared; is the output whole?"
+                f"{reading.file}, line {reading.line}: {name} is {wrong[0]}, which can't be compared; is the output complete?"
             )
 
 
 def encoding_of(head: bytes, label: str) -> str:
-    """UTF-8, UTF-16 as Windows' shell writes it, or, where bytes don't fit either, cp1252. Raises Unknown for what is no text."""
+    """Detect UTF-8, UTF-16 (as Windows' shell writes it) or, if the bytes fit neither, cp1252.
+
+    Raises Unknown if it is not text.
+    """
     for mark, what in KNOWN_BINARY:
         if head.startswith(mark):
             raise Unknown(f"{label} is {what}", what)
@@ -134,9 +142,9 @@ def encoding_of(head: bytes, label: str) -> str:
         odd = head[1::2].count(0)
         if zeros > 0.3 * len(head) and (odd > 0.9 * zeros or odd < 0.1 * zeros):
             return "utf-16-le" if odd > 0.5 * zeros else "utf-16-be"
-        raise Unknown(f"{label} is no text: import what a tool printed", "no text")
+        raise Unknown(f"{label} is not text; import a tool's printed output", "not text")
     try:
-        # The head may end in the middle of a letter.
+        # The head may end in the middle of a character.
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
         return "cp1252"
@@ -146,9 +154,10 @@ def encoding_of(head: bytes, label: str) -> str:
 def texts(
     file: Iterable[bytes], encoding: str, digest: object, of: str, headings: list[Heading] | None = None
 ) -> Iterator[str]:
-    """The lines of a file, one at a time; each byte goes through the checksum. `headings`: gets those that tell of the runs below them.
+    """Yield the lines of a file and pass every byte to the checksum. `headings`: collects the lines that describe the
+    runs below them.
 
-    Raises Bad where, far below the beginning, another tool's mark is than that of `of` (empty: its reader sees to that).
+    Raises Bad if a later line has the mark of another tool than `of` (empty: its reader checks that).
     """
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
@@ -161,7 +170,7 @@ def texts(
                 if name not in (of, "pgbench_log"):
                     raise Bad(
                         number + line_of_it,
-                        f"here begins a result of {name}, in a file of {of}: give each tool's output a file of its own",
+                        f"a result of {name} begins here, in a file of {of}; put each tool's output into its own file",
                     )
         for line in whole:
             number += 1
@@ -169,20 +178,20 @@ def texts(
                 headings.append(told)
             yield line + "\n"
         if len(rest) > LONGEST_LINE and not rest.lstrip().startswith("{"):
-            raise Bad(number + 1, "a line of more than a million letters: this is no tool's output")
+            raise Bad(number + 1, "a line of more than a million characters, so this is not a tool's output")
     rest += decoder.decode(b"", final=True)
     if rest:
         yield rest
 
 
 def format_of(head: str, columns: list[csv_columns.Column], label: str) -> str:
-    """The importer whose mark the text bears. Raises UsageError where two do, Unknown where none does."""
+    """Return the importer whose mark the text contains. Raises UsageError if two do, Unknown if none does."""
     fits = formats.recognised(head)
     if "hyperfine" in fits:
         return "hyperfine"
     if len(fits) > 1:
         where = " and ".join(f"{name} (line {line})" for name, line in sorted(fits.items(), key=lambda item: item[1]))
-        raise UsageError(f"{label} holds results of {where}: give each tool's output a file of its own")
+        raise UsageError(f"{label} contains results of {where}; put each tool's output into its own file")
     if fits:
         return next(iter(fits))
     for pattern, what in KNOWN_TEXT:
@@ -194,10 +203,10 @@ def format_of(head: str, columns: list[csv_columns.Column], label: str) -> str:
     first = next((line for line in head.splitlines() if line.strip()), "")
     if any(first.count(each) >= 1 for each in (";", ",", "\t")):
         raise Unknown(
-            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), say which column is what: {csv_columns.EXAMPLE}. Known without: {known}",
-            f"maybe tables (say which column is what: {csv_columns.EXAMPLE})",
+            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), map its columns: {csv_columns.EXAMPLE}. Formats that need no map: {known}",
+            f"possibly tables (map their columns: {csv_columns.EXAMPLE})",
         )
     raise Unknown(
-        f"{label}, line 1: '{discreet(first[:300])[:60]}' is the beginning of no output that is known: {known}",
-        "not the output of a tool that is known",
+        f"{label}, line 1: '{discreet(first[:300])[:60]}' is not the beginning of a known tool's output; known tools: {known}",
+        "not the output of a known tool",
     )

@@ -1,4 +1,4 @@
-"""wanted: what the user said about arms and columns."""
+"""The user's choices about arms and columns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ciphercost.model.spec import Arm
 
 
 class Wanted(NamedTuple):
-    """What the user said of arms and columns."""
+    """The user's choices about arms and columns."""
 
     plain: Sequence[Path] = ()
     encrypted: Sequence[Path] = ()
     words: Sequence[tuple[Arm, str]] = ()
-    """(arm, word or pattern of its files' names)."""
+    """(arm, a word or pattern of its file names)."""
     only: Arm | None = None
-    """All are of this arm."""
+    """All files are of this arm."""
     columns: Sequence[csv_columns.Column] = ()

@@ -1,4 +1,4 @@
-"""wording: how an import reports which files it read, and which it left out. Pure."""
+"""Messages about the files that an import read or skipped. Pure."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
 
 FEW_LEFT, FEW_NAMED = 3, 3
-"""Files left out that are named one by one, each with its reason; of more, so many of each reason."""
+"""Up to this many skipped files are listed one by one with their reasons; of more, this many names per kind of reason.
+"""
 MOST_SAID = 12
-"""Files that are told one by one of how they were read."""
+"""Most read files that are listed one by one."""
 
 
 def left_out(files: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    """What is to be said of files (name, kind of reason, reason in full) that were left out: of many, a line for each kind. Pure."""
+    """Yield messages about skipped files (name, kind of reason, full reason); for many files, one line per kind. Pure."""
     kinds: dict[str, list[tuple[str, str]]] = {}
     for name, kind, reason in files:
         kinds.setdefault(kind, []).append((name, reason))
     for kind, own in kinds.items():
         if len(files) <= FEW_LEFT or len(own) == 1:
-            yield from (f"left out: {reason}" for _, reason in own)
+            yield from (f"skipped: {reason}" for _, reason in own)
         else:
             names = ", ".join(name for name, _ in own[:FEW_NAMED]) + (" …" if len(own) > FEW_NAMED else "")
-            yield f"left out: {count(len(own), 'file')}, {kind}: {names}"
+            yield f"skipped: {count(len(own), 'file')}, {kind}: {names}"
 
 
 def read_as(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Iterator[str]:
-    """As what each file was read; of many, how many of each kind. Pure."""
+    """Yield how each file was read; for many files, how many of each kind. Pure."""
     alike: dict[str, list[tuple[Source, int]]] = {}
     for source, file, readings in told:
         alike.setdefault(f"{' and '.join(file.arms)} by {file.how} ({file.format})", []).append((source, len(readings)))

@@ -1,1 +1,1 @@
-"""load: making load: the agent and its protocol, programs of statements, workloads, tables, JDBC."""
+"""Making load: the agent and its protocol, programs of statements, workloads, tables, JDBC."""

@@ -1,4 +1,7 @@
-"""agent: a process that makes load, spoken to in flat JSON lines (PROTOCOL.md). I/O, no statistics."""
+"""Starts an agent, the process that makes load, and talks to it in flat JSON lines (PROTOCOL.md).
+
+I/O, no statistics.
+"""
 
 from __future__ import annotations
 
@@ -33,29 +36,35 @@ from ciphercost.model.slices import AgentSlice, Arrivals
 
 PROTOCOL = 1
 QUERIES_AHEAD = 16
-"""Requests sent before the first of them is answered."""
+"""Requests sent before the first answer is read."""
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-"""What COPY escapes with a letter."""
+"""What COPY's escape letters stand for."""
 FLOOR_BYTES = 16_000_000
-"""Sealed and opened for a floor: 2 to 5 ms by instructions of the CPU, 0.1 s without."""
+"""Bytes sealed and opened to measure a floor: 2 to 5 ms with the CPU's AES instructions, 0.1 s without."""
 MARGIN = 30.0
-"""Seconds that an agent has beyond a request's own deadline, at which it reports the server that missed it."""
+"""Seconds that an agent gets beyond a request's own deadline, so that it can report that the server missed it."""
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def find() -> str:
-    """Path of the `ciphercost-agent` binary: $CIPHERCOST_AGENT, beside this Python, or on PATH. Raises MissingServer."""
+    """Return the path of the `ciphercost-agent` binary: $CIPHERCOST_AGENT, beside this Python, or on PATH.
+
+    Raises MissingServer.
+    """
     beside = Path(sys.executable).parent / "ciphercost-agent"
     for candidate in (os.environ.get("CIPHERCOST_AGENT"), str(beside), shutil.which("ciphercost-agent")):
         if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
             return candidate
-    raise MissingServer(f"ciphercost-agent, which makes the load, is not installed. {how_to_install()}")
+    raise MissingServer(f"ciphercost-agent, which generates the load, is not installed. {how_to_install()}")
 
 
 def how_to_install() -> str:
-    """What to type for the agent: in a clone of the sources, the one that ciphercost was installed from where that is known."""
+    """The command that installs the agent.
+
+    It names the clone that ciphercost was installed from, where that is known.
+    """
     clone = Path()
     with contextlib.suppress(metadata.PackageNotFoundError, TypeError, ValueError, KeyError):
         origin = json.loads(metadata.distribution("ciphercost").read_text("direct_url.json") or "")["url"]
@@ -64,12 +73,14 @@ def how_to_install() -> str:
     known = (sources / "Cargo.toml").is_file()
     install = shlex.join([sys.executable, "-m", "pip", "install", str(sources) if known else "./agents/rust"])
     where = "" if known else ", in a clone of ciphercost's sources"
-    return f"Build it{where} (README.md lists what that needs): {install}. Or set CIPHERCOST_AGENT to the path of a built one."
+    return f"Build it{where} (README.md lists the requirements): {install}. Or set CIPHERCOST_AGENT to the path of an agent that is already built."
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Signals that come meanwhile are handled at the end. What their handlers raise within a fork, Python would drop without a word."""
+    """Delay signals until the end of this block: Python would silently drop an exception that a handler raises during a
+    fork.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -97,7 +108,7 @@ class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
     compiles = False
-    """Whether it compiles itself while it works, so that it needs a warm-up of its own."""
+    """Whether it compiles its own code while it runs, and so needs its own warm-up."""
 
     def __init__(
         self,
@@ -109,9 +120,11 @@ class Agent:
         netns: Path | None = None,
         cgroups: Iterable[Path] = (),
     ) -> None:
-        """`env` is added to this process's environment without its secrets; `netns`: a network namespace that the agent lives in.
+        """Start the agent and exchange `hello`.
 
-        `cgroups`: control groups that it enters before it starts.
+        `cpus`: the CPUs it may use. `log`: file for its standard error. `env`: variables added to this process's
+        environment, which is passed on without its secrets. `netns`: the network namespace it runs in. `cgroups`:
+        control groups it enters before it starts. Raises RunError and AgentError.
         """
         groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
@@ -119,7 +132,7 @@ class Agent:
         wanted = set(cpus) if cpus is not None else None
 
         def before_exec() -> None:
-            # The agent must not outlive a controller that is killed by force.
+            # If the controller is killed, the agent must die too.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for group in groups:
                 group.write_text(str(os.getpid()))
@@ -138,7 +151,7 @@ class Agent:
                 stderr=stderr,
                 env=child_environment(env),
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
+                start_new_session=True,  # only the controller handles Ctrl-C at the terminal
                 preexec_fn=before_exec,
             )
         assert self._process.stdin is not None
@@ -163,7 +176,7 @@ class Agent:
         self.close()
 
     def close(self) -> None:
-        """End the agent: end of input, then force."""
+        """End the agent: close its standard input, then kill it if it is still running after 5 s."""
         with contextlib.suppress(OSError):
             self._stdin.close()
         try:
@@ -175,7 +188,10 @@ class Agent:
         self._stdout.close()
 
     def request(self, message: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
-        """Send one message and wait for its answer. Raises AgentError for an error answer, RunError when the agent is gone or silent."""
+        """Send one message and return its answer.
+
+        Raises AgentError for an error answer, RunError if the agent is gone or silent.
+        """
         self.send(message)
         answer = self._decode(self.line(timeout))
         if answer.get("type") == "error":
@@ -191,7 +207,7 @@ class Agent:
             raise RunError(self._gone()) from None
 
     def line(self, timeout: float) -> bytes:
-        """The next line that the agent writes. Raises RunError at its end or after `timeout` seconds."""
+        """Return the next line that the agent writes. Raises RunError at end of output or after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
@@ -214,23 +230,23 @@ class Agent:
         except msgspec.DecodeError:
             answer = None
         if not isinstance(answer, dict):
-            raise RunError(f"the agent's answer is not of protocol {PROTOCOL}: {line[:200]!r}")
+            raise RunError(f"the agent's answer does not follow protocol {PROTOCOL}: {line[:200]!r}")
         return answer
 
     def _gone(self) -> str:
         status = self._process.poll()
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
-        return f"the agent ended in the middle of the run ({how}); its words are in the run's logs/"
+        return f"the agent ended in the middle of the run ({how}); see its output in the run's logs/"
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def program(self, program: Program) -> None:
-        """Tell the agent what an operation is."""
+        """Send the agent a program: what an operation is."""
         self.request({"type": "program", "name": program.name})
         if program.key:
             self.request({"type": "cipher", "name": "aes256-gcm", "key": program.key})
         for number, (_, weight, script) in enumerate(program.transactions):
-            # Two transactions may use one name for two things, so names are made unique.
+            # Two transactions may use the same variable name, so each transaction gets its own prefix.
             prefix = f"t{number}."
             for variable in script.variables:
                 fields = msgspec.to_builtins(variable)
@@ -249,7 +265,7 @@ class Agent:
                 self.request(message | ({"open": True} if statement.open else {}))
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
-        """Open an arm's connections; the answer says what was negotiated. Raises AgentError."""
+        """Open an arm's connections. The answer reports what was negotiated. Raises AgentError."""
         usual: dict[str, object] = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
         asked = usual | fields
         count = asked["connections"]
@@ -262,9 +278,10 @@ class Agent:
     def query(
         self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
     ) -> list[list[str | None]]:
-        """Rows of text values. Raises AgentError with the server's code.
+        """Run a query and return its rows as text values. Raises AgentError with the server's code.
 
-        `timeout`: seconds that the whole answer may take; a witness's, unless told otherwise.
+        `everywhere`: on every connection of the arm. `timeout`: seconds until the whole answer has arrived; default: a
+        witness's.
         """
         seconds = deadlines.query() if timeout is None else timeout
         message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
@@ -276,17 +293,18 @@ class Agent:
         return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
 
     def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
-        """Run statements one after the other, answers thrown away; returns how many. Raises AgentError with the first that failed.
+        """Run statements one after the other, discard their answers, and return how many ran. Raises AgentError for the
+        first that failed.
 
-        Requests are sent ahead of their answers, so that the server waits for the agent alone and not for this process.
-        `timeout`: seconds for any one answer; as long as loading may take, unless told otherwise.
+        Requests are sent ahead of their answers, so that the server never waits for this process.
+        `timeout`: seconds for each answer; default: as long as loading may take.
         """
         seconds = deadlines.load() if timeout is None else timeout
         sent = answered = 0
         ahead = iter(statements)
         more = True
         while more or answered < sent:
-            # Few enough that neither pipe ever fills up while both ends write.
+            # So few that neither pipe fills up while both ends write.
             while more and sent - answered < QUERIES_AHEAD:
                 statement = next(ahead, None)
                 if statement is None:
@@ -300,14 +318,17 @@ class Agent:
             answered += 1
             if line.startswith(b'{"type":"error"'):
                 answer = self._decode(line)
-                while answered < sent:  # what was sent ahead has answers too
+                while answered < sent:  # requests sent ahead are answered too
                     self.line(seconds + MARGIN)
                     answered += 1
                 raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
         return answered
 
     def floor(self, cipher: str, size: int = FLOOR_BYTES) -> dict[str, float]:
-        """What a cipher alone costs on this CPU: {"seal": ns a byte, "open": ns a byte}. Raises AgentError for an unknown cipher."""
+        """Measure what a cipher alone costs on this CPU: {"seal": ns per byte, "open": ns per byte}.
+
+        Raises AgentError for an unknown cipher.
+        """
         answer = self.request({"type": "floor", "cipher": cipher, "bytes": size})
         return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
 
@@ -324,9 +345,11 @@ class Agent:
         on_counting: Callable[[], None] | None = None,
         on_counted: Callable[[], None] | None = None,
     ) -> AgentSlice:
-        """Run one slice. `on_counting` and `on_counted` are called when its counted part begins and ends. Raises AgentError, RunError.
+        """Run one slice. Calls `on_counting` and `on_counted` when its counted part begins and ends. Raises AgentError,
+        RunError.
 
-        The answer comes only when the operations in flight have ended, and these are not counted, so the end is timed here.
+        The answer arrives only after the operations in flight have ended. These are not counted, so this process times
+        the end itself.
         """
         message: dict[str, Any] = {"type": "slice", "arm": arm, "seconds": seconds, "discard": discard, "seed": seed}
         if rate:
@@ -337,7 +360,7 @@ class Agent:
             message["arrivals"] = arrivals
         message["timeout"] = deadlines.overtime()
         self.send(message)
-        timeout = seconds + 2 * deadlines.overtime() + MARGIN  # once to prepare, once to end
+        timeout = seconds + 2 * deadlines.overtime() + MARGIN  # once for preparation, once for the end
         due = 0.0
         while True:
             if due and on_counted and not self._answers_before(due):
@@ -357,7 +380,9 @@ class Agent:
                 answer = self._decode(line)
                 if answer.get("type") == "error":
                     raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent"))) from None
-                raise RunError(f"the agent's answer to a slice is not of protocol {PROTOCOL}: {line[:200]!r}") from None
+                raise RunError(
+                    f"the agent's answer to a slice does not follow protocol {PROTOCOL}: {line[:200]!r}"
+                ) from None
 
 
 def _unescape(value: str) -> str | None:

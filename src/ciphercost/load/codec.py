@@ -1,4 +1,4 @@
-"""codec: How a value of one arm is written in SQL: plain, or sealed by the server or by the application."""
+"""How SQL writes a secret value of one arm: as plain text, or sealed by the server or by the application."""
 
 from __future__ import annotations
 
@@ -7,51 +7,54 @@ from collections.abc import Collection
 
 
 class Impossible(Exception):
-    """A codec can't have this value sealed or opened where a workload wants it; says why, and what to use."""
+    """A codec can't seal or open a value where a workload wants it. The text gives the reason and an alternative."""
 
 
 class Codec(ABC):
-    """What becomes of a secret value in one arm's SQL."""
+    """How one arm's SQL writes, reads and compares a secret value."""
 
     chosen: Collection[str] | None = None
-    """Names of the columns that are secret; None: all."""
+    """Names of the secret columns; None: all of them."""
     agent_key = ""
-    """In hexadecimal digits: what the agent seals and opens with, where it does."""
+    """The key that the agent seals and opens with, in hexadecimal digits; empty: the agent does neither."""
 
     @abstractmethod
     def column(self, length: int) -> str:
-        """The type of a column for texts of up to `length` letters."""
+        """Return the type of a column for texts of up to `length` characters."""
 
     @abstractmethod
     def seal(self, value: str, length: int) -> str:
-        """An expression of the value as it is stored. `value`: SQL of a text."""
+        """Return an expression for the value as it is stored. `value`: SQL for a text."""
 
     @abstractmethod
     def open(self, column: str, length: int) -> str:
-        """An expression of the text again. `column`: SQL of what is stored."""
+        """Return an expression for the original text. `column`: SQL for the stored value."""
 
     def match(self, column: str, value: str, length: int) -> str:
-        """A condition: what is stored in `column` is the text `value`."""
+        """Return a condition: `column` holds the text `value`."""
         return f"{self.open(column, length)} = {value}"
 
     def like(self, column: str, value: str, length: int) -> str:
-        """The same by LIKE. A ciphertext may hold any byte, so that none of the pattern's may escape another."""
+        """Return the same condition with LIKE.
+
+        A ciphertext may contain any byte, so the pattern must not have an escape character.
+        """
         return f"{self.open(column, length)} LIKE {value}"
 
     def named(self, name: str) -> Codec:
-        """What becomes of the column of that name."""
+        """Return the codec for the column of that name."""
         return self if self.chosen is None or name in self.chosen else PLAIN
 
     def read(self, value: str | None) -> str | None:
-        """A value of a row as a text, where the server gives it in hexadecimal digits because the application is to open it.
+        """Return a value of a row as text. Where the application opens it, the server sends it in hexadecimal digits.
 
-        Raises AgentError where it does not open.
+        Raises AgentError if it does not open.
         """
         return value
 
 
 class Plain(Codec):
-    """Nothing becomes of it, as in the plain arm."""
+    """Leaves values as they are: the plain arm's codec."""
 
     def column(self, length: int) -> str:
         return f"varchar({length})"
@@ -67,41 +70,49 @@ PLAIN = Plain()
 
 
 class Encrypting(Codec):
-    """It is encrypted, and there are witnesses who look at what is stored."""
+    """Encrypts values. Witnesses check what is stored."""
 
     client_side = False
-    """Whether the application seals and opens: `seal` and `open` mark what the agent is to do, and what stands in a table is `opened` here."""
+    """Whether the application seals and opens.
+
+    Then `seal` and `open` mark what the agent has to do, and `opened` decrypts stored values here.
+    """
     alike = False
-    """Whether equal texts are stored alike."""
+    """Whether equal texts are stored as equal bytes."""
     no_escape = " ESCAPE ''"
-    """Ends a LIKE whose pattern has no letter that escapes another."""
+    """Ends a LIKE whose pattern has no escape character."""
     once = "{}"
-    """How an expression is written that is to be evaluated once a statement and not for each row."""
+    """A format for an expression that the server is to evaluate once per statement, not once per row."""
 
     def match(self, column: str, value: str, length: int) -> str:
-        """By the stored bytes, where equal texts are stored alike."""
+        """Compare the stored bytes where equal texts are stored as equal bytes."""
         if self.alike:
             return f"{column} = {self.once.format(self.seal(value, length))}"
         return super().match(column, value, length)
 
     def like(self, column: str, value: str, length: int) -> str:
-        """By the stored bytes, where equal texts are stored alike."""
+        """Compare the stored bytes where equal texts are stored as equal bytes."""
         if self.alike:
             return f"{column} LIKE {self.seal(value, length)}{self.no_escape}"
         return super().like(column, value, length)
 
     @abstractmethod
     def hex(self, column: str) -> str:
-        """An expression of the stored bytes, in hexadecimal digits."""
+        """Return an expression for the stored bytes, in hexadecimal digits."""
 
     @abstractmethod
     def raw(self, column: str) -> str:
-        """An expression of the bytes that the server makes of them, decrypted whether or not they are a text, in hexadecimal digits."""
+        """Return an expression for the bytes that the server decrypts, in hexadecimal digits, whether or not they are
+        valid text.
+        """
 
     @abstractmethod
     def literal(self, stored: bytes) -> str:
-        """Stored bytes as SQL has them."""
+        """Return a SQL literal for stored bytes."""
 
     def opened(self, raw: bytes) -> bytes:
-        """A text's bytes of `raw` ones: what is left to the application. Raises AgentError where they don't open."""
+        """Return a text's bytes from `raw` ones: the application's part of decryption.
+
+        Raises AgentError if they don't open.
+        """
         return raw

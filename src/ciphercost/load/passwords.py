@@ -1,6 +1,7 @@
-"""passwords: of servers that are the user's: asked for once, on a terminal, where the server wants one and none was found.
+"""Passwords of servers that the user already runs. A user at a terminal is asked once, if the server wants a password
+and none was found.
 
-They are kept in this process alone: never on disk, never in an argument.
+They stay in this process's memory: never on disk, never in an argument.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ _known: dict[Key, str] = {}
 
 
 def key_of(fields: Mapping[str, object]) -> Key:
-    """Of the agent's `connect`. Pure."""
+    """Derive the key from fields of the agent's `connect`. Pure."""
     return str(fields["host"]), int(str(fields["port"])), str(fields["user"])
 
 
 def with_password(fields: Mapping[str, object], found: str) -> dict[str, object]:
-    """The fields with the password that was found, else with the one that was typed in, else without."""
+    """Return the fields with the password that was found, else with the one that the user typed, else without any."""
     password = found or _known.get(key_of(fields), "")
     return {**fields, "password": password} if password else dict(fields)
 
 
 def may_ask(fields: Mapping[str, object]) -> bool:
-    """Whether there is no password for this connection, and somebody at a terminal who may know it."""
+    """Whether this connection has no password and standard input is a terminal, so that a user can type one."""
     return not fields.get("password") and sys.stdin.isatty()
 
 
@@ -43,10 +44,10 @@ def ask_where_wanted(
     wants: str,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> bool:
-    """Try this connection; where it is refused with the words `wants`, ask for the password.
+    """Try this connection; if the server refuses it with the text `wants`, ask the user for the password.
 
-    Returns whether it asked: then `with_password` knows the answer. Every other refusal is left to who comes later to report.
-    `paused`: in which nothing else is drawn on the terminal.
+    Returns whether it asked; `with_password` then knows the answer. Any other refusal is left for a later connection to
+    report. `paused`: a context in which nothing else is drawn on the terminal.
     """
     try:
         agent.connect("password", **fields)

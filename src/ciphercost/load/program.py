@@ -1,4 +1,4 @@
-"""program: What an agent is given to do: statements, weights, and what fills an arm's tables."""
+"""What the agent is given: an arm's statements and their weights, and the statements that fill the arm's tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ciphercost.load.codec import PLAIN, Codec
 from ciphercost.model.slices import Arrivals
 
 BATCH = 100_000
-"""Rows that one statement of a load makes on the server: one transaction of 5,000,000 would fill logs and memory of some."""
+"""Rows per statement of a load. One transaction of 5,000,000 rows would fill some servers' logs and memory."""
 _BATCHED = re.compile(r":first\b")
 _EACH = re.compile(r":row\b")
 TOGETHER = 256 * 1024
@@ -21,19 +21,19 @@ TOGETHER = 256 * 1024
 
 
 class Step(NamedTuple):
-    """One statement of a load, and what to call it where it fails (the statement itself, or the lines of a file)."""
+    """One statement of a load, and its name for error messages: the statement itself, or lines of a file."""
 
     sql: str
     where: str
 
 
 class Load:
-    """The statements of a load, made anew each time they are gone through: of millions of rows a batch at a time is held."""
+    """The statements of a load, generated again in each iteration. Of millions of rows, only one batch is in memory."""
 
     def __init__(
         self, text: str, parameters: Mapping[str, int | str], where: str, more: Callable[[], Iterable[str]] = tuple
     ) -> None:
-        """`more`: makes the statements that follow those of `text`. Raises UsageError for a name that is no parameter."""
+        """`more`: generates the statements that follow those of `text`. Raises UsageError for an unknown parameter."""
         self._parts = [part for each in text.split(";\n") if (part := each.strip())]
         self._parameters = parameters
         self._where = where
@@ -76,25 +76,25 @@ class Load:
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """What fills an arm's tables, and what reads them."""
+    """How to fill and read an arm's tables."""
 
     load: Iterable[Step]
-    """Can be gone through more than once, and may be too long to hold."""
+    """Can be iterated more than once; may be too long to hold in memory."""
     check: str
     codec: Codec = PLAIN
-    """By which the rows that `check` gives are read, where the application itself opens them."""
+    """Reads the rows of `check` where the application itself opens them."""
 
     def read(self, rows: list[list[str | None]]) -> list[list[str | None]]:
-        """The check's rows as texts. Raises AgentError where a sealed value does not open."""
+        """Return the check's rows as texts. Raises AgentError if a sealed value does not open."""
         return [[self.codec.read(value) for value in row] for row in rows]
 
 
 class Program(msgspec.Struct, frozen=True):
-    """A workload made ready for one server: nothing is left to look up."""
+    """A workload prepared for one server, with all parameters filled in."""
 
     name: str
     load: Iterable[Step]
-    """Can be gone through more than once, and may be too long to hold."""
+    """Can be iterated more than once; may be too long to hold in memory."""
     check: str
     transactions: tuple[tuple[str, int, script.Script], ...]
     read_only: bool
@@ -102,18 +102,18 @@ class Program(msgspec.Struct, frozen=True):
     clients: int
     parameters: dict[str, int | str]
     sealed: Tables | None = None
-    """The encrypted arm's, where its secrets are encrypted in its statements; None: both arms' are the same."""
+    """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}
-    """Of a web server: bytes of each path."""
+    """For a web server: path -> size in bytes."""
     key: str = ""
-    """Hexadecimal digits: what the agent seals and opens with. For the agent alone; in no record."""
+    """The agent's key for sealing and opening, in hexadecimal digits. Only the agent gets it; no record contains it."""
     arrivals: Arrivals = "even"
-    """When the requests of an open loop are due."""
+    """When requests of an open loop are due."""
     think_s: float = 0.0
-    """Seconds that an operation thinks in an open loop, on average."""
+    """Average think time of an operation in an open loop, in seconds."""
     loop: bool = False
-    """What an operation is to server and wire is counted, whoever the client is."""
+    """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
 
     def tables(self, arm: str) -> Tables:
-        """What fills and reads this arm's tables."""
+        """Return what fills and reads this arm's tables."""
         return self.sealed if self.sealed and arm == "encrypted" else Tables(self.load, self.check)

@@ -1,6 +1,7 @@
-"""redact: keys made by this process -> texts without them. What a server says of a statement may repeat the keys that stood in it.
+"""Removes keys that this process generated from texts. A server's error message may quote a statement that contains a
+key.
 
-A server quotes the statement from where it stopped reading, and cuts it off where it likes: so parts of a key are hidden too.
+A server may quote any part of the statement, so parts of a key are removed too.
 """
 
 from __future__ import annotations
@@ -8,25 +9,25 @@ from __future__ import annotations
 import re
 
 PART = 12
-"""Hexadecimal digits that are taken for a part of a key: so many are none by chance."""
+"""Shortest run of hexadecimal digits that counts as part of a key: too long to match by chance."""
 SHOWN = "[key]"
 _DIGITS = re.compile(rf"[0-9A-Fa-f]{{{PART},}}")
 _parts: set[str] = set()
 
 
 def hide(key: bytes) -> None:
-    """From now on `shown` leaves this key out."""
+    """Remove this key from every text that `shown` returns from now on."""
     digits = key.hex()
     _parts.update(digits[at : at + PART] for at in range(len(digits) - PART + 1))
 
 
 def shown(text: str) -> str:
-    """The text without keys, which are written in hexadecimal digits wherever they stand."""
+    """Return the text without keys, which are hexadecimal digits wherever they occur."""
     return _DIGITS.sub(_instead, text) if _parts else text
 
 
 def shown_line(line: bytes) -> bytes:
-    """The same of a line in UTF-8, at no cost where no key is hidden."""
+    """Do the same for a line in UTF-8. Costs nothing while no key is hidden."""
     return shown(line.decode(errors="replace")).encode() if _parts else line
 
 
@@ -36,4 +37,4 @@ def _instead(digits: re.Match[str]) -> str:
 
 
 SECRET = re.compile(r"(?i)pass(?:word|wd|phrase)|pwd|secret|credential|dbcryptconfig")
-"""In the name of a setting or a property whose value nobody else may see."""
+"""Matches the name of a setting or property whose value is secret."""

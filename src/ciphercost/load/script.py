@@ -1,9 +1,9 @@
-"""script: SQL in pgbench's script language -> variables and statements with $1, $2 … Pure.
+"""Parses SQL in pgbench's script language into variables and statements with $1, $2 … Pure.
 
-What is understood: `\\set NAME EXPRESSION`, statements ended by `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
-integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of
-`random(LOW, HIGH)`, `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`.
-Consecutive statements that take the same `each` variable are a loop: all of them run for one value before the next.
+Supported: `\\set NAME EXPRESSION`, statements that end with `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
+integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of `random(LOW, HIGH)`,
+`random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`. Consecutive statements
+that use the same `each` variable form a loop: all of them run for one value before the next value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ciphercost.model.errors import UsageError, nearest
 
 
 class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the agent draws once per operation; fields as in PROTOCOL.md."""
+    """A variable that the agent draws once per operation; fields as in PROTOCOL.md."""
 
     name: str
     kind: str
@@ -28,16 +28,16 @@ class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
     length: int | None = None
     value: str | None = None
     of: str | None = None
-    """The variable whose value this one is, sealed."""
+    """The variable whose value this one contains, sealed."""
 
 
 class Statement(msgspec.Struct, frozen=True):
     sql: str
     parameters: tuple[str, ...]
     arm: str = ""
-    """The only arm that runs it; empty: both."""
+    """The only arm that runs it; empty: both arms."""
     open: bool = False
-    """The agent opens the sealed values of its rows."""
+    """The agent opens sealed values in its rows."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -46,28 +46,28 @@ class Script(msgspec.Struct, frozen=True):
 
     @property
     def read_only(self) -> bool:
-        """True where every statement only reads, as far as its first word tells."""
+        """Whether every statement only reads, judging by its first word."""
         return all(_reads(bare(each.sql)) for each in self.statements)
 
 
 _THINK = re.compile(r"THINK\s+(?:\$(\d+)|(\d+))")
 LONGEST_THOUGHT = 3_600_000_000
-"""Microseconds: an hour."""
+"""The longest think time in microseconds: an hour."""
 
 
 def think_us(script: Script, where: str = "script") -> float:
-    """Microseconds that a run of the script thinks in an open loop, on average. Pure; raises UsageError.
+    """Average think time of the script in an open loop, in microseconds. Pure; raises UsageError.
 
-    `THINK :time` is understood by web servers' driver (and null's): the client waits so many microseconds for nobody.
+    The HTTP driver (and `null`) supports `THINK :time`: the client waits that many microseconds without a request.
     """
     variables = {each.name: each for each in script.variables}
     total = 0.0
     for statement in script.statements:
         if statement.arm == "encrypted" or statement.sql.split(maxsplit=1)[:1] != ["THINK"]:
-            continue  # What the arms do not share, they have alike.
+            continue  # Both arms have the same think time: skip the encrypted arm's own statements.
         match = _THINK.fullmatch(statement.sql.strip())
         if match is None:
-            raise UsageError(f"{where}: '{statement.sql}': write 'THINK :time', the time in microseconds")
+            raise UsageError(f"{where}: '{statement.sql}': write 'THINK :time' with the time in microseconds")
         number, written = match.groups()
         drawn = variables[statement.parameters[int(number) - 1]] if number else Variable("", "constant", value=written)
         if drawn.kind == "constant":
@@ -92,11 +92,11 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
 SEAL = "/*ciphercost:seal*/"
-"""Stands before a variable that the agent is to seal."""
+"""Marks the following variable: the agent is to seal it."""
 OPEN = "/*ciphercost:open*/"
-"""Stands before a column that the agent is to open, an item of what a SELECT gives."""
+"""Marks the following column, an item of a SELECT list: the agent is to open it."""
 SEALED = ".sealed"
-"""Ends the name of a variable that is another's value, sealed."""
+"""Suffix of the name of a variable that contains another's value, sealed."""
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*(?!ciphercost:seal).*?\*/|::|(?P<seal>/\*ciphercost:seal\*/)?:(?P<name>[A-Za-z_]\w*)|;|\$\d+",
     re.DOTALL,
@@ -105,13 +105,13 @@ _WORD = re.compile(r":([A-Za-z_]\w*)")
 
 
 def bare(text: str) -> str:
-    """SQL without its comments; what stands in quotes is left alone. Pure."""
+    """Return SQL without its comments; quoted text stays. Pure."""
     return _TOKEN.sub(lambda match: " " if match.group(0).startswith(("--", "/*")) else match.group(0), text)
 
 
 def _reads(sql: str) -> bool:
     first = re.match(r"(?is)\s*\(?\s*(select|values|table|show|with|get|head|clear\s+(get|head)|think)\b", sql)
-    # WITH may hold a writing part, and a function that is called may write too; the rows are then compared less strictly.
+    # A part of WITH may write, and so may a function that the statement calls. Rows are then compared less strictly.
     return first is not None and not re.search(
         r"(?i)\b(insert|update|delete|merge|into)\b", re.sub(r"'[^']*'", "''", sql)
     )
@@ -120,7 +120,8 @@ def _reads(sql: str) -> bool:
 def parse(
     text: str, parameters: Mapping[str, int | str], where: str = "script", given: Sequence[Variable] = ()
 ) -> Script:
-    """Variables and statements of a script. Parameters (rows, scale, …) are written in as numbers; `given`: variables that it needn't set.
+    """Parse a script. Parameters (rows, scale, …) are written into the text as numbers. `given`: variables that it need
+    not set.
 
     Raises UsageError naming `where`, the line, and what to write instead.
     """
@@ -132,14 +133,17 @@ def parse(
         _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
     ]
     if not statements:
-        raise UsageError(f"{where}: holds no SQL statement")
+        raise UsageError(f"{where}: contains no SQL statement")
     return Script(tuple(variables), tuple(statements))
 
 
 def declared(
     text: str, parameters: Mapping[str, int | str], where: str, given: Sequence[Variable] = ()
 ) -> tuple[list[Variable], list[str]]:
-    """(variables, the other lines, each at its number) of a script: what its `\\set` say. Raises UsageError."""
+    """Return the variables that a script's `\\set` lines declare, and the other lines at their line numbers.
+
+    Raises UsageError.
+    """
     variables: list[Variable] = list(given)
     body: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -149,9 +153,7 @@ def declared(
         body.append("")
         command, _, rest = line.strip()[1:].partition(" ")
         if command != "set":
-            raise UsageError(
-                f"{where}, line {number}: '\\{command}' is not understood; only '\\set NAME EXPRESSION' is"
-            )
+            raise UsageError(f"{where}, line {number}: '\\{command}' is not supported; only '\\set NAME EXPRESSION' is")
         name, _, expression = rest.strip().partition(" ")
         if not _NAME.fullmatch(name) or not expression.strip():
             raise UsageError(
@@ -162,19 +164,19 @@ def declared(
 
 
 def by_arm(plain: Script, encrypted: Script) -> Script:
-    """One script of two that draw the same variables: a statement that is the same in both arms is both's. Pure."""
+    """Merge two scripts that draw the same variables. A statement that is equal in both belongs to both arms. Pure."""
     if plain == encrypted:
         return plain
 
     def of(script: Script, arm: str) -> tuple[Statement, ...]:
         return tuple(msgspec.structs.replace(each, arm=arm) for each in script.statements)
 
-    # What is sealed is drawn in the other arm too, as it is.
+    # The plain arm draws the sealed variables too, unsealed.
     return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:
-    """Parameters written into SQL text: `:rows` becomes 100000. Raises UsageError for a name that is no parameter."""
+    """Write parameters into SQL text: `:rows` becomes 100000. Raises UsageError for an unknown parameter."""
 
     def replace(match: re.Match[str]) -> str:
         name = match["name"]
@@ -188,7 +190,7 @@ def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") 
 
 
 def evaluate(expression: str, parameters: Mapping[str, int | str], where: str = "expression") -> int:
-    """Integer arithmetic over parameters: + - * / % ( ) min max. Raises UsageError."""
+    """Evaluate integer arithmetic over parameters: + - * / % ( ) min max. Raises UsageError."""
     try:
         tree = ast.parse(_WORD.sub(r"\1", expression).strip(), mode="eval")
     except SyntaxError:
@@ -227,7 +229,7 @@ def _value(node: ast.expr, parameters: Mapping[str, int | str], where: str) -> i
         case ast.Call(func=ast.Name(id="min" | "max" as function), args=args) if args:
             values = [_value(each, parameters, where) for each in args]
             return min(values) if function == "min" else max(values)
-    raise UsageError(f"{where}: only integers, + - * / %, min, max and parameters are understood")
+    raise UsageError(f"{where}: only integers, + - * / %, min, max and parameters are allowed")
 
 
 def _variable(name: str, expression: str, parameters: Mapping[str, int | str], where: str) -> Variable:
@@ -240,7 +242,7 @@ def _variable(name: str, expression: str, parameters: Mapping[str, int | str], w
     kind, names = _FUNCTIONS[function]
     given = _arguments(call.group(2))
     if len(given) != len(names):
-        raise UsageError(f"{where}: {function} takes ({', '.join(names)}), got {len(given)} of them")
+        raise UsageError(f"{where}: {function} takes ({', '.join(names)}), got {len(given)} values")
     values: dict[str, int | float] = {}
     for field, text in zip(names, given, strict=True):
         if field == "skew":
@@ -252,7 +254,7 @@ def _variable(name: str, expression: str, parameters: Mapping[str, int | str], w
             values[field] = evaluate(text, parameters, where)
     if kind in ("uniform", "zipfian", "each") and values["low"] > values["high"]:
         raise UsageError(
-            f"{where}: {function} has its lower bound {values['low']} above its upper bound {values['high']}"
+            f"{where}: the lower bound of {function}, {values['low']}, is above its upper bound, {values['high']}"
         )
     if kind == "text" and not 1 <= values["length"] <= 1 << 20:
         raise UsageError(f"{where}: random_text takes a length from 1 to 1048576, got {values['length']}")
@@ -273,12 +275,12 @@ def _arguments(text: str) -> list[str]:
 
 
 def _split(text: str, where: str) -> list[tuple[int, str]]:
-    """(line, statement) for each statement; `;` inside strings and comments does not end one."""
+    """Return (line, statement) for each statement; a `;` inside strings and comments does not end one."""
     if text.count("'") % 2:
-        # Cheap and sure: an open string would swallow the rest of the file as one statement.
+        # An unclosed string would make the rest of the file one statement.
         stripped = re.sub(r"\"[^\"]*\"", "", bare(text))
         if stripped.count("'") % 2:
-            raise UsageError(f"{where}: a string literal (') is never closed")
+            raise UsageError(f"{where}: a string literal (') is not closed")
     found: list[tuple[int, str]] = []
     start = 0
     ends = [match.start() for match in _TOKEN.finditer(text) if match.group(0) == ";"]
@@ -314,12 +316,15 @@ _CLAUSES = {
 
 
 def opens(sql: str, where: str) -> bool:
-    """Whether the agent is to open columns of the rows. Raises UsageError where a server without a key would have to work with one."""
+    """Whether the agent is to open columns of the rows.
+
+    Raises UsageError if a server without the key would have to use one.
+    """
     if OPEN not in sql:
         return False
     words = [each.group(0) for each in _CLAUSE.finditer(sql)]
     words = [each for each in words if each.startswith(OPEN) or not each.startswith(("--", "/*"))]
-    # One for each parenthesis that is open: the clause before it, and whether it may be all of an item that a SELECT gives.
+    # One entry per open parenthesis: the clause before it, and whether it may be a whole item of a SELECT list.
     outer: list[tuple[str, bool]] = []
     clause, before, listed = "", "", True
     for number, word in enumerate(words):
@@ -333,8 +338,8 @@ def opens(sql: str, where: str) -> bool:
         elif word.startswith(OPEN) and not (item and listed and re.fullmatch(r"[,;)]?|FROM|AS|[A-Z_]\w*", after)):
             column = word.removeprefix(OPEN)
             raise UsageError(
-                f"{where}: opened({column}, …) must be an item of its own of what a SELECT gives: the application opens it, and the server "
-                "has no key to work with it. Let the application have the rows, or use a mechanism of the server's own functions"
+                f"{where}: opened({column}, …) must be an item of the SELECT list on its own: the application opens it, and the server has "
+                "no key to compute with it. Return the rows to the application, or use a mechanism with functions of the server"
             )
         elif word.upper() in _CLAUSES:
             clause = word.upper()
@@ -355,7 +360,7 @@ def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], w
             return match.group(0)
         if match["seal"]:
             if name not in drawn:
-                raise UsageError(f"{where}: ':{name}' is no variable, so there is nothing to seal; \\set it")
+                raise UsageError(f"{where}: ':{name}' is not a variable and can't be sealed; declare it with \\set")
             name += SEALED
         if name in drawn or match["seal"]:
             if name not in order:
@@ -363,6 +368,6 @@ def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], w
             return f"${order.index(name) + 1}"
         if name in parameters:
             return str(parameters[name])
-        raise UsageError(f"{where}: ':{name}' is set nowhere; {nearest(name, [*drawn, *parameters])}")
+        raise UsageError(f"{where}: ':{name}' is not set; {nearest(name, [*drawn, *parameters])}")
 
     return Statement(_TOKEN.sub(replace, sql), tuple(order), open=opened)

@@ -1,4 +1,4 @@
-"""secret_columns: `--set secret=…` -> which of a workload's columns are encrypted. Pure."""
+"""Which of a workload's columns are encrypted (`--set secret=…`). Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ ALL, NONE = "all", "none"
 
 
 def names(workload: workloads.Workload) -> tuple[str, ...]:
-    """The workload's secret columns that have names, in the order of its tables. None: it can't leave one in clear."""
+    """Return the workload's named secret columns in the order of its tables.
+
+    None: its secret columns can't be chosen by name.
+    """
     return secret_sql.named(workload.load)
 
 
 def chosen(value: str, known: Sequence[str], where: str) -> tuple[str, ...]:
-    """The columns that `all`, `none`, a number or a list of names stands for: a number N takes the first N of `known`.
+    """Return the columns that `all`, `none`, a number or a list of names means. A number N means the first N of
+    `known`.
 
     Names are separated by commas, or by `+` where a comma separates values. Raises UsageError with the nearest name.
     """
@@ -32,7 +36,7 @@ def chosen(value: str, known: Sequence[str], where: str) -> tuple[str, ...]:
             )
         return tuple(known[: int(text)])
     if not text:
-        raise UsageError("secret=: which columns? Write names with commas, all, none or a number")
+        raise UsageError("secret=: names no columns; write names with commas, all, none or a number")
     listed = [each.strip() for each in re.split(r"[,+]", text)]
     for name in listed:
         if name not in known:

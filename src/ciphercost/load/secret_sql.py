@@ -1,13 +1,14 @@
-"""secret_sql: the words by which a workload's SQL says what is secret -> SQL of one arm. Pure.
+"""Expands the macros that mark secrets in a workload's SQL into the SQL of one arm. Pure.
 
     secret(60)              the type of a column for secret texts of up to 60 letters
-    sealed(:name, 60)       a text as it is stored
-    opened(s.name, 60)      what is stored, as the text that it was
-    matches(s.name, :name, 60)  whether what is stored is this text
-    stored_like(s.name, :name, 60)  the same by LIKE, as applications ask that know no better
+    sealed(:name, 60)       a text as stored
+    opened(s.name, 60)      a stored value as the original text
+    matches(s.name, :name, 60)  whether the stored value is this text
+    stored_like(s.name, :name, 60)  the same with LIKE, for applications that compare this way
 
-In clear they are `varchar(60)`, `:name`, `s.name`, `s.name = :name` and `s.name LIKE :name`: a workload that says what is secret runs with
-any mechanism. A word may stand last, the column's name: `sealed(:name, 60, patient)`. `--set secret=…` then chooses which columns are secret.
+Without encryption they become `varchar(60)`, `:name`, `s.name`, `s.name = :name` and `s.name LIKE :name`, so a workload
+that marks its secrets runs with any mechanism. A last argument may name the column: `sealed(:name, 60, patient)`.
+`--set secret=…` then chooses columns.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 from ciphercost.load.codec import PLAIN, Codec, Impossible
 from ciphercost.model.errors import UsageError
 
-# What stands in quotes and comments is left alone.
+# Quoted text and comments stay as they are.
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches|stored_like)\s*\(|[(),]",
     re.DOTALL | re.IGNORECASE,
@@ -25,12 +26,12 @@ _TOKEN = re.compile(
 
 
 def used(text: str) -> bool:
-    """Whether the text says that anything is secret."""
+    """Whether the text marks anything as secret."""
     return expand(text, _MARK) != expand(text)
 
 
 def expand(text: str, codec: Codec = PLAIN, where: str = "script") -> str:
-    """The text with what becomes of its secrets. Raises UsageError naming `where`."""
+    """Return the text with its macros expanded. Raises UsageError naming `where`."""
     parts: list[str] = []
     at = 0
     while (found := _next(text, at)) is not None:
@@ -51,7 +52,7 @@ def _next(text: str, at: int) -> re.Match[str] | None:
 
 
 def _arguments(text: str, start: int, where: str) -> tuple[list[str], int]:
-    """What stands between the parentheses, by commas of their own level, and where it goes on behind them."""
+    """Return the arguments between the parentheses, split at their top-level commas, and the position after them."""
     depth, last, arguments = 0, start, []
     for found in _TOKEN.finditer(text, start):
         word = found.group(0)
@@ -64,7 +65,7 @@ def _arguments(text: str, start: int, where: str) -> tuple[list[str], int]:
             last = found.end()
             if word == ")":
                 return arguments, last
-    raise UsageError(f"{where} is never closed")
+    raise UsageError(f"{where} is not closed; write the missing )")
 
 
 FORMS = {
@@ -77,7 +78,7 @@ FORMS = {
 
 
 def named(text: str) -> tuple[str, ...]:
-    """The names of the secret columns of a load, in the order of its tables; none: it names none."""
+    """Return the names of a load's secret columns in the order of its tables; empty if it names none."""
     found: list[str] = []
     at = 0
     while (match := _next(text, at)) is not None:

@@ -1,4 +1,4 @@
-"""units: Durations, shares and budgets as people write them, and back."""
+"""Parses and prints durations, shares and budgets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def duration(text: str, where: str = "--time") -> float:
-    """Seconds of `90s`, `3m`, `1h`, `500ms`, `90`. Raises UsageError."""
+    """Parse `90s`, `3m`, `1h`, `500ms` or `90` to seconds. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|)\s*", text)
     if match is None or float(match.group(1)) == 0:
         raise UsageError(f"{where}: '{text}' is not a duration; write 90s, 3m or 1h")
@@ -18,7 +18,7 @@ def duration(text: str, where: str = "--time") -> float:
 
 
 def share(text: str, where: str = "--precision") -> float:
-    """0.01 of `1%` or `0.01`. Raises UsageError."""
+    """Parse `1%` or `0.01` to 0.01. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     value = float(match.group(1)) / (100 if match.group(2) else 1) if match else 0.0
     if not 0 < value < 1:
@@ -27,15 +27,15 @@ def share(text: str, where: str = "--precision") -> float:
 
 
 def budget(text: str, where: str = "--fail-over") -> float:
-    """0.1 of `10%`, the most that encryption may cost; more than 100 % is a budget too. Raises UsageError."""
+    """Parse `10%` to 0.1: the highest cost of encryption that is allowed. It may exceed 100 %. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if match is None or float(match.group(1)) <= 0:
-        raise UsageError(f"{where}: '{text}' is no budget; write 10% or 2.5%")
+        raise UsageError(f"{where}: '{text}' is not a budget; write 10% or 2.5%")
     return float(match.group(1)) / 100
 
 
 def minutes(seconds: float) -> str:
-    """`45 s`, `12 min`, `2 h 5 min`."""
+    """Print seconds as `45 s`, `12 min` or `2 h 5 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     whole = round(seconds / 60)

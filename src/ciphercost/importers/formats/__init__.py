@@ -1,8 +1,8 @@
-"""formats: what another tool printed -> readings. One file a format, found by file name; the format of a text by its content. Pure.
+"""Parsers for other tools' output, one module per format. The content of a text determines its format. Pure.
 
-Each has `recognise(head) -> int`: the line on which the tool's mark stands, 0 where the text is not its own; and `read(lines) ->
-list[Reading]`, a reading for each run that the text holds. A reader raises `Bad` where figures are missing, cut off or contradict
-themselves beyond doubt, and never anything else.
+Each module has `recognise(head) -> int`, the line that contains the tool's mark or 0, and `read(lines) ->
+list[Reading]`, one reading per run in the text. A reader raises `Bad`, and nothing else, if figures are missing, cut
+off, or clearly contradict each other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
 NUMBER = r"(-?(?:nan|inf|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))"
-"""As tools print it, with a point or, in some languages, a comma."""
+"""A number as tools print it, with a point or, in some languages, a comma."""
 UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-"""Kinds of letters that steer a terminal, turn a line round, or can't be written."""
+"""Unicode categories of characters that control a terminal, reverse a line, or can't be written."""
 SECRET = re.compile(
     r"""(?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@'"]+@)?(?P<address>[^\s?#'"]*)(?:[?#][^\s'"]*)?
     |(?P<option>(?<!\S)(?-i:-p))(?!\d+(?:\s|$))[^\s-]\S*
@@ -30,13 +30,14 @@ SECRET = re.compile(
      (?:"[^"]*"?|'[^']*'?|[^\s&;,]+)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Of command lines and addresses: user and query of a URL, what stands behind a word for a password, and `-pX`, as MySQL has it."""
+"""Secrets in command lines and addresses: user and query of a URL, the value after a password word, and MySQL's `-pX`.
+"""
 SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 """Units of time in seconds."""
 
 
 class Bad(Exception):
-    """Line `line` (0: the whole) of a text can't be used: `what`, and what to do about it."""
+    """Line `line` (0: the whole text) is unusable. `what`: the problem and how to fix it."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -44,7 +45,7 @@ class Bad(Exception):
 
 
 class Lines:
-    """The lines of a text without their ends; `number`: of the last one given; `cut`: it had no end."""
+    """The lines of a text without their ends. `number`: of the last line yielded; `cut`: that line had no end."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
@@ -67,7 +68,7 @@ class Importer(NamedTuple):
 
 
 def names() -> list[str]:
-    """Names of all formats, by file."""
+    """Names of all formats: their module names."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
@@ -77,37 +78,37 @@ def get(name: str) -> Importer:
 
 
 def recognised(head: str) -> dict[str, int]:
-    """Every format whose mark is in this beginning of a text, and on which line."""
+    """Return every format whose mark is in the beginning of a text, with the line of the mark."""
     found = {name: get(name).recognise(head) for name in names()}
     return {name: line for name, line in found.items() if line}
 
 
 def line_of(pattern: re.Pattern[str], head: str) -> int:
-    """The line of the first match, from 1; 0: there is none."""
+    """Return the line of the first match, counted from 1; 0: no match."""
     match = pattern.search(head)
     return head.count("\n", 0, match.start()) + 1 if match else 0
 
 
 def number(text: str) -> float:
-    """`12.5`, `12,5`. Raises ValueError."""
+    """Parse `12.5` or `12,5`. Raises ValueError."""
     return float(text.replace(",", "."))
 
 
 def duration(text: str) -> float:
-    """Seconds of `78.42us`, `1.10s`, `2.00m`. Raises ValueError."""
+    """Parse `78.42us`, `1.10s` or `2.00m` to seconds. Raises ValueError."""
     match = re.fullmatch(rf"{NUMBER}\s*(us|µs|ms|s|m|h)", text.strip())
     if match is None:
-        raise ValueError(f"'{text}' is no time")
+        raise ValueError(f"'{text}' is not a time")
     return number(match[1]) * SECONDS[match[2]]
 
 
 def clean(text: str) -> str:
-    """The text, with `�` for each letter that isn't one: names are printed, drawn, and written as UTF-8."""
+    """Return the text with `�` for each unprintable character, since names are printed, drawn, and written as UTF-8."""
     return "".join("\ufffd" if unicodedata.category(letter) in UNSEEN else letter for letter in text)
 
 
 def discreet(text: str) -> str:
-    """The text without passwords, as far as they can be told; and clean."""
+    """Return the cleaned text without passwords, as far as they can be recognised."""
     return clean(SECRET.sub(_without, text))
 
 
@@ -118,29 +119,29 @@ def _without(match: re.Match[str]) -> str:
 
 
 def set_rate(made: Reading, rate: str = "") -> None:
-    """Mark a run whose rate the tool was told to keep: it has latency, and no throughput. Changes it. Raises Bad where nothing is left.
+    """Mark a run whose rate was set: it has latency but no throughput. Changes it. Raises Bad if nothing is left.
 
-    `rate`: as it was given, where it is known.
+    `rate`: the rate as given, if known.
     """
     if any(note.code == "rate-limited" for note in made.notes):
         return
-    what = f"the rate was set to {rate} a second" if rate else "the rate was set"
+    what = f"the rate was set to {rate} per second" if rate else "the rate was set"
     for name in ("throughput", "host_cpu_per_op"):
         made.figures.pop(name, None)
         made.series.pop(name, None)
     if not made.figures:
         raise Bad(
-            made.line, f"{what}, so its throughput is no result, and it has no latency: import a run with latencies"
+            made.line, f"{what}, so its throughput is not a result, and it has no latency; import a run with latencies"
         )
-    text = f"{what}: throughput is what the tool was told to send, not what the server can do; only latency is compared"
+    text = f"{what}, so throughput shows what the tool sent, not what the server can do; only latency is compared"
     made.notes.append(Warning_("rate-limited", text))
 
 
 def digits(text: str) -> int:
-    """Significant digits of a figure as it was printed: 5 of `0.12340`."""
+    """Return the number of significant digits of a printed figure: 5 for `0.12340`."""
     return len(re.sub(r"\D", "", text.lower().partition("e")[0]).lstrip("0"))
 
 
 def differ(one: float, other: float, share: float) -> bool:
-    """Whether two figures that should be one differ by more than this share of the larger."""
+    """Whether two figures that should be equal differ by more than this share of the larger one."""
     return abs(one - other) > share * max(abs(one), abs(other))

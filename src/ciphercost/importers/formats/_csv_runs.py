@@ -1,4 +1,4 @@
-"""_csv_runs: rows of a table -> runs: each row is one, unless a column or the rows themselves say otherwise. Pure."""
+"""Groups the rows of a table into runs: each row is a run, unless a column or the rows themselves show otherwise. Pure."""
 
 from __future__ import annotations
 
@@ -18,19 +18,26 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
 LEAST_COUNTED = 4
-"""Rows, of which a column that counts in equal steps is no chance."""
+"""Rows needed before equal steps in a column count as a clock rather than as chance."""
 SHORT_STEP, ABOUT, EXACTLY = 10.0, 0.1, 0.001
-"""Seconds from report to report, up to which steps may differ by a tenth; longer ones, as between runs, only by this."""
+"""Up to SHORT_STEP seconds between reports, steps may differ by a tenth; longer ones, as between runs, only by a
+thousandth.
+"""
 MANY_ROWS = 15
-"""Of one arm, above which rows are taken for reports of one run: few repeat a run so often, and most reports come in scores."""
+"""Above this many rows of one arm, rows count as reports of one run: few people repeat a run so often, and reports are
+numerous.
+"""
 Row = tuple[int, dict[str, str], dict[str, float]]
 Extra = dict[int, tuple[dict[str, str], dict[str, str]]]
-"""By line: the row's factors, and the columns that may count time."""
+"""By line: the row's factors, and the columns that may contain a clock."""
 
 
 def runs_of(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extra, extra: Extra) -> list[Reading]:
-    """Rows put together by arm, workload, factors, clients and, where there is one, run; and each arm's average row, that doesn't say so,
-    left out. `doubted`: empty where each row surely is a run."""
+    """Group rows by arm, workload, factors, clients and, if there is such a column, run. Drop each arm's unlabelled
+    average row.
+
+    `doubted`: empty if each row is certainly a run.
+    """
     by_arm: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         key = (*(row[1].get(role, "") for role in ("arm", "workload", "clients")), *extra[row[0]][0].items())
@@ -41,7 +48,7 @@ def runs_of(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extr
         arm, workload, clients = (own[0][1].get(role, "") for role in ("arm", "workload", "clients"))
         notes = []
         if not grouped and _average_of_others(own):
-            text = f"line {own[-1][0]} is the average of the rows above it, without saying so: it was left out"
+            text = f"line {own[-1][0]} is an unlabelled average of the rows above it; it was skipped"
             notes.append(Warning_("average-row", text))
             own = own[:-1]
         runs: dict[str, list[Row]] = {}
@@ -60,11 +67,13 @@ def runs_of(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extr
 
 
 def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[list[Row]]] | None:
-    """(why, the rows of each run) where rows of one arm are reports of one run, or of some that follow each other; None: each is a run.
+    """Return (reason, rows of each run) if rows of one arm are reports of one or of consecutive runs; None: each row is
+    a run.
 
-    `alike`: whether the table's rows are each like the one before. Raises Bad where the clock was given for a time that each row took.
+    `alike`: whether each row of the table resembles the previous one. Raises Bad if a clock was mapped as the time that
+    each row took.
     """
-    otherwise = "if each row is a run of its own, say run=row in --columns"
+    otherwise = "if each row is a run, set run=row in --columns"
     for name in extra[rows[0][0]][1]:
         stamps = [_stamp(extra[row[0]][1][name]) for row in rows]
         parts = _counted(rows, stamps)
@@ -72,28 +81,28 @@ def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[l
             continue
         step = np.diff(np.array([_stamp(extra[row[0]][1][name]) for row in max(parts, key=len)])).min()
         if all(row[1].get("time") == extra[row[0]][1][name] for row in rows):
-            text = f"column '{name}' counts up in equal steps: it is the clock, and not how long each row took: leave time={name} out"
+            text = f"column '{name}' increases in equal steps, so it is a clock, not the time that each row took; remove time={name}"
             raise Bad(rows[0][0], text)
-        runs_ = f"reports of {len(parts)} runs that follow each other" if len(parts) > 1 else "reports of one run"
+        runs_ = f"reports of {len(parts)} consecutive runs" if len(parts) > 1 else "reports of one run"
         return (
-            f"column '{name}' counts up in steps of {step:g}: the {len(rows)} rows are {runs_}, and no runs; {otherwise}",
+            f"column '{name}' increases in steps of {step:g}, so the {len(rows)} rows are {runs_}, not separate runs; {otherwise}",
             parts,
         )
     if len(rows) > MANY_ROWS:
         return (
-            f"{len(rows)} rows of one arm, and no column that tells of runs, were taken for reports of one run; {otherwise}",
+            f"{len(rows)} rows of one arm and no column for runs: they count as reports of one run; {otherwise}",
             [rows],
         )
     if alike and len(rows) > 1:
         return (
-            f"each row is like the one before it, as reports of one run are: {len(rows)} rows were taken for one run; {otherwise}",
+            f"each row resembles the previous one, like reports of one run, so {len(rows)} rows count as one run; {otherwise}",
             [rows],
         )
     return None
 
 
 def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
-    """The rows by run, each of which a clock counts in equal steps, and begins again with the next; None where it doesn't."""
+    """Return the rows of each run if a clock increases in equal steps and restarts with each run; None otherwise."""
     if not all(math.isfinite(each) for each in stamps):
         return None
     begins = [0, *(at for at in range(1, len(rows)) if stamps[at] <= stamps[at - 1]), len(rows)]
@@ -106,7 +115,7 @@ def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
             continue
         least = float(np.median(steps))
         near = ABOUT if least <= SHORT_STEP else EXACTLY
-        # A report may be missing: then a step is a multiple of the others.
+        # If a report is missing, its step is a multiple of the others.
         if (
             least <= 0
             or np.abs(steps / least - np.maximum(1, np.round(steps / least))).max() > near
@@ -117,7 +126,9 @@ def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
 
 
 def _stamp(text: str) -> float:
-    """Seconds of `12.5`, `12,5`, `12:34:56`, `2026-11-21 12:34:56`, epochs in milliseconds too; nan: no time."""
+    """Parse `12.5`, `12,5`, `12:34:56`, `2026-11-21 12:34:56` or an epoch, also in milliseconds, to seconds; nan: not a
+    time.
+    """
     if match := re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", text):
         return int(match[1] or 0) * 3600 + int(match[2]) * 60 + float(match[3].replace(",", "."))
     with contextlib.suppress(ValueError, OverflowError):
@@ -129,13 +140,15 @@ def _stamp(text: str) -> float:
 
 
 def _alike(groups: list[list[Row]]) -> bool:
-    """Whether rows are each like the one before, in all arms together."""
+    """Whether rows resemble the previous row, over all arms together."""
     names = [name for name in FIGURES if groups and all(name in row[2] for own in groups for row in own)]
     return bool(names) and depend([np.log(np.maximum([row[2][names[0]] for row in own], 1e-300)) for own in groups])
 
 
 def sums_up_others(line: int, row: dict[str, str], comma: bool, above: list[Row]) -> bool:
-    """Whether a row that names itself an average or a sum is one: of all rows above it, of its arm's, or without figures of its own."""
+    """Whether a row labelled average or sum is one: of all rows above it, or of its arm's, or a row without its own
+    figures.
+    """
     try:
         own: Row = (line, row, numbers(line, row, comma))
     except Bad:
@@ -175,14 +188,14 @@ def _reading(rows: list[Row], units: dict[str, str], arm: str, workload: str, cl
     notes = []
     if times:
         if min(times) <= 0 or sum(operations) <= 0:
-            raise Bad(line, "a time, or a number of operations, of 0: there is no rate in it")
+            raise Bad(line, "the time or the number of operations is 0, so there is no rate")
         figures["throughput"] = sum(operations) / sum(times)
     if "throughput" in values[0]:
         rate = sum(each["throughput"] for each in values) / len(values)
         if rate <= 0:
             raise Bad(line, "a throughput of 0 can't be compared")
         if times and "operations" in values[0] and abs(rate / figures["throughput"] - 1) > 0.05:
-            text = f"line {line}: operations in that time are {figures['throughput']:,.4g} a second, and not the {rate:,.4g} of the column: a unit is wrong"
+            text = f"line {line}: operations and time give {figures['throughput']:,.4g} per second, but the column says {rate:,.4g}; a unit is wrong"
             notes.append(Warning_("contradiction", text))
         figures["throughput"] = rate
     if "latency" in units:
@@ -195,16 +208,14 @@ def _reading(rows: list[Row], units: dict[str, str], arm: str, workload: str, cl
         scale = 100.0 if units["cpu"] == "share" else 1.0
         figures["host_busy"] = sum(each["cpu"] for each in values) / len(values) * scale
         if figures["host_busy"] > 100:
-            raise Bad(
-                line, f"{figures['host_busy']:.0f} % of the CPU's time in use: more than there is; is its unit right?"
-            )
+            raise Bad(line, f"{figures['host_busy']:.0f} % of CPU time in use is impossible; check the unit")
     single = "throughput" if "throughput" in figures else "latency_mean"
     raw = {"throughput": "throughput", "latency_mean": "latency"}[single]
     series = [each[raw] for each in values] if len(values) > 1 and raw in values[0] else []
     if not series and len(values) > 1 and times:
         series = [done / took for done, took in zip(operations, times, strict=True)]
     stamped = [each["at"] for each in values if each.get("at", 0) > 1e9]
-    # Stamps of 13 digits are in milliseconds.
+    # Times of 13 digits are in milliseconds.
     stamped = [each / 1e3 if each > 1e11 else each for each in stamped]
     return Reading(
         tool="csv",

@@ -1,4 +1,6 @@
-"""_host: rows of a CPU's shares -> one reading. Pure. What sar, sadf and atop have in common, and what studies got wrong with them."""
+"""Turns rows of CPU shares from sar, sadf or atop into one reading, and avoids known mistakes of published studies.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from ciphercost.model.result import Warning_
 
 PARTS = ("user", "nice", "system", "iowait", "steal", "idle")
 NEAR_AVERAGE, APART = 0.25, 3.0
-"""Percentage points. sar weighs its average by clock ticks, so that it isn't the mean of the printed rows to the last digit. A row
-that is near the mean by chance is left out without harm: the mean stays what it was."""
+"""Percentage points. sar weighs its average by clock ticks, so it differs a little from the mean of the printed rows. A
+normal row that happens to be near the mean can be skipped without harm, because the mean stays the same."""
 IDLE_EDGE = 0.5
-"""Of the middle row's busy share: rows at a run's edges below it are of before or after the load."""
+"""As a share of the median row's busy share. Rows below it at the edges of a run lie before or after the load."""
 
 
 class Row(NamedTuple):
-    """One row, in per cent of all CPU time; `at`: its end, seconds since 1970 by whatever clock; nan: not known."""
+    """One row, in percent of all CPU time. `at`: its end in seconds since 1970, by the tool's clock; nan: unknown."""
 
     at: float
     seconds: float
@@ -33,7 +35,7 @@ class Row(NamedTuple):
 
     @property
     def busy(self) -> float:
-        """What is not idle, waiting for disks, or another machine's."""
+        """The share that is not idle, waiting for disks, or used by another virtual machine."""
         return max(0.0, 100 - self.idle - self.iowait - self.steal)
 
 
@@ -49,20 +51,25 @@ def reading(
     averages: int = 0,
     notes: list[Warning_] | None = None,
 ) -> Reading:
-    """`averages`: rows that named themselves averages, and were left out. Raises Bad where no row is left."""
+    """Make one reading. `averages`: number of skipped rows that were labelled averages.
+
+    Raises Bad if no row is left.
+    """
     notes = list(notes or [])
     if averages:
-        notes.append(Warning_("average-row", f"{averages} average rows were left out: they repeat the rows above them"))
+        notes.append(
+            Warning_("average-row", f"{averages} average rows were skipped because they repeat the rows above them")
+        )
     if unlabelled_average(rows):
         rows = rows[:-1]
-        text = "the last row is the average of the rows above it, without saying so: it was left out (a published study counted it again)"
+        text = "the last row is an unlabelled average of the rows above it; it was skipped (a published study counted it as a sample)"
         notes.append(Warning_("average-row", text))
     if not rows:
-        raise Bad(line, f"there is no row of CPU shares of all CPUs in it: run {tool} so that it prints them")
+        raise Bad(line, f"no row has the CPU shares over all CPUs; run {tool} so that it prints them")
     kept = edges(rows)
     if left := len(rows) - len(kept):
         share = sum(row.busy for row in rows) / len(rows)
-        text = f"{left} of {len(rows)} rows at the edges were idle and are left out; with them the CPU's share in use would be {share:.1f} %"
+        text = f"{left} of {len(rows)} rows, at the edges, were idle and were skipped; with them {share:.1f} % of the CPU would be in use"
         notes.append(Warning_("idle-edges", text))
     figures = {f"host_{part}": mean([getattr(row, part) for row in kept]) for part in PARTS} | {
         "host_busy": mean([row.busy for row in kept])
@@ -92,7 +99,7 @@ def mean(values: list[float]) -> float:
 
 
 def unlabelled_average(rows: list[Row]) -> bool:
-    """Whether the last row is the mean of those above it in every column."""
+    """Whether the last row is the mean of the rows above it in every column."""
     if len(rows) < 4:
         return False
     table = np.array([[getattr(row, part) for part in PARTS] for row in rows])
@@ -101,7 +108,7 @@ def unlabelled_average(rows: list[Row]) -> bool:
 
 
 def edges(rows: list[Row]) -> list[Row]:
-    """The rows without idle ones at the beginning and the end."""
+    """Return the rows without idle ones at the beginning and the end."""
     if len(rows) < 3:
         return rows
     least = IDLE_EDGE * float(np.median([row.busy for row in rows]))

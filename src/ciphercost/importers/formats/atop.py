@@ -1,4 +1,7 @@
-"""atop: `atop -P CPU,MEM` (or `-P ALL`): parseable lines. Pure. The first sample counts from the machine's start and is left out."""
+"""Reads `atop -P CPU,MEM` (or `-P ALL`): parseable lines.
+
+Skips the first sample, which counts from the machine's start. Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """One reading. Fields of CPU: interval, ticks a second, CPUs, then ticks of system, user, nice, idle, wait, irq, softirq, steal."""
+    """Return one reading.
+
+    Fields of CPU: interval, ticks per second, CPUs, then ticks of system, user, nice, idle, wait, irq, softirq, steal.
+    """
     rows: list[Row] = []
     memory: list[float] = []
     notes: list[Warning_] = []
@@ -32,7 +38,7 @@ def read(lines: Lines) -> list[Reading]:
             reset = False
         elif words[:1] in (["CPU"], ["MEM"]):
             if lines.cut:
-                notes.append(Warning_("cut-off", f"line {lines.number}, the last, is cut off and was left out"))
+                notes.append(Warning_("cut-off", f"the last line, {lines.number}, is cut off and was skipped"))
                 continue
             if reset:
                 continue
@@ -40,7 +46,7 @@ def read(lines: Lines) -> list[Reading]:
                 values = [int(word) for word in words[5:17]]
                 at = float(words[2])
             except (ValueError, IndexError):
-                raise Bad(lines.number, f"'{line[:60]}' is no line of atop -P") from None
+                raise Bad(lines.number, f"'{line[:60]}' is not a line of atop -P") from None
             if len(values) < (11 if words[0] == "CPU" else 4) or not values[0]:
                 raise Bad(lines.number, f"'{line[:60]}' has fewer figures than atop -P {words[0]} prints")
             if words[0] == "MEM":
@@ -53,6 +59,6 @@ def read(lines: Lines) -> list[Reading]:
             shares = [100 * each / whole for each in (user, nice, system + irq + soft, wait, steal, idle)]
             rows.append(Row(at, float(interval), *shares))
     if not rows:
-        raise Bad(lines.number, "there is no sample behind the first, which counts from the machine's start: run atop -P CPU,MEM "
-                  "for two intervals or more")  # fmt: skip
+        raise Bad(lines.number, "there is only the first sample, which counts from the machine's start; run atop -P CPU,MEM "
+                  "for at least two intervals")  # fmt: skip
     return [reading("atop", rows, memory, line=1, cpus=cpus, clock="utc", notes=notes)]

@@ -1,8 +1,9 @@
-"""csv: any table with a line of names and a map of its columns: `time=elapsed_ms,arm=mode,operations=n`. Pure.
+"""Reads any table with a header line, given a map of its columns: `time=elapsed_ms,arm=mode,operations=n`. Pure.
 
-Delimiter and decimal comma are detected; what can be read in two ways is refused until `decimal=point` or `decimal=comma` says which. A
-unit is stated (`time=elapsed:ms`) or stands in the column's name. Without a column `run` each row is a run, unless the rows are reports of
-one run: a column counts time, each row is like the one before, or there are too many; `run=row` says that they are runs all the same.
+Delimiter and decimal comma are detected. Ambiguous numbers are refused until `decimal=point` or `decimal=comma`
+decides. A unit is stated (`time=elapsed:ms`) or is part of the column's name. Without a column `run` each row is a run,
+unless the rows look like reports of one run: a column is a clock, each row resembles the previous one, or there are too
+many rows. `run=row` makes each row a run in any case.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ AVERAGE = re.compile(
 )
 DELIMITERS = (";", "\t", "|", ",")
 EACH_ROW = "row"
-"""`run=row`: each row is a run of its own, whatever it looks like."""
+"""`run=row`: each row is a run, whatever it looks like."""
 CLOCKS = re.compile(
     r"(?:time|timestamp|t|s|secs?|seconds?|elapsed|epoch|date|datetime|clock|at|when|offset|uptime)(?:[\s_.\[(-].*)?",
     re.IGNORECASE,
 )
-"""Names of columns that count time."""
+"""Names of columns that contain a clock."""
 
 
-def recognise(head: str) -> int:  # noqa: ARG001 - any table may mean anything: only the map says
+def recognise(head: str) -> int:  # noqa: ARG001 - only the column map tells what a table means
     return 0
 
 
 def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
-    """A reading for each row, or for each run where the map has `run`. Raises Bad, naming the line."""
+    """Return a reading per row, or per run if the map has `run`. Raises Bad with the line."""
     if not asked:
-        raise Bad(1, f"which column is what? Say e.g. {EXAMPLE}")
+        raise Bad(1, f"map the table's columns, e.g. {EXAMPLE}")
     header, delimiter, at = _header(lines)
     units = {each.role: unit_of(each) for each in asked if each.role in ("time", "latency", "cpu")}
     place = _places(asked, header, at)
@@ -56,18 +57,18 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
         if not any(word.strip() for word in words):
             continue
         if len(words) != len(header):
-            raise Bad(lines.number, f"{len(words)} values under {len(header)} columns")
+            raise Bad(lines.number, f"{len(words)} values for {len(header)} columns")
         if label := next((words[index] for index in texts if AVERAGE.fullmatch(words[index])), ""):
             labels[lines.number] = label.strip()
         table.append((lines.number, {role: words[index].strip() for role, index in place.items()}))
-        # Only figures tell: a version (`8.0`) in another column says nothing of how numbers are written.
+        # Only figures count: a version (`8.0`) in another column says nothing about the number format.
         others |= {words[index].strip() for role, index in place.items() if role in NUMBERS and "." in words[index]}
         extra[lines.number] = (
             {name: words[index].strip() for name, index in factors.items()},
             {header[index]: words[index].strip() for index in clocks},
         )
     if not table:
-        raise Bad(lines.number, "there is no row below the columns' names")
+        raise Bad(lines.number, "there is no row below the header line")
     comma = has_decimal_comma(table, delimiter, others, decimal)
     rows: list[Row] = []
     averages, doubted = 0, []
@@ -78,13 +79,13 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
             averages += 1
         else:
             rows.append((line, row, numbers(line, row, comma)))
-            text = f"line {line}, '{labels[line][:40]}', was taken for a row like others: its figures are neither the mean nor the sum of rows above it"
+            text = f"line {line}, '{labels[line][:40]}', counts as a normal row because its figures are neither the mean nor the sum of the rows above it"
             doubted.append(Warning_("no-average-row", text))
     if not rows:
-        raise Bad(lines.number, "there is no row below the columns' names but averages")
+        raise Bad(lines.number, "there are only averages below the header line")
     made = runs_of(rows, units, "run" in place, {} if _each_row(asked, place) else extra, extra)
     notes = (
-        [Warning_("average-row", f"{averages} average or total rows were left out: they repeat the others")]
+        [Warning_("average-row", f"{averages} average or total rows were skipped because they repeat the others")]
         if averages
         else []
     ) + doubted
@@ -108,7 +109,7 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[list[str]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise Bad(lines.number, f"no row of a table: {error}") from None
+            raise Bad(lines.number, f"not a row of a table: {error}") from None
 
 
 def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]:
@@ -120,14 +121,14 @@ def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]
             continue
         fits = [index for index, name in enumerate(header) if name.lower() == each.name.lower()]
         if len(fits) != 1:
-            how = "is not there" if not fits else f"stands there {len(fits)} times"
+            how = "does not exist" if not fits else f"exists {len(fits)} times"
             raise Bad(line, f"column '{each.name}' {how}: {nearest(each.name, header)}")
         place[each.role] = fits[0]
     return place
 
 
 def _factors(asked: list[Column], header: list[str], line: int) -> dict[str, int]:
-    """Columns that are factors, by their names in the file, each with its place."""
+    """Return the columns that are factors: name in the file -> position."""
     return {
         header[index]: index
         for each in asked
@@ -137,5 +138,5 @@ def _factors(asked: list[Column], header: list[str], line: int) -> dict[str, int
 
 
 def _each_row(asked: list[Column], place: dict[str, int]) -> bool:
-    """Whether the map says that each row is a run."""
+    """Whether the map declares each row a run."""
     return "run" not in place and any(each.role == "run" for each in asked)

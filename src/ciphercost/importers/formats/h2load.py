@@ -1,4 +1,4 @@
-"""h2load: what h2load prints. Pure. It names the TLS that it spoke, so that a run without that line was in clear."""
+"""Reads h2load's output. h2load prints the TLS version it used, so a run without that line was unencrypted. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each run; it ends with the table's line `req/s`."""
+    """Return a reading per run. A run ends with the table's line `req/s`."""
     made: list[Reading] = []
     told: dict[str, float] = {}
     said: dict[str, str] = {}
@@ -34,7 +34,7 @@ def read(lines: Lines) -> list[Reading]:
     for line in lines:
         if line.startswith("starting benchmark...") or (line.startswith("spawning thread #0:") and not began):
             if "rate" in told:
-                raise Bad(lines.number, f"the run that begins on line {began} has no end: import h2load's whole output")
+                raise Bad(lines.number, f"the run that begins on line {began} has no end; import h2load's whole output")
             told, said, began = {}, {}, lines.number
         if match := SPAWN.fullmatch(line):
             told["clients"] = told.get("clients", 0.0) + number(match[2])
@@ -54,15 +54,13 @@ def read(lines: Lines) -> list[Reading]:
             told["latency_mean"] = duration(match[5]) * 1e3
         elif END.fullmatch(line):
             if not {"rate", "done"} <= told.keys():
-                raise Bad(
-                    lines.number, "the end of a run without 'finished in' or 'requests:': import h2load's whole output"
-                )
+                raise Bad(lines.number, "a run ends without 'finished in' or 'requests:'; import h2load's whole output")
             made.append(reading(told, said, began))
             told, said, began = {}, {}, 0
     if began or told:
         raise Bad(
             lines.number,
-            f"the run that begins on line {began or 1} is cut off before its table's line 'req/s': import h2load's whole output",
+            f"the run that begins on line {began or 1} is cut off before its table's line 'req/s'; import h2load's whole output",
         )
     return made
 
@@ -70,17 +68,15 @@ def read(lines: Lines) -> list[Reading]:
 def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
     if not told["succeeded"] or not told["rate"]:
         raise Bad(
-            line, "no request succeeded: there is nothing to compare (against HTTP/1.1 in clear h2load needs --h1)"
+            line, "no request succeeded, so there is nothing to compare (for unencrypted HTTP/1.1 h2load needs --h1)"
         )
     notes = contradictions(told["done"], told["seconds"], told["rate"])
     if told["failed"] > told["succeeded"]:
         text = f"{told['failed']:,.0f} of {told['done']:,.0f} answers were errors"
-        raise Bad(line, f"{text}: this is the speed of error pages; fix the address, and run it again")
+        raise Bad(line, f"{text}, so this is the speed of error pages; fix the address and run it again")
     if told["failed"]:
-        notes.append(
-            Warning_("errors", f"{told['failed']:,.0f} requests failed beside {told['succeeded']:,.0f} that succeeded")
-        )
-    # A run that was cut into parts may lack its beginning, where TLS would be named.
+        notes.append(Warning_("errors", f"{told['failed']:,.0f} requests failed, {told['succeeded']:,.0f} succeeded"))
+    # A run that was split may lack its beginning, which names the TLS version.
     scheme = "https" if "protocol" in said else "http" if "application" in said else ""
     return Reading(
         tool="h2load",

@@ -1,6 +1,6 @@
-"""hyperfine: `--export-json`. Pure. Each time of a command is a run of its own: a process of its own, from its start to its end.
+"""Reads hyperfine's `--export-json`. Each time of a command is a run, since each one is a new process. Pure.
 
-A command is told by its number: passwords may stand in it.
+Commands are identified by number because they may contain passwords.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ciphercost.model.result import Warning_
 
 MARK = re.compile(r'\A\s*\{\s*"results"\s*:\s*\[')
 LONGEST = 50_000_000
-"""Letters: JSON is read as a whole."""
+"""Characters; JSON is read as a whole."""
 
 
 class Command(msgspec.Struct):
@@ -38,37 +38,37 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each time of each command."""
+    """Return a reading for each time of each command."""
     text, size = [], 0
     for line in lines:
         text.append(line)
         size += len(line)
         if size > LONGEST:
-            raise Bad(lines.number, "longer than any export of hyperfine: it is something else")
+            raise Bad(lines.number, "too long for an export of hyperfine")
     try:
         export = msgspec.json.decode("\n".join(text), type=Export)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError) as error:
         raise Bad(
-            lines.number, f"not a whole export of hyperfine ({error}): export it again with --export-json"
+            lines.number, f"not a complete export of hyperfine ({error}); export it again with --export-json"
         ) from None
     if not export.results:
-        raise Bad(1, "the export holds no command")
+        raise Bad(1, "the export contains no command")
     return [each for count, command in enumerate(export.results, 1) for each in of_command(command, count)]
 
 
 def of_command(command: Command, count: int) -> list[Reading]:
     times = command.times or [command.mean]
     if not all(math.isfinite(each) and each > 0 for each in times):
-        raise Bad(1, f"command {count} has a time that is none")
+        raise Bad(1, f"command {count} has an invalid time")
     notes = []
     if command.times is None:
-        notes.append(Warning_("iterations-hidden", "the export has a mean only, and not the times behind it"))
+        notes.append(Warning_("iterations-hidden", "the export has only the mean, not the individual times"))
     if wrong := sum(1 for code in command.exit_codes if code):
         runs = max(len(times), len(command.exit_codes))
         if wrong > runs / 2:
             raise Bad(
                 1,
-                f"{wrong} of {runs} runs of command {count} ended with an error: fix the command, and run it again",
+                f"{wrong} of {runs} runs of command {count} ended with an error; fix the command and run it again",
             )
         notes.append(Warning_("errors", f"{wrong} of {runs} runs of command {count} ended with an error"))
     made = [
@@ -86,6 +86,6 @@ def of_command(command: Command, count: int) -> list[Reading]:
     ]
     made[0].notes = notes
     if command.user is not None and command.system is not None and command.user + command.system > 0:
-        # Only their mean is exported, so that they stand in one run and have no interval.
+        # Only the mean CPU time is exported, so one run gets it and it has no interval.
         made[0].figures["client_cpu_per_op"] = (command.user + command.system) * 1e6
     return made

@@ -1,6 +1,6 @@
-"""mysqlslap: what mysqlslap and mariadb-slap print, as text or with `--csv`. Pure.
+"""Reads the output of mysqlslap and mariadb-slap, as text or with `--csv`. Pure.
 
-Of its iterations it prints the mean, the least and the longest, not how many there were: so that one printed block is one run.
+They print the mean, minimum and maximum of the iterations but not their number, so one printed block is one run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ QUERIES = re.compile(r"\s*Average number of queries per client: (\d+)\s*")
 CSV = re.compile(r"([^,\n]*),([a-z]+),(\d+\.\d{3}),(\d+\.\d{3}),(\d+\.\d{3}),(\d+),(\d+)\s*")
 MARK = re.compile(rf"Average number of seconds to run all queries|^{CSV.pattern}$", re.MULTILINE)
 RESOLUTION = 0.001
-"""Seconds; its third decimal is the last."""
+"""Seconds: times are printed with three decimals."""
 COARSE = 0.005
 
 
@@ -28,7 +28,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each block of text, or each line of `--csv`."""
+    """Return a reading for each block of text, or each line of `--csv`."""
     made: list[Reading] = []
     block: dict[str, float] = {}
     began = 0
@@ -49,7 +49,7 @@ def read(lines: Lines) -> list[Reading]:
             if match := pattern.fullmatch(line):
                 if name == "average":
                     if block:
-                        raise Bad(lines.number, f"the block that begins on line {began} has no end: {WHOLE}")
+                        raise Bad(lines.number, f"the block that begins on line {began} has no end; {WHOLE}")
                     began = lines.number
                 block[name] = number(match[1])
         if len(block) == 5:
@@ -67,36 +67,32 @@ def read(lines: Lines) -> list[Reading]:
             )
             block = {}
     if block or not made:
-        raise Bad(lines.number, f"the block that begins on line {began or lines.number} is cut off: {WHOLE}")
+        raise Bad(lines.number, f"the block that begins on line {began or lines.number} is cut off; {WHOLE}")
     return made
 
 
 WHOLE = "import mysqlslap's whole output"
-CUT = f"the line is cut off: {WHOLE} (if it is whole, end it with a line feed)"
+CUT = f"the line is cut off; {WHOLE} (if it is complete, end it with a line feed)"
 
 
 def reading(line: int, average: float, least: float, longest: float, clients: int, queries: int) -> Reading:
-    """One block. Raises Bad where there is no rate in it."""
+    """Return the reading of one block. Raises Bad if it gives no rate."""
     if not queries or not clients:
-        raise Bad(line, "mysqlslap did not say how many queries it ran (it says 0 without --number-of-queries in some versions): "
+        raise Bad(line, "mysqlslap did not print how many queries it ran (some versions print 0 without --number-of-queries); "
                   "add --number-of-queries and run it again")  # fmt: skip
     if average <= 0:
-        raise Bad(
-            line, "the queries took less than a millisecond, and mysqlslap counts no less: raise --number-of-queries"
-        )
+        raise Bad(line, "the queries took less than a millisecond, mysqlslap's resolution; raise --number-of-queries")
     if not least - RESOLUTION <= average <= longest + RESOLUTION:
-        raise Bad(
-            line, f"an average of {average:g} s does not lie between {least:g} and {longest:g} s: a figure is wrong"
-        )
+        raise Bad(line, f"an average of {average:g} s is not between {least:g} and {longest:g} s; a figure is wrong")
     notes = []
     if least != longest:
         text = (
-            f"the mean of several iterations, {least:g} to {longest:g} s; how many, and each of them, mysqlslap does not print: "
+            f"the mean of several iterations, {least:g} to {longest:g} s; mysqlslap prints neither their number nor their times; "
             "run it with --iterations=1, several times"
         )
         notes.append(Warning_("iterations-hidden", text))
     if COARSE * average < RESOLUTION / 2:
-        text = f"{average:g} s is printed to a millisecond: ± {RESOLUTION / 2 / average:.1%} by rounding alone"
+        text = f"{average:g} s is rounded to a millisecond, which alone is an error of ± {RESOLUTION / 2 / average:.1%}"
         notes.append(Warning_("coarse", text.replace("%", " %")))
     operations = clients * queries
     return Reading(

@@ -1,4 +1,6 @@
-"""pgbench: what pgbench of PostgreSQL 9 to 18 prints: summaries, with the lines of `-P` before, among or after them. Pure."""
+"""Reads the output of pgbench from PostgreSQL 9 to 18: summaries, with the lines of `-P` before, between or after them.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,15 @@ FIELDS = {
     "lag": re.compile(rf"rate limit schedule lag: avg {NUMBER} .*"),
 }
 CONNECTING = 0.05
-"""Of the rate, which connecting takes in pgbench before 14; above it, connections are made all along (-C), and it says so nowhere."""
+"""Share of the rate that connecting takes, in pgbench before 14.
+
+Above it, every transaction connects (-C), which pgbench does not print.
+"""
 EPOCH = 1e9
-"""`--progress-timestamp` prints seconds since 1970 instead of since the start."""
+"""`--progress-timestamp` prints seconds since 1970 instead of seconds since the start."""
 COUNT_TOLERANCE, LITTLE_TOLERANCE = 0.10, 0.15
 SHORTEST = 1.0
-"""Seconds below which the ends of a run outweigh it, so that its figures need not agree."""
+"""Seconds below which the start and end of a run dominate, so that its figures need not agree."""
 
 
 def recognise(head: str) -> int:
@@ -50,7 +55,10 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each summary. Progress lines belong to the summary that they stand before, or, at the end, to the one before."""
+    """Return a reading per summary.
+
+    Progress lines belong to the next summary; those at the end belong to the previous one.
+    """
     made: list[Reading] = []
     told: dict[str, str] = {}
     progress: list[tuple[float, float, float]] = []
@@ -59,7 +67,7 @@ def read(lines: Lines) -> list[Reading]:
         if "run was aborted" in line.lower():
             raise Bad(
                 lines.number,
-                "pgbench lost a client here, so its figures are of fewer than were asked for: run it again",
+                "pgbench lost a client here, so its figures are of fewer clients than requested; run it again",
             )
         if match := VERSION.match(line):
             version, summary, began = match[1], True, began or lines.number
@@ -67,7 +75,7 @@ def read(lines: Lines) -> list[Reading]:
             began = began or lines.number
             lagging = lagging or bool(match[6])
             if "nan" not in match[2]:
-                # A second without a transaction has no latency: `nan`, or 0.
+                # Without a transaction in that second pgbench prints `nan` or 0.
                 latency = 0.0 if "nan" in match[3] else number(match[3])
                 progress.append((number(match[1]), number(match[2]), latency))
         elif match := TPS.fullmatch(line):
@@ -77,7 +85,7 @@ def read(lines: Lines) -> list[Reading]:
             if "operations" not in told:
                 raise Bad(
                     lines.number,
-                    "a rate without 'number of transactions actually processed': import pgbench's whole output",
+                    "a rate without 'number of transactions actually processed'; import pgbench's whole output",
                 )
             if match[3]:
                 told["each"] = "-C"
@@ -91,7 +99,7 @@ def read(lines: Lines) -> list[Reading]:
                     began, summary = began or lines.number, True
     if summary or old_rate:
         raise Bad(lines.number, f"the run that begins on line {began} has no line 'tps = … (without initial connection time)' and is cut "
-                  "off: import pgbench's whole output")  # fmt: skip
+                  "off; import pgbench's whole output")  # fmt: skip
     if progress and made and not any(each.series for each in made) and len(made) == 1:
         made[0] = with_progress(made[0], progress)
     elif progress:
@@ -104,25 +112,25 @@ def read(lines: Lines) -> list[Reading]:
 def reading(
     told: dict[str, str], rate: float, progress: list[tuple[float, float, float]], version: str, line: int
 ) -> Reading:
-    """One run by its summary; what in it contradicts itself is told."""
+    """Return one run from its summary, with warnings for contradictions in it."""
     operations, clients = int(told["operations"]), int(told.get("clients", 0))
     if not operations or not rate > 0:
-        raise Bad(line, "pgbench did no transaction: there is nothing to compare")
+        raise Bad(line, "pgbench ran no transaction, so there is nothing to compare")
     notes = []
     excluding = rate
     if "including" in told and differ(number(told["including"]), rate, CONNECTING):
         rate = number(told["including"])
         told = told | {"each": "-C"}
         if not rate > 0:
-            raise Bad(line, "pgbench did no transaction: there is nothing to compare")
+            raise Bad(line, "pgbench ran no transaction, so there is nothing to compare")
     if "each" in told:
         if rate != excluding:
             text = (
-                f"connecting takes much of the time: {rate:,.1f} transactions a second with it, {excluding:,.1f} without: taken for "
-                "connections made for each transaction (-C), and counted with it"
+                f"connecting takes much of the time: {rate:,.1f} transactions per second with it, {excluding:,.1f} without. Each "
+                "transaction seems to open a connection (-C), so this time is included"
             )
         else:
-            text = "each transaction made a connection of its own (-C): its handshake is in the figures"
+            text = "each transaction opened a connection (-C), so the figures include its handshake"
             if "each connecting" in told:
                 text += f", {number(told['each connecting']):g} ms on average"
         notes.append(Warning_("connect-each", text))
@@ -136,8 +144,8 @@ def reading(
         notes.append(
             Warning_(
                 "contradiction",
-                f"{operations:,} transactions in {length:g} s are {operations / (length - connecting):,.1f} a second, and not "
-                f"the {rate:,.1f} that are printed: the run was longer or shorter than asked for, or a figure is wrong",
+                f"{operations:,} transactions in {length:g} s are {operations / (length - connecting):,.1f} per second, but pgbench "
+                f"printed {rate:,.1f}; the run was longer or shorter than requested, or a figure is wrong",
             )
         )
     in_flight = rate * figures.get("latency_mean", 0.0) / 1e3
@@ -151,12 +159,12 @@ def reading(
         notes.append(
             Warning_(
                 "contradiction",
-                f"{rate:,.1f} transactions a second of {figures['latency_mean']:g} ms each keep {in_flight:.1f} clients busy, "
-                f"not {clients} (Little's law): clients waited elsewhere, or a figure is of another run",
+                f"{rate:,.1f} transactions per second of {figures['latency_mean']:g} ms each keep {in_flight:.1f} clients busy, "
+                f"not {clients} (Little's law); clients waited elsewhere, or a figure is from another run",
             )
         )
     notes += [
-        Warning_("errors", f"{int(told[name]):,} transactions {name} beside {operations:,} that were done")
+        Warning_("errors", f"{int(told[name]):,} transactions {name}, {operations:,} succeeded")
         for name in ("failed", "skipped")
         if int(told.get(name, 0))
     ]
@@ -182,7 +190,7 @@ def reading(
 
 
 def with_progress(made: Reading, progress: list[tuple[float, float, float]]) -> Reading:
-    """The run with its progress lines: what is known of it from within, and, of stamped ones, when it was."""
+    """Add progress lines to a run: figures over its course and, if they have timestamps, when it ran."""
     if progress:
         if "throughput" in made.figures:
             made.series["throughput"] = [rate for _, rate, _ in progress]
@@ -195,25 +203,25 @@ def with_progress(made: Reading, progress: list[tuple[float, float, float]]) -> 
 
 
 def of_progress(progress: list[tuple[float, float, float]], version: str, line: int, *, complete: bool) -> Reading:
-    """A run of which there are progress lines alone, as where standard error was kept and standard output was not."""
+    """Return a run that has only progress lines, as when standard error was kept but not standard output."""
     if not complete:
         raise Bad(
             line,
-            "progress lines from here on belong to no summary: the last run is cut off; import pgbench's whole output",
+            "progress lines from here on have no summary, so the last run is cut off; import pgbench's whole output",
         )
     times = [at for at, *_ in progress]
     if any(later <= earlier for earlier, later in itertools.pairwise(times)):
-        raise Bad(line, "progress lines of several runs and no summary between them: give each run a file of its own")
+        raise Bad(line, "progress lines of several runs without a summary between them; put each run into its own file")
     first = times[1] - times[0] if times[0] > EPOCH and len(times) > 1 else times[0] if times[0] < EPOCH else 1.0
     lengths = [first, *(later - earlier for earlier, later in itertools.pairwise(times))]
     operations = math.fsum(rate * length for (_, rate, _), length in zip(progress, lengths, strict=True))
     seconds = math.fsum(lengths)
     if operations <= 0:
-        raise Bad(line, "pgbench did no transaction: there is nothing to compare")
+        raise Bad(line, "pgbench ran no transaction, so there is nothing to compare")
     latency = (
         math.fsum(rate * length * each for (_, rate, each), length in zip(progress, lengths, strict=True)) / operations
     )
-    text = f"no summary, only {len(progress)} progress lines: the run may have been longer than they are, and its clients aren't known"
+    text = f"no summary, only {len(progress)} progress lines; the run may have been longer, and its number of clients is unknown"
     return with_progress(
         Reading(
             tool="pgbench",

@@ -1,6 +1,6 @@
-"""pgbench_log: pgbench's log of each transaction (`-l`), or of each interval (`--aggregate-interval`). Pure; a line at a time.
+"""Reads pgbench's log of each transaction (`-l`) or of each interval (`--aggregate-interval`), line by line. Pure.
 
-Each thread writes a file of its own: `together` makes one run of those that belong to one process.
+Each thread writes its own file; `together` joins the files of one process into a run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ TRANSACTION = re.compile(r"\d+ \d+ (?:\d+|skipped|failed|serialization|deadlock)
 INTERVAL = re.compile(r"1\d{9} \d+ \d+ \d+ \d+ \d+(?: -?\d+)*")
 HEAD_LINES = 50
 LAG = 7
-"""Columns of a log with one more than usual: the lag behind the schedule (-R), in µs, or a count of retries (--max-tries)."""
+"""Number of columns in a log with one more than usual: the lag behind the schedule (-R) in µs, or the number of retries
+(--max-tries).
+"""
 MOST_RETRIES = 100
 SAMPLED = 0.95
-"""Of the transactions that their numbers count: with fewer in it a log was sampled (--sampling-rate)."""
+"""A log with a smaller share of the transactions that its numbers imply was sampled (--sampling-rate)."""
 ENOUGH = 200
-"""Lines a client times the root of the clients, for a throughput by transactions' numbers to half a per cent."""
+"""Lines per client, times the square root of the clients, for a throughput from transaction numbers that is accurate to
+0.5 %.
+"""
 LAG_SUM = 6
-"""Column of the lags' sum in a log of intervals."""
+"""Column of the sum of lags in a log of intervals."""
 
 
 def recognise(head: str) -> int:
@@ -38,7 +42,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """One reading. A last line that was cut off is left out."""
+    """Return one reading. Skips a last line that is cut off."""
     kind = None
     rows: list[list[int]] = []
     seconds: dict[int, int] = {}
@@ -55,7 +59,7 @@ def read(lines: Lines) -> list[Reading]:
         if not kind.fullmatch(text):
             raise Bad(
                 lines.number,
-                f"'{text[:60]}' is no line of a pgbench log: give each log, and nothing else, a file of its own",
+                f"'{text[:60]}' is not a line of a pgbench log; put each log alone into its own file",
             )
         words = text.split()
         if kind is INTERVAL:
@@ -78,9 +82,9 @@ def read(lines: Lines) -> list[Reading]:
     if kind is INTERVAL:
         return [of_intervals(rows)]
     if not total:
-        raise Bad(lines.number, "the log has no transaction that was done")
+        raise Bad(lines.number, "the log has no successful transaction")
     if ended <= started:
-        raise Bad(lines.number, "the log's times do not pass: its columns are not those of pgbench -l")
+        raise Bad(lines.number, "the log's times do not increase, so its columns are not those of pgbench -l")
     made = Reading(
         tool="pgbench -l",
         line=1,
@@ -95,55 +99,56 @@ def read(lines: Lines) -> list[Reading]:
         figures={"latency_mean": sum_us / total / 1e3},
         counts=latencies,
         by_second=seconds,
-        notes=[Warning_("errors", f"{lost:,} transactions failed or skipped beside {total:,} that were done")]
+        notes=[Warning_("errors", f"{lost:,} transactions failed or were skipped, {total:,} succeeded")]
         if lost
         else [],
     )
     if lost <= total:
         of_a_sample(made, list(clients.values()))
-    # Retries are few; only a run with a schedule skips.
+    # Retries are few, and only a run with a schedule skips transactions.
     if skipped or lag > MOST_RETRIES:
         set_rate(made)
     return [finished(made)]
 
 
 def of_a_sample(made: Reading, clients: list[list[int]]) -> None:
-    """Make a sampled log that of its whole run, as each client numbers its transactions from 1. Changes it.
+    """Extrapolate a sampled log to its whole run, using each client's transaction numbers, which start at 1. Changes
+    it.
 
-    `clients`: lines and highest number of each. Of k numbers drawn from 1 … N with highest m, m + m/k − 1 is N without bias; its
-    error is about N/k, and clients' errors are independent.
+    `clients`: number of lines and highest number of each. If k numbers are drawn from 1 … N and the highest is m, m +
+    m/k − 1 estimates N without bias. Its error is about N/k, and the clients' errors are independent.
     """
     if sum(lines for lines, _ in clients) >= SAMPLED * sum(highest for _, highest in clients):
         return
     whole = round(sum(highest + highest / lines - 1 for lines, highest in clients))
-    text = f"the log holds {made.operations / whole:.2g} of the transactions that its numbers count (--sampling-rate)"
+    text = (
+        f"the log contains {made.operations / whole:.2g} of the transactions that its numbers imply (--sampling-rate)"
+    )
     least = min(lines for lines, _ in clients)
     made.by_second = {}
     if least * math.sqrt(len(clients)) < ENOUGH:
-        made.notes.append(
-            Warning_("sampled-log", f"{percent(text)}: too few to tell its throughput, which is left out")
-        )
+        made.notes.append(Warning_("sampled-log", f"{percent(text)}; too few to estimate throughput, which is omitted"))
     else:
         made.notes.append(
-            Warning_("sampled-log", f"{percent(text)}: throughput is by these numbers, latency is of the sample")
+            Warning_("sampled-log", f"{percent(text)}; throughput comes from these numbers, latency from the sample")
         )
         made.operations = whole
         made.figures["throughput"] = whole / made.seconds
 
 
 def percent(text: str) -> str:
-    """`0.1 of` -> `10 % of`."""
+    """Turn `0.1 of` into `10 % of`."""
     return re.sub(r"\d[\d.e-]*(?= of)", lambda share: f"{float(share[0]) * 100:.2g} %", text, count=1)
 
 
 def rounded(latency: int) -> int:
-    """To three significant digits, so that a log of any length fits."""
+    """Round to three significant digits, so that a log of any length fits into memory."""
     digits = max(0, len(str(latency)) - 3)
     return round(latency, -digits)
 
 
 def finished(made: Reading) -> Reading:
-    """The figures that all of a run's files decide together."""
+    """Compute the figures that need all files of a run."""
     figures = dict(made.figures)
     known = {note.code for note in made.notes}
     if not known & {"rate-limited", "sampled-log"}:
@@ -152,7 +157,7 @@ def finished(made: Reading) -> Reading:
         figures |= {
             name: quantile(made.counts, share) / 1e3 for name, share in (("latency_p50", 0.5), ("latency_p99", 0.99))
         }
-    whole = sorted(made.by_second)[1:-1]  # The first and the last second are parts of one.
+    whole = sorted(made.by_second)[1:-1]  # The first and the last second are incomplete.
     series = [float(made.by_second.get(second, 0)) for second in range(whole[0], whole[-1] + 1)] if whole else []
     made.figures = figures
     made.series = {"throughput": series} if len(series) > 1 and "rate-limited" not in known else {}
@@ -160,7 +165,7 @@ def finished(made: Reading) -> Reading:
 
 
 def quantile(counts: dict[int, int], share: float) -> float:
-    """Of values with their counts: the least that this share does not exceed."""
+    """Return a quantile of values with their counts: the smallest value with at least this share at or below it."""
     wanted, below = share * sum(counts.values()), 0
     for value in sorted(counts):
         below += counts[value]
@@ -170,20 +175,20 @@ def quantile(counts: dict[int, int], share: float) -> float:
 
 
 def of_intervals(rows: list[list[int]]) -> Reading:
-    """Of a log of intervals: the first and the last are parts of one wherever there are others, and are left out."""
+    """Return the reading of a log of intervals. Skips the first and last interval, which are incomplete."""
     steps = {later[0] - earlier[0] for earlier, later in itertools.pairwise(rows)}
     if not rows or (steps and min(steps) <= 0):
-        raise Bad(len(rows), "the intervals of this log do not follow each other: give each run a file of its own")
+        raise Bad(len(rows), "the intervals of this log are not consecutive; put each run into its own file")
     if len(rows) < 3:
         raise Bad(
             len(rows),
-            "fewer than three intervals, of which the first and the last are parts: nothing whole is left; run longer",
+            "fewer than three intervals, and the first and last are incomplete, so no complete one is left; run longer",
         )
     step, kept = min(steps), rows[1:-1]
     count, micro = sum(row[1] for row in kept), sum(row[2] for row in kept)
     seconds = float(rows[-1][0] - kept[0][0])
     if not count:
-        raise Bad(len(rows), "the log has no transaction that was done")
+        raise Bad(len(rows), "the log has no successful transaction")
     made = Reading(
         tool="pgbench --aggregate-interval",
         line=1,
@@ -198,7 +203,7 @@ def of_intervals(rows: list[list[int]]) -> Reading:
             "throughput": [row[1] / step for row in kept],
             **({"latency_mean": [row[2] / row[1] / 1e3 for row in kept]} if all(row[1] for row in kept) else {}),
         },
-        notes=[Warning_("left-out", "the first and the last interval are parts of one and were left out")],
+        notes=[Warning_("left-out", "the first and the last interval are incomplete and were skipped")],
     )
     if any(len(row) > LAG_SUM + 3 and row[LAG_SUM] for row in rows):
         set_rate(made)
@@ -206,14 +211,14 @@ def of_intervals(rows: list[list[int]]) -> Reading:
 
 
 def together(parts: Sequence[Reading]) -> Reading:
-    """One run of the files of its threads."""
+    """Join the files of a run's threads into one run."""
     first = parts[0]
     if len(parts) == 1:
         return first
     if any(not part.counts for part in parts):
         raise Bad(
             0,
-            "logs of intervals of several threads: their parts can't be put together; run pgbench with -j 1, or without --aggregate-interval",
+            "interval logs of several threads can't be joined; run pgbench with -j 1, or without --aggregate-interval",
         )
     started, ended = min(part.started or 0.0 for part in parts), max(part.ended or 0.0 for part in parts)
     operations = sum(part.operations for part in parts)

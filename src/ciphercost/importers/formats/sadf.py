@@ -1,4 +1,4 @@
-"""sadf: `sadf -d` of sysstat: columns separated by `;`, with `-u` and, beside it, `-r`. Pure."""
+"""Reads `sadf -d` of sysstat: columns separated by `;`, with `-u` and optionally `-r`. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """One reading of all rows; a last line that was cut off is left out. Sections of a restart are no row."""
+    """Return one reading of all rows. Skips a last line that is cut off, and the sections that report a restart."""
     columns: list[str] = []
     rows: list[Row] = []
     memory: list[float] = []
@@ -37,15 +37,15 @@ def read(lines: Lines) -> list[Reading]:
             columns = [word.strip("# ") for word in words]
             continue
         if "LINUX-RESTART" in line:
-            notes.append(Warning_("restarted", "the machine was restarted between two rows"))
+            notes.append(Warning_("restarted", "the machine restarted between two rows"))
             continue
         if lines.cut:
-            notes.append(Warning_("cut-off", f"line {lines.number}, the last, is cut off and was left out"))
+            notes.append(Warning_("cut-off", f"the last line, {lines.number}, is cut off and was skipped"))
             continue
         if len(words) != len(columns):
             raise Bad(
                 lines.number,
-                f"{len(words)} values under {len(columns)} columns: import what sadf -d printed, and nothing else",
+                f"{len(words)} values for {len(columns)} columns; import only the output of sadf -d",
             )
         named = dict(zip(columns, words, strict=True))
         at, utc = stamp(named["timestamp"], lines.number)
@@ -59,19 +59,19 @@ def read(lines: Lines) -> list[Reading]:
                 for name, part in (NAMES | ADDED).items():
                     parts[part] += number(named.get(name, "0"))
                 if not 98 <= sum(parts.values()) <= 102:
-                    raise Bad(lines.number, f"the shares of the CPU's time make {sum(parts.values()):.1f} %, not 100")
+                    raise Bad(lines.number, f"the shares of CPU time add up to {sum(parts.values()):.1f} %, not 100 %")
                 rows.append(Row(at, number(named["interval"]), **parts))
             elif "kbmemfree" in named:
                 memory.append(number(named["kbmemfree"]) * 1024)
         except ValueError:
-            raise Bad(lines.number, f"'{line[:60]}' has a word among its figures") from None
+            raise Bad(lines.number, f"'{line[:60]}' contains a word instead of a figure") from None
     if not rows and one_cpu:
-        raise Bad(lines.number, "there are rows of single CPUs only: run sadf -d with -u, without -P")
+        raise Bad(lines.number, "there are only rows of single CPUs; run sadf -d with -u and without -P")
     return [reading("sadf", rows, memory, line=1, clock=clock, notes=notes)]
 
 
 def stamp(text: str, line: int) -> tuple[float, bool]:
-    """(seconds since 1970, whether by UTC)."""
+    """Return (seconds since 1970, whether in UTC)."""
     if text.isdecimal() and len(text) < 12:
         return float(text), True
     match = STAMP.fullmatch(text)
@@ -81,4 +81,4 @@ def stamp(text: str, line: int) -> tuple[float, bool]:
         parts = [int(match[group]) for group in range(1, 7)]
         return datetime.datetime(*parts, tzinfo=datetime.UTC).timestamp(), match[7] is not None  # type: ignore[arg-type,misc]
     except ValueError:
-        raise Bad(line, f"'{text}' is no time") from None
+        raise Bad(line, f"'{text}' is not a time") from None

@@ -1,6 +1,6 @@
-"""sar: what sar of sysstat prints: `-u`, `-u ALL`, `-r` among others, in any language, by a clock of 12 or 24 hours. Pure.
+"""Reads the output of sysstat's sar: `-u`, `-u ALL`, `-r`, in any language, with a clock of 12 or 24 hours. Pure.
 
-Which row is an average is told by its first word, which is no time: `Average:`, `Durchschn.:`, `Média:`.
+A row whose first word is not a time is an average: `Average:`, `Durchschn.:`, `Média:`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each section: one that begins with a line `Linux … (N CPU)`, or the whole."""
+    """Return a reading per section.
+
+    A section begins with a line `Linux … (N CPU)`; without one, the whole text is a section.
+    """
     made: list[Reading] = []
     section: Section | None = None
     for line in lines:
@@ -47,9 +50,9 @@ def read(lines: Lines) -> list[Reading]:
 
 
 def day(text: str) -> float:
-    """Seconds since 1970 of `11/21/26`, `2026-11-21`, `21.11.2026`; nan where day and month can't be told apart.
+    """Parse `11/21/26`, `2026-11-21` or `21.11.2026` to seconds since 1970; nan if day and month are ambiguous.
 
-    sar writes American dates in C and en_US, with two digits of the year in C alone; others have the day first.
+    sar writes American dates in C and en_US, with a two-digit year only in C; other locales put the day first.
     """
     found = [int(each) for each in re.findall(r"\d+", text)]
     if len(found) != 3:
@@ -72,7 +75,7 @@ def day(text: str) -> float:
 
 
 class Section:
-    """What one call of sar printed, while it is read."""
+    """The output of one call of sar, while it is read."""
 
     def __init__(self, line: int, date: str = "", cpus: int = 0) -> None:
         self.line, self.cpus = line, cpus
@@ -85,7 +88,7 @@ class Section:
         self.last = math.nan
 
     def take(self, line: str, number_: int, *, cut: bool) -> None:
-        """One line of the section."""
+        """Process one line of the section."""
         words = line.split()
         if not words:
             self.columns = []
@@ -94,7 +97,7 @@ class Section:
         rest = match[5].split() if match else words[1:]
         if "RESTART" in line:
             self.columns = []
-            self.notes.append(Warning_("restarted", "the machine was restarted between two rows"))
+            self.notes.append(Warning_("restarted", "the machine restarted between two rows"))
         elif rest and not VALUE.fullmatch(rest[-1]):
             self.columns = rest if ("%idle" in rest and "CPU" in rest) or "kbmemfree" in rest else []
             if match and math.isnan(self.last):
@@ -104,7 +107,7 @@ class Section:
         elif match is None:
             self.averages += "CPU" not in self.columns or rest[:1] == ["all"]
         elif cut:
-            self.notes.append(Warning_("cut-off", f"line {number_}, the last, is cut off and was left out"))
+            self.notes.append(Warning_("cut-off", f"the last line, {number_}, is cut off and was skipped"))
         else:
             self.row(rest, match, number_)
 
@@ -120,7 +123,7 @@ class Section:
         if len(rest) != len(self.columns):
             raise Bad(
                 number_,
-                f"{len(rest)} values under {len(self.columns)} columns: the row is cut off, or of another table",
+                f"{len(rest)} values for {len(self.columns)} columns; the row is cut off or belongs to another table",
             )
         named = dict(zip(self.columns, rest, strict=True))
         if "CPU" in named and named["CPU"] != "all":
@@ -128,7 +131,7 @@ class Section:
         try:
             values = {name: number(text) for name, text in named.items() if name != "CPU"}
         except ValueError:
-            raise Bad(number_, f"'{' '.join(rest)[:60]}' has a word among its figures") from None
+            raise Bad(number_, f"'{' '.join(rest)[:60]}' contains a word instead of a figure") from None
         if "kbmemfree" in values:
             self.memory.append(values["kbmemfree"] * 1024)
             return
@@ -138,10 +141,10 @@ class Section:
         if not 98 <= sum(parts.values()) <= 102:
             raise Bad(
                 number_,
-                f"the shares of the CPU's time make {sum(parts.values()):.1f} %, not 100: a column is missing or wrong",
+                f"the shares of CPU time add up to {sum(parts.values()):.1f} %, not 100 %; a column is missing or wrong",
             )
         at = self.clock(match)
-        # Before the first row stands the time at which sar began, unless it was cut away.
+        # The time above the first row is when sar started, unless that line was cut off.
         seconds = at - self.last if at > self.last else 0.0
         self.last = at if math.isfinite(at) else self.last
         self.rows.append(Row(at, seconds, **parts))

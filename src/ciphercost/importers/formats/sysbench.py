@@ -1,4 +1,4 @@
-"""sysbench: its summary, with `--report-interval` lines and its histogram, of version 0.4 to 1.0. Pure."""
+"""Reads the summary of sysbench 0.4 to 1.0, with its `--report-interval` lines and its histogram. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PERCENTILE = re.compile(rf"\s*(?:approx\.\s+)?(\d+)(?:th|st|nd|rd)?\s+percentile
 ERRORS = re.compile(rf"\s*ignored errors:\s+(\d+)\s+\({NUMBER} per sec\.\)\s*")
 TARGET = re.compile(r"Target transaction rate: (\d+)/sec.*")
 QUEUE = re.compile(r"\[ *\d+s *\] queue length: .*")
-"""With `--rate` alone."""
+"""Printed only with `--rate`."""
 END = re.compile(rf"\s*execution time \(avg/stddev\):\s+{NUMBER}/{NUMBER}\s*")
 TOLERANCE = 0.02
 LEAST_COUNT = 1000
-"""Samples of the histogram for a 99th percentile."""
+"""Samples that the histogram needs for a 99th percentile."""
 
 
 def recognise(head: str) -> int:
@@ -35,7 +35,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each run; it ends with `execution time`."""
+    """Return a reading per run. A run ends with `execution time`."""
     made: list[Reading] = []
     told: dict[str, float] = {}
     series: list[float] = []
@@ -44,12 +44,12 @@ def read(lines: Lines) -> list[Reading]:
     for line in lines:
         if match := VERSION.fullmatch(line):
             if began:
-                raise Bad(lines.number, f"the run that begins on line {began} has no end: {WHOLE}")
+                raise Bad(lines.number, f"the run that begins on line {began} has no end; {WHOLE}")
             version, began = match[1], lines.number
         elif match := INTERVAL.fullmatch(line):
             began = began or lines.number
             series.append(number(match[3]))
-            told.setdefault("threads", float(match[2]))  # the last line of a run may be of those that are left
+            told.setdefault("threads", float(match[2]))  # at the end of a run fewer threads may be left
         elif match := TARGET.fullmatch(line):
             rate, began = match[1], began or lines.number
         elif QUEUE.fullmatch(line):
@@ -62,7 +62,7 @@ def read(lines: Lines) -> list[Reading]:
             told[f"latency_p{match[1]}"] = number(match[2])
         elif END.fullmatch(line):
             if "time" not in told or "events" not in told:
-                raise Bad(lines.number, f"the end of a run without its total time or number of events: {WHOLE}")
+                raise Bad(lines.number, f"a run ends without its total time or number of events; {WHOLE}")
             made.append(reading(told, series, buckets, version, began or lines.number))
             if rate not in ("", "0"):
                 set_rate(made[-1], rate.removeprefix("set"))
@@ -82,10 +82,10 @@ def read(lines: Lines) -> list[Reading]:
     if told or series:
         raise Bad(
             lines.number,
-            f"the run that begins on line {began} is cut off before 'execution time (avg/stddev)': {WHOLE}",
+            f"the run that begins on line {began} is cut off before 'execution time (avg/stddev)'; {WHOLE}",
         )
     if not made:
-        raise Bad(lines.number, f"there is no result in it (a 'prepare' has none): {WHOLE} of 'sysbench … run'")
+        raise Bad(lines.number, f"it contains no result ('prepare' prints none); {WHOLE} of 'sysbench … run'")
     return made
 
 
@@ -93,19 +93,19 @@ WHOLE = "import sysbench's whole output"
 
 
 def reading(told: dict[str, float], series: list[float], buckets: dict[int, int], version: str, line: int) -> Reading:
-    """One run; its own rate is held against its count and time."""
+    """Return one run. Its printed rate is checked against its count and time."""
     operations = int(told.get("transactions", told["events"]))
     if not operations or not told["time"] > 0:
-        raise Bad(line, "sysbench did no event: there is nothing to compare")
+        raise Bad(line, "sysbench ran no event, so there is nothing to compare")
     rate, notes = operations / told["time"], []
     if "rate" in told and differ(told["rate"], rate, TOLERANCE):
-        text = f"{operations:,} events in {told['time']:g} s are {rate:,.1f} a second, and not the {told['rate']:,.1f} that are printed"
-        notes.append(Warning_("contradiction", f"{text}: a figure is wrong, or of another run"))
+        text = f"{operations:,} events in {told['time']:g} s are {rate:,.1f} per second, but sysbench printed {told['rate']:,.1f}"
+        notes.append(Warning_("contradiction", f"{text}; a figure is wrong or from another run"))
     if errors := int(told.get("errors", 0)):
-        notes.append(Warning_("errors", f"{errors:,} errors that sysbench ignored beside {operations:,} events"))
+        notes.append(Warning_("errors", f"sysbench ignored {errors:,} errors in {operations:,} events"))
     figures = {"throughput": told.get("rate", rate)}
     if "sum" in told:
-        # The mean is printed to hundredths of a millisecond; the sum and the count have it whole.
+        # The printed mean is rounded to hundredths of a millisecond; sum and count are exact.
         figures["latency_mean"] = told["sum"] / told["events"]
     if sum(buckets.values()) >= LEAST_COUNT:
         figures |= {

@@ -1,4 +1,4 @@
-"""wrk: what wrk and wrk2 print, with or without `--latency`. Pure."""
+"""Reads the output of wrk and wrk2, with or without `--latency`. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ NON_2XX = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
 SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
 RATE = re.compile(rf"Requests/sec:\s+{NUMBER}\s*")
 SECTION = re.compile(r"\s*Latency Distribution(?: \(HdrHistogram - (.*)\))?\s*")
-"""wrk2 prints two: recorded latencies, from when a request was due; and uncorrected ones, from when it was sent."""
+"""wrk2 prints two distributions: recorded latencies, from when a request was due, and uncorrected ones, from when it
+was sent.
+"""
 CALIBRATION = re.compile(r"\s*Thread calibration: .*")
 MODE = re.compile(r"\s*Mode: (?:constant rate (\d+) req/s|closed loop).*")
-"""Forks of wrk2, which need no rate, print which it was."""
+"""Forks of wrk2 that work without a rate print which mode they used."""
 END = re.compile(r"Transfer/sec:\s+\S+B\s*")
 
 
@@ -31,7 +33,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """A reading for each run; it ends with `Transfer/sec`."""
+    """Return a reading per run. A run ends with `Transfer/sec`."""
     made: list[Reading] = []
     told: dict[str, float] = {}
     url, began, status, lost = "", 0, 0, 0
@@ -39,7 +41,7 @@ def read(lines: Lines) -> list[Reading]:
     for line in lines:
         if match := RUNNING.fullmatch(line):
             if began:
-                raise Bad(lines.number, f"the run that begins on line {began} has no end: import wrk's whole output")
+                raise Bad(lines.number, f"the run that begins on line {began} has no end; import wrk's whole output")
             url, began = match[2], lines.number
         elif match := CONNECTIONS.fullmatch(line):
             told["connections"] = number(match[1])
@@ -66,9 +68,7 @@ def read(lines: Lines) -> list[Reading]:
             told["rate"], told["digits"] = number(match[1]), digits(match[1])
         elif END.fullmatch(line):
             if not {"rate", "requests"} <= told.keys():
-                raise Bad(
-                    lines.number, "the end of a run without 'requests in' or 'Requests/sec': import wrk's whole output"
-                )
+                raise Bad(lines.number, "a run ends without 'requests in' or 'Requests/sec'; import wrk's whole output")
             made.append(reading(told, url, status, lost, began))
             if rate not in ("", "none"):
                 set_rate(made[-1], rate.removeprefix("set"))
@@ -77,23 +77,26 @@ def read(lines: Lines) -> list[Reading]:
     if began or told:
         raise Bad(
             lines.number,
-            f"the run that begins on line {began or 1} is cut off before 'Transfer/sec': import wrk's whole output",
+            f"the run that begins on line {began or 1} is cut off before 'Transfer/sec'; import wrk's whole output",
         )
     return made
 
 
 def reading(told: dict[str, float], url: str, status: int, lost: int, line: int) -> Reading:
-    """One run. `status`: answers that were no 2xx or 3xx; `lost`: requests that had none."""
+    """Return one run. `status`: answers other than 2xx or 3xx; `lost`: requests without an answer."""
     wrong = status + lost
     if not told["requests"] or not told["rate"]:
-        raise Bad(line, "no request was answered: there is nothing to compare")
+        raise Bad(line, "no request was answered, so there is nothing to compare")
     if status > told["requests"] / 2:
         text = f"{status:,} of {told['requests']:,.0f} answers were errors (neither 2xx nor 3xx)"
-        raise Bad(line, f"{text}: this is the speed of error pages; fix the address, and run it again")
+        raise Bad(line, f"{text}, so this is the speed of error pages; fix the address and run it again")
     notes = contradictions(told["requests"], told["seconds"], told["rate"])
     if wrong:
         notes.append(
-            Warning_("errors", f"{wrong:,} answers were errors or never came, beside {told['requests']:,.0f} in all")
+            Warning_(
+                "errors",
+                f"{wrong:,} answers were errors or never arrived, in a run of {told['requests']:,.0f} requests",
+            )
         )
     scheme, _, rest = url.partition("://")
     return Reading(
@@ -116,6 +119,6 @@ def reading(told: dict[str, float], url: str, status: int, lost: int, line: int)
 
 
 def path(address: str) -> str:
-    """`GET /index.html?…`: without user, and without query, in which tokens stand."""
+    """Return `GET /index.html?…`: without the user, and without the query, which may contain tokens."""
     before, query, _ = address.partition("#")[0].partition("?")
     return "GET /" + before.partition("/")[2] + ("?…" if query else "")

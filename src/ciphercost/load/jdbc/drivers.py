@@ -1,6 +1,7 @@
-"""drivers: a version of a JDBC driver -> its jars; a server and how its connections are to be -> URL and properties.
+"""The known JDBC drivers: which jars a version has, and which URL and properties connect it to a server.
 
-Each family says in its own words what TLS is to be; `address` knows them, and says what a driver has no word for.
+Each family has its own properties for TLS. `address` sets them, and reports which settings a driver has no property
+for.
 """
 
 from __future__ import annotations
@@ -36,32 +37,32 @@ ENGINES: dict[str, tuple[Family, ...]] = {
     "postgresql": ("pgjdbc",),
     "firebird": ("jaybird",),
 }
-"""Families that speak to a server; its own first: of that the newest is taken where no version is asked for."""
+"""Families that support each engine, its own driver first. By default the newest version of that one is used."""
 CLASSES: dict[str, Family] = {
     "com.mysql.": "connector-j",
     "org.mariadb.": "mariadb",
     "org.postgresql.": "pgjdbc",
     "org.firebirdsql.": "jaybird",
 }
-"""How the names of a family's classes begin."""
+"""Prefix of the class names of each family."""
 
 
 class Driver(msgspec.Struct, frozen=True):
-    """One version of a driver: from Maven, or (`paths`) files of the user's."""
+    """One version of a driver: from Maven, or from files that the user gives (`paths`)."""
 
     family: Family
     version: str
     artifacts: tuple[Artifact, ...] = ()
     paths: tuple[str, ...] = ()
     driver_class: str = ""
-    """Empty: the one that its first jar names."""
+    """Empty: the class that its first jar names."""
 
     @property
     def title(self) -> str:
         return f"{TITLES[self.family]} {self.version}"
 
     def jars(self, *, fetch: bool = True) -> list[Path]:
-        """Its jars, fetched once. Raises MissingServer, RunError."""
+        """Return its jars, downloaded once. Raises MissingServer, RunError."""
         if self.paths:
             return [Path(path) for path in self.paths]
         return maven.maven_jars("jdbc", f"{self.family}-{self.version}", self.artifacts, fetch=fetch)
@@ -117,17 +118,18 @@ DRIVERS = (
         "5aabfa8eac4136970c21edc5539b25227ee921a8d8251c8b4e6024f6adda0af4",
     ),
 )  # fmt: skip
-"""Versions that are known, with the only content that is accepted for them; of a family the oldest first."""
+"""Known versions with the SHA-256 that their jar must have; within a family, the oldest first."""
 
 
 def find(version: str, engine: str) -> Driver:
-    """The driver of this version that speaks to this engine: `9.7.0`, or `9` for its newest; `newest` or '' for the newest of all.
+    """Return the driver of this version for this engine: `9.7.0`, `9` for the newest 9.x, `newest` or '' for the newest
+    of all.
 
     Raises UsageError. Pure.
     """
     families = ENGINES.get(engine)
     if families is None:
-        raise UsageError(f"there is no JDBC driver for {engine}; there are some for {', '.join(ENGINES)}")
+        raise UsageError(f"there is no JDBC driver for {engine}; JDBC works with {', '.join(ENGINES)}")
     if version in ("", "newest"):
         return next(driver for driver in reversed(DRIVERS) if driver.family == families[0])
     fitting = [driver for driver in DRIVERS if driver.family in families]
@@ -137,12 +139,15 @@ def find(version: str, engine: str) -> Driver:
                 return driver
     known = [driver.version for driver in fitting]
     raise UsageError(
-        f"no JDBC driver {version} for {engine} is known here: {nearest(version, known)}. Another one: --driver FILE.jar"
+        f"unknown JDBC driver {version} for {engine}: {nearest(version, known)}. To use another one: --driver FILE.jar"
     )
 
 
 def of_file(*jars: Path) -> Driver:
-    """A driver of the user's: its own jar first, then what it needs. Raises UsageError where that holds none, or one of no known family."""
+    """Return the driver in the user's jars: the driver's jar first, then its dependencies.
+
+    Raises UsageError if there is none, or an unknown one.
+    """
     path = jars[0]
     try:
         with zipfile.ZipFile(path) as archive:
@@ -152,14 +157,16 @@ def of_file(*jars: Path) -> Driver:
                 archive.read("META-INF/MANIFEST.MF").decode(errors="replace") if "META-INF/MANIFEST.MF" in names else ""
             )
     except (OSError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path} can't be read as a jar: {error}") from None
+        raise UsageError(f"can't read {path} as a jar: {error}") from None
     classes = [word for line in named.splitlines() if (word := line.partition("#")[0].strip())]
     if not classes:
-        raise UsageError(f"{path} holds no JDBC driver: there is no {SERVICE} in it. Give the driver's own jar.")
+        raise UsageError(f"{path} contains no JDBC driver (no {SERVICE}). Name the driver's own jar.")
     family = next((family for begin, family in CLASSES.items() if classes[0].startswith(begin)), None)
     if family is None:
         known = ", ".join(TITLES.values())
-        raise UsageError(f"{path} holds the driver {classes[0]}, which is none of those known here: {known}")
+        raise UsageError(
+            f"{path} contains the driver {classes[0]}, which ciphercost does not support. Supported: {known}"
+        )
     said = re.search(r"^(?:Implementation|Bundle)-Version: ([\d.]+)", manifest, re.MULTILINE)
     version = said[1] if said else (re.search(r"\d+(?:\.\d+)+", path.name) or ["unknown"])[0]
     return Driver(family, version, paths=tuple(str(jar.absolute()) for jar in jars), driver_class=classes[0])
@@ -175,11 +182,11 @@ class Target(msgspec.Struct, frozen=True):
     port: int
     database: str = ""
     loopback: bool = True
-    """Whether it is on this machine: elsewhere anybody could pose as it, unless TLS says otherwise."""
+    """Whether it is on this machine. Elsewhere anybody could pose as the server, unless TLS verifies it."""
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """How a connection is to be encrypted."""
+    """How a connection should be encrypted."""
 
     mode: Mode = "plain"
     ca: str = ""
@@ -187,25 +194,27 @@ class Wish(msgspec.Struct, frozen=True):
     store: str = ""
     """The same as a PKCS12 trust store (`trust_store`), which Connector/J wants."""
     protocol: str = ""
-    """`1.2` or `1.3`, and no other; empty: what both agree on."""
+    """The only TLS version allowed, `1.2` or `1.3`; empty: driver and server negotiate."""
     ciphers: tuple[str, ...] = ()
-    """Suites, by OpenSSL's names or by IANA's, and no others; empty: Java's own."""
+    """The only cipher suites allowed, by OpenSSL or IANA name; empty: Java's defaults."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """What a driver is told."""
+    """The URL and properties for a driver."""
 
     url: str
     properties: dict[str, str]
     unsaid: tuple[str, ...] = ()
-    """What was wished for and this driver has no word for: `protocol`, `ciphers`. The server must hold it."""
+    """Settings that this driver has no property for: `protocol`, `ciphers`. The server must enforce them."""
 
 
 def address(driver: Driver, target: Target, wish: Wish, more: Mapping[str, str] | None = None) -> Address:
-    """URL and properties; `more` are added, and win. Raises UsageError for what this version can't do. Pure."""
+    """Return URL and properties. `more` properties override the rest. Raises UsageError for what this version can't do.
+    Pure.
+    """
     checks = wish.mode in ("verify-ca", "verify-full") and driver.family != "jaybird"
     if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
-        raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate")
+        raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate; name it with --ca FILE")
     url, properties, unsaid = _FAMILIES[driver.family](driver, target, wish)
     return Address(url, {**properties, **(more or {})}, unsaid)
 
@@ -224,7 +233,7 @@ def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
         modes = {"require": "REQUIRED", "verify-ca": "VERIFY_CA", "verify-full": "VERIFY_IDENTITY"}
         properties["sslMode"] = modes[wish.mode]
     elif wish.mode == "verify-full":
-        raise UsageError(f"{driver.title} checks no names: verify=ca is the most that it can do")
+        raise UsageError(f"{driver.title} does not check host names; use verify=ca")
     else:
         checked = "true" if wish.mode == "verify-ca" else "false"
         properties |= {"useSSL": "true", "requireSSL": "true", "verifyServerCertificate": checked}
@@ -240,7 +249,7 @@ def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
     if wish.protocol:
         properties["tlsVersions" if newer else "enabledTLSProtocols"] = f"TLSv{wish.protocol}"
     elif not newer:
-        # Of themselves these offer TLS 1.1 at most wherever the server's version says that it may have an old library.
+        # By default these versions offer at most TLS 1.1 to servers whose version suggests an old TLS library.
         properties["enabledTLSProtocols"] = "TLSv1.2"
     if wish.ciphers:
         properties["tlsCiphersuites" if newer else "enabledSSLCipherSuites"] = ",".join(map(iana, wish.ciphers))
@@ -253,7 +262,7 @@ def _mariadb(driver: Driver, target: Target, wish: Wish) -> Told:
     if wish.mode == "plain":
         return url, {**({"useSsl": "false"} if old else {"sslMode": "disable"}), **_key_retrieval(target)}, ()
     properties: dict[str, str] = {}
-    if old:  # these take `sslMode` without a word, and do nothing about it
+    if old:  # these accept `sslMode` and silently ignore it
         properties["useSsl"] = "true"
         if wish.mode == "require":
             properties["trustServerCertificate"] = "true"
@@ -284,9 +293,7 @@ def _pgjdbc(driver: Driver, target: Target, wish: Wish) -> Told:
 def _jaybird(driver: Driver, target: Target, wish: Wish) -> Told:
     del driver
     if wish.mode not in ("plain", "require"):
-        raise UsageError(
-            f"Firebird's wire encryption has no certificates, so that there is nothing to check: {wish.mode}"
-        )
+        raise UsageError(f"{wish.mode}: Firebird's wire encryption has no certificates, so there is nothing to verify")
     url = f"jdbc:firebirdsql://{_host(target)}:{target.port}/{target.database}"
     crypt = "DISABLED" if wish.mode == "plain" else "REQUIRED"
     return url, {"wireCrypt": crypt, "encoding": "UTF8"}, ()
@@ -296,10 +303,11 @@ _FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc
 
 
 def _key_retrieval(target: Target) -> dict[str, str]:
-    """Whether the password may be encrypted with a public key that the server sends.
+    """Allow, on this machine only, a password encrypted with a public key that the server sends.
 
-    Without it an unencrypted login works only while the server remembers the account. An impostor on another machine would send
-    a key of its own, so there it is off; the Java agent refuses such logins too, whatever the driver is told.
+    Without it an unencrypted login works only while the server remembers the account. On another machine an impostor
+    could send its own key, so there it is off. The Java agent refuses such logins too, whatever the driver's properties
+    say.
     """
     return {"allowPublicKeyRetrieval": "true" if target.loopback else "false"}
 
@@ -313,18 +321,24 @@ def _unsaid(wish: Wish) -> tuple[str, ...]:
 
 
 def machine_options(wish: Wish) -> list[str]:
-    """Options of the Java agent's virtual machine for what a driver has no word for. They hold for all drivers in it. Pure."""
+    """Options of the Java agent's virtual machine for settings that a driver has no property for.
+
+    They apply to all its drivers. Pure.
+    """
     options = [f"-Djdk.tls.client.protocols=TLSv{wish.protocol}"] if wish.protocol else []
     return options + ([f"-Djdk.tls.client.cipherSuites={','.join(map(iana, wish.ciphers))}"] if wish.ciphers else [])
 
 
 def iana(suite: str) -> str:
-    """`ECDHE-RSA-AES256-GCM-SHA384` -> `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`; IANA's own names stay. Pure."""
+    """Convert `ECDHE-RSA-AES256-GCM-SHA384` to `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`. IANA names stay.
+
+    Raises UsageError. Pure.
+    """
     if suite.startswith("TLS_"):
         return suite
     match = re.fullmatch(r"((?:EC)?DHE-[A-Z]+)-(AES(?:128|256)(?:-[A-Z]+)?-SHA\d+|CHACHA20-POLY1305)", suite)
     if match is None:
-        raise UsageError(f"Java has no name for the cipher suite {suite}")
+        raise UsageError(f"Java does not support the cipher suite {suite}")
     cipher = re.sub(r"AES(\d+)", r"AES_\1", match[2]).replace("-", "_")
     cipher = f"{cipher}_SHA256" if cipher.startswith("CHACHA20") else re.sub(r"(\d)_SHA", r"\1_CBC_SHA", cipher)
     return f"TLS_{match[1].replace('-', '_')}_WITH_{cipher}"
@@ -339,7 +353,10 @@ def connection(
     witness: str = "",
     more: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Fields of the Java agent's `connect`; `more`: `how`, `autocommit`, `setup` and the like. Fetches the jars. Raises MissingServer."""
+    """Return the fields of the Java agent's `connect`; `more`: `how`, `autocommit`, `setup` and so on.
+
+    Downloads the jars. Raises MissingServer.
+    """
     fields: dict[str, object] = {
         "driver": "jdbc",
         "url": told.url,
@@ -354,7 +371,7 @@ def connection(
 
 
 def trust_store(certificates: Path, store: Path) -> Path:
-    """Write the certificates of a PEM file as a PKCS12 trust store, and return its path. I/O."""
+    """Write the certificates of a PEM file to a PKCS12 trust store and return its path. I/O."""
     found: Iterable[x509.Certificate] = x509.load_pem_x509_certificates(certificates.read_bytes())
     named = [PKCS12Certificate(each, f"ca{at}".encode()) for at, each in enumerate(found)]
     store.write_bytes(serialize_java_truststore(named, BestAvailableEncryption(STORE_PASSWORD.encode())))

@@ -1,6 +1,6 @@
-"""java: the Java agent -> a command that runs it: a Java that is new enough, and its one jar, built once from its sources.
+"""Finds Java, builds the Java agent's jar once from its sources, and starts the agent.
 
-The sources are `agents/java` of the repository, and travel in the wheel as `ciphercost/_java`.
+The sources are in `agents/java` of the repository, and in the wheel as `ciphercost/_java`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.errors import MissingServer
 
 OLDEST = 17
-"""The Java that the agent is written for."""
+"""The oldest Java version that the agent is written for."""
 MAIN = "ciphercost/agent/Main.class"
 CLASS_JAVA_0 = 44
-"""Major version of a class file, less that of its Java."""
+"""Major version of a class file minus its Java version."""
 JAR = "ciphercost-agent-jdbc.jar"
 CHOSEN = "CIPHERCOST_AGENT_JDBC"
-"""In the environment: the path of the jar, if it isn't to be built."""
+"""Environment variable: path of a jar to use instead of building one."""
 STEADY = ("-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-XX:-UsePerfData")
-"""One collector and one heap, whatever machine the virtual machine believes to be on; no file shared with other processes."""
+"""The same collector and heap on every machine, and no file shared with other processes."""
 WITHOUT_AES = ("-XX:-UseAES",)
-"""What hides the CPU's AES instructions from Java's own library, as OPENSSL_ia32cap does from OpenSSL."""
+"""Stops Java's own library from using the CPU's AES instructions, as OPENSSL_ia32cap does for OpenSSL."""
 OTHERS = {"JAVA_TOOL_OPTIONS": "", "JDK_JAVA_OPTIONS": "", "_JAVA_OPTIONS": ""}
-"""Options that a virtual machine would take from this environment: none, so that it runs alike everywhere."""
+"""Environment variables that add options to a virtual machine.
+
+They are cleared, so that it runs the same way everywhere.
+"""
 GET = f"Install it (Debian: apt-get install default-jdk-headless), or set JAVA_HOME to a Java {OLDEST} or newer."
 
 
 def find() -> Path:
-    """The `java` program of $JAVA_HOME, else of PATH, that is new enough. Raises MissingServer."""
+    """Return the `java` program of $JAVA_HOME or PATH. Raises MissingServer if there is none that is new enough."""
     seen = []
     least = oldest()
     home = os.environ.get("JAVA_HOME")
@@ -49,7 +52,7 @@ def find() -> Path:
         number = version(candidate)
         if number >= least:
             return Path(candidate)
-        seen.append(f"{candidate} is Java {number}" if number else f"{candidate} doesn't say its version")
+        seen.append(f"{candidate} is Java {number}" if number else f"{candidate} doesn't print its version")
     if seen:
         raise MissingServer(f"the JDBC agent needs Java {least} or newer, and {'; '.join(seen)}. {GET}")
     where = f"not in JAVA_HOME ({home}) and not in PATH" if home else "not in PATH, and JAVA_HOME isn't set"
@@ -57,7 +60,9 @@ def find() -> Path:
 
 
 def oldest() -> int:
-    """The Java that the agent needs: of a jar in $CIPHERCOST_AGENT_JDBC what its classes were compiled for, else 17."""
+    """The oldest Java that can run the agent: 17, or what the classes of the jar in $CIPHERCOST_AGENT_JDBC were
+    compiled for.
+    """
     try:
         with zipfile.ZipFile(os.environ.get(CHOSEN, "")) as archive, archive.open(MAIN) as file:
             return int.from_bytes(file.read(8)[6:], "big") - CLASS_JAVA_0
@@ -67,7 +72,7 @@ def oldest() -> int:
 
 @functools.lru_cache(maxsize=8)
 def version(program: str) -> int:
-    """17 of `openjdk version "17.0.15"`, 8 of `java version "1.8.0_452"`; 0 where it says nothing of the kind."""
+    """Return 17 for `openjdk version "17.0.15"`, 8 for `java version "1.8.0_452"`; 0 if it prints no version."""
     try:
         done = subprocess.run(
             [program, "-version"],
@@ -83,36 +88,38 @@ def version(program: str) -> int:
 
 
 def number(said: str) -> int:
-    """The feature number in what `java -version` says. Pure."""
+    """Extract the feature number from the output of `java -version`. Pure."""
     match = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(match[1]) if match else 0
 
 
 def source() -> Path:
-    """The agent's Maven module."""
+    """Return the folder of the agent's Maven module."""
     here = Path(__file__).parents[2]
     return next((place for place in (here / "_java", here.parents[1] / "agents" / "java") if place.is_dir()), here)
 
 
 def jar(*, fetch: bool = True) -> Path:
-    """The agent's jar: $CIPHERCOST_AGENT_JDBC, else built once by Maven into the cache. Changed sources are built anew. Raises MissingServer."""
+    """Return the agent's jar: $CIPHERCOST_AGENT_JDBC, else one that Maven builds into the cache when the sources
+    change. Raises MissingServer.
+    """
     if chosen := os.environ.get(CHOSEN):
         if not Path(chosen).is_file():
-            raise MissingServer(f"{CHOSEN} names {chosen}, which is no file")
+            raise MissingServer(f"{CHOSEN} names {chosen}, which is not a file")
         return Path(chosen)
     module = source()
     if not (module / "pom.xml").is_file():
-        raise MissingServer(f"the Java agent's sources are not where they should be: {module / 'pom.xml'}")
+        raise MissingServer(f"the Java agent's sources are missing: no {module / 'pom.xml'}")
     files = [module / "pom.xml", *sorted(path for path in (module / "src").rglob("*") if path.is_file())]
     text = b"".join(str(path.relative_to(module)).encode() + path.read_bytes() for path in files)
     name = f"agent-jdbc-{hashlib.sha256(text).hexdigest()[:12]}"
     if not fetch and not (package_cache.cache() / "tools" / name / package_cache.RECEIPT).exists():
-        raise MissingServer("the Java agent was not built yet")
+        raise MissingServer("the Java agent is not built yet")
 
     def make(work: Work) -> Receipt:
         client = maven.need_maven()
         if shutil.which("javac") is None and not os.access(Path(os.environ.get("JAVA_HOME", ""), "bin/javac"), os.X_OK):
-            raise MissingServer(f"Java's compiler 'javac', which builds the JDBC agent, was not found. {GET}")
+            raise MissingServer(f"'javac' was not found; it is needed to build the JDBC agent. {GET}")
         package_cache.print_progress(f"building {JAR} with mvn …")
         place = work.path / "build"
         place.mkdir()
@@ -127,7 +134,8 @@ def jar(*, fetch: bool = True) -> Path:
 
 
 def command(options: Iterable[str] = (), *, aes: bool = True) -> list[str]:
-    """The command that runs the agent. `options`: more of the virtual machine's, which win; `aes`: with the CPU's instructions.
+    """Return the command that runs the agent. `options`: more options of the virtual machine, which override; `aes`:
+    use the CPU's AES instructions.
 
     Raises MissingServer.
     """
@@ -143,5 +151,5 @@ def agent(
     env: Mapping[str, str] | None = None,
     netns: Path | None = None,
 ) -> Agent:
-    """The Java agent, running in a virtual machine of its own; it is cold: nothing is compiled yet. Raises MissingServer."""
+    """Start the Java agent in its own virtual machine. It is cold: nothing is compiled yet. Raises MissingServer."""
     return Agent(command(options, aes=aes), cpus=cpus, log=log, env={**OTHERS, **(env or {})}, netns=netns)

@@ -1,7 +1,7 @@
-"""jdbc_agent: a cell whose load a JDBC driver makes -> which driver, what may be set of it, and an agent that is told what the Rust agent is.
+"""The Java agent behind the Rust agent's interface: it takes the same `connect` fields and drives one JDBC driver.
 
-JDBC can't say what was negotiated, so the server is asked of each session. That the peer is verified is never taken from what the
-driver was told: an impostor has shown it another certificate, and was refused.
+JDBC can't report what was negotiated, so the agent asks the server in each session. Settings don't prove that the
+driver verifies its peer: an impostor must have shown it another certificate and must have been refused.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
 
 SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres"}
-"""How servers begin, by the Rust agent's driver; others have no certificates."""
+"""How a server's protocol begins, by name of the Rust agent's driver. Other servers have no certificates."""
 CHECKS: tuple[Mode, ...] = ("verify-ca", "verify-full")
 
 
 def _count(value: str) -> int:
-    """What the agent is sent for `10` or `end`. Pure."""
+    """Convert `10` or `end` to the number that the agent gets. Pure."""
     return NEVER if value == END else int(value)
 
 
@@ -42,21 +42,21 @@ def _count(value: str) -> int:
 
 
 class Spoken(Protocol):
-    """What the Java agent must know of the engine that it speaks to."""
+    """What the Java agent needs to know about the engine."""
 
     name: str
 
     @property
     def driver(self) -> str:
-        """The protocol that it speaks, as the Rust agent names it."""
+        """The protocol, by name of the Rust agent's driver."""
 
     @property
     def tls_witness(self) -> str:
-        """SQL that says how the session is encrypted."""
+        """SQL that returns how the session is encrypted."""
 
 
 class JdbcAgent(Agent):
-    """The Java agent with one driver. `connect` takes the fields that the Rust agent takes."""
+    """The Java agent with one driver. `connect` takes the Rust agent's fields."""
 
     compiles = True
 
@@ -73,8 +73,10 @@ class JdbcAgent(Agent):
         netns: Path | None = None,
         supervisor: Supervisor,
     ) -> None:
-        """`supervisor`: of the run that its files belong to; `options`: what `--set` says to the client; `like`: fields of its
-        encrypted connections, as far as the virtual machine must know them.
+        """Start the agent in its own virtual machine.
+
+        `options`: the client's settings (`--set`). `like`: fields of the encrypted arm's `connect`; some must be
+        options of the virtual machine. `guard`: the supervisor of the run, which owns the agent's files.
         """
         self.driver = driver
         self.engine = engine
@@ -83,7 +85,7 @@ class JdbcAgent(Agent):
         self._place = self._closing.enter_context(temporary(supervisor, "jdbc"))
         self._checked: dict[tuple[str, str], tuple[bool, str]] = {}
         self.said: dict[str, dict[str, Any]] = {}
-        """What `connect` answered, by arm."""
+        """The answers to `connect`, by arm."""
         try:
             machine = drivers.machine_options(_wish(like, "")) if self._told(like).unsaid else []
             super().__init__(java.command(machine, aes=aes), cpus=cpus, log=log, env=java.OTHERS, netns=netns)
@@ -100,7 +102,7 @@ class JdbcAgent(Agent):
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         answer = super().connect(arm, **self.translated(fields))
         answer["server_version"] = plain_version(str(answer["server_version"]))
-        del answer["resumed"]  # it can't be told
+        del answer["resumed"]  # JDBC can't report it
         if answer["encrypted"] and fields.get("tls", "off") != "off":
             answer["peer"] = "the server"
             answer["verified"], answer["checked"] = self._verified(fields)
@@ -112,7 +114,7 @@ class JdbcAgent(Agent):
         self.said.pop(arm, None)
 
     def translated(self, fields: Mapping[str, object]) -> dict[str, object]:
-        """Fields of the Java agent's `connect` that mean what these mean to the Rust agent."""
+        """Translate fields of the Rust agent's `connect` to the Java agent's."""
         told = self._told(fields)
         own = {name: self._options[name] for name in ("how",) if name in self._options}
         more: dict[str, object] = {
@@ -138,10 +140,10 @@ class JdbcAgent(Agent):
         return drivers.address(self.driver, target, wish, more)
 
     def _host(self, fields: Mapping[str, object]) -> tuple[str, Wish]:
-        """The host as the driver is to know it, and what it is to check.
+        """Return the host name for the driver's URL, and the encryption to ask for.
 
-        A driver checks the certificate against the host of its URL. Where a relay stands between (its address is not the server's), only
-        the chain can be checked.
+        A driver checks the certificate against the host in its URL. Behind a relay, whose address is not the server's,
+        it can only check the chain.
         """
         host, name = str(fields["host"]), str(fields.get("tls_server_name", ""))
         wish = _wish(fields, self._store(str(fields.get("tls_ca", ""))))
@@ -162,7 +164,10 @@ class JdbcAgent(Agent):
         return str(store)
 
     def _verified(self, fields: Mapping[str, object]) -> tuple[bool, str]:
-        """Whether the driver lets anybody else be the server, tried once for each way to connect, and in words."""
+        """Return whether the driver refuses every other server, and a sentence about it.
+
+        Tried once per set of connection settings.
+        """
         _, wish = self._host(fields)
         if wish.mode not in CHECKS or self.engine.driver not in SPEECHES:
             return False, ""
@@ -187,7 +192,10 @@ class JdbcAgent(Agent):
         return named, f"{words}, {more}"
 
     def _reached(self, fields: Mapping[str, object]) -> str:
-        """The reason why a connection by this way fails; empty where it doesn't. The name to be checked is that of the way."""
+        """Return why a connection to this address fails; empty: it succeeds.
+
+        The driver checks the name in that address.
+        """
         own = {name: value for name, value in fields.items() if name != "tls_server_name"}
         try:
             super().connect("stranger", **self.translated(own))
@@ -199,9 +207,10 @@ class JdbcAgent(Agent):
     def enter(
         self, connect: Mapping[Arm, Mapping[str, object]], told: Callable[[AgentError], None] | None = None
     ) -> None:
-        """That the driver can log in at all, in both arms. Raises RunError with its own reason and what may help.
+        """Check that the driver can log in at all, in both arms. Raises RunError with the driver's reason and a hint.
 
-        `told`: on a server of the user's, why the encrypted arm can't; the plain one is not tried then.
+        `told`: on a server that the user runs, called with the reason if the encrypted arm can't log in; the plain arm
+        is not tried then.
         """
         for arm in encrypted_first(connect):
             fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
@@ -225,19 +234,22 @@ class JdbcAgent(Agent):
         seconds: float,
         **more: Any,
     ) -> AgentSlice:
-        """As of any agent. Raises Unproven where another driver or another session made it than was connected."""
+        """Run a slice like any agent.
+
+        Raises Unproven if its driver or its session's encryption differs from what `connect` reported.
+        """
         answer = super().slice(arm, seconds, **more)
         said = self.said.get(arm, {})
         for name in ("driver_version", "encrypted", "protocol", "cipher"):
             if name in said and getattr(answer, name) != said[name]:
                 raise Unproven(
-                    f"client witness, {arm} arm, under load: {name} is '{getattr(answer, name)}', and '{said[name]}' was connected"
+                    f"client witness, {arm} arm, under load: {name} is '{getattr(answer, name)}', but at connect it was '{said[name]}'"
                 )
         return answer
 
 
 def _wish(fields: Mapping[str, object], store: str) -> Wish:
-    """How a connection is to be encrypted, of the Rust agent's fields. Pure."""
+    """Derive how a connection should be encrypted from the Rust agent's fields. Pure."""
     if fields.get("wire_crypt", "off") != "off":
         return Wish("require")
     mode: Any = fields.get("tls", "off")
@@ -248,13 +260,13 @@ def _wish(fields: Mapping[str, object], store: str) -> Wish:
 
 
 def plain_version(text: str) -> str:
-    """`10.11.18` of `5.5.5-10.11.18-MariaDB-deb12`. Pure."""
+    """Reduce `5.5.5-10.11.18-MariaDB-deb12` to `10.11.18`. Pure."""
     match = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", text)
     return match[1] if match else text
 
 
 def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
-    """What differs between what the driver is told for the arms, secrets and places of this machine left out. Pure."""
+    """List how the driver's settings differ between the arms, without secrets and paths of this machine. Pure."""
     told = {
         arm: dict(line.partition("=")[::2] for line in str(fields["properties"]).splitlines())
         for arm, fields in connect.items()

@@ -1,4 +1,4 @@
-"""verify: Does a driver verify the server? An impostor and another host name are put in its way."""
+"""Tests whether a driver verifies the server: it must refuse an impostor, and the real server under another host name."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.model.errors import AgentError
 
 OTHER_NAME = "127.0.0.2"
-"""An address of this machine that stands in no certificate."""
+"""An address of this machine that no certificate contains."""
 MOST_SHOWN = 400
 
 
 Call = Callable[..., str]
-"""`call(port, host)`: connect by this way; the reason why it failed, or nothing."""
+"""`call(port, host)`: connect there; returns the reason why it failed, empty if it succeeded."""
 
 
 def refuses_impostor(
     speech: Speech, host: str, port: int, place: Path, call: Call, kind: str = "rsa2048", name: str = ""
 ) -> tuple[bool, str]:
-    """Whether a driver refuses a certificate that nobody has vouched for, and in words. `kind`: of its key."""
+    """Return whether a driver refuses a certificate of an unknown CA, and a sentence about it.
+
+    `kind`: the type of its key.
+    """
     with (
         tempfile.TemporaryDirectory(dir=place) as own,
         Impostor(speech, host, port, Path(own) / "impostor", certificate=kind, name=name) as impostor,
@@ -32,31 +35,38 @@ def refuses_impostor(
         reason = call(impostor.port)
     met = impostor.met
     if "accepted" in met:
-        return False, "an impostor with a certificate of its own is accepted"
+        return False, "it accepts an impostor with its own certificate"
     if "clear" in met:
-        return False, "an impostor is sent the login in clear"
+        return False, "it sends an impostor an unencrypted login"
     if met and set(met) == {"refused"} and reason:
-        return True, "an impostor with another CA's certificate is refused"
-    return False, f"whether an impostor is refused could not be told ({reason[:MOST_SHOWN] or 'it was let in'})"
+        return True, "it refuses an impostor with another CA's certificate"
+    return (
+        False,
+        f"the test could not determine whether it refuses an impostor ({reason[:MOST_SHOWN] or 'it could connect'})",
+    )
 
 
 def refuses_other_name(host: str, port: int, call: Call) -> tuple[bool, str]:
-    """Whether the real server is refused under a name that isn't in its certificate, though by its address it is let in."""
+    """Return whether the driver refuses the real server under a name that its certificate does not contain, and a
+    sentence about it.
+    """
     with Relay(host, port, listen=OTHER_NAME) as other:
         reason = call(other.port, OTHER_NAME)
-    return (True, "and so is another name") if reason else (False, "the server under another name is not")
+    return (
+        (True, "and the server under another name") if reason else (False, "but accepts the server under another name")
+    )
 
 
 def hint(driver: Driver, error: AgentError) -> str:
-    """What to do where a driver can't connect. Pure."""
+    """Suggest what to do if a driver can't connect. Pure."""
     text, old = str(error), driver.family == "connector-j" and versions.version_key(driver.version) < (5, 1, 44)
     if old and (error.code == "tls" or "TrustManager" in text):
         return (
-            ". It offers TLS 1.0 at most, which Java has switched off (jdk.tls.disabledAlgorithms): use 5.1.49 or newer, or "
-            "measure it in clear by `none`"
+            ". It offers at most TLS 1.0, which Java disables (jdk.tls.disabledAlgorithms). Use 5.1.49 or newer, or "
+            "measure it unencrypted with `none`"
         )
     if error.code.startswith("1251") or "authentication" in text.lower():
-        return ". The account logs in by a method that this driver does not know: use a newer driver, or an older server (mariadb@10.11)"
+        return ". This driver does not support the account's login method. Use a newer driver, or an older server (mariadb@10.11)"
     if error.code == "tls":
-        return ". Which versions and suites the driver offers: --set version=1.2, --set cipher=…"
+        return ". Choose a version and suite that the driver supports: --set version=1.2, --set cipher=…"
     return ""

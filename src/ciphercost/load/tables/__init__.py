@@ -1,6 +1,7 @@
-"""tables: `--csv FILE` -> a Program on a table of the user's own. The file is read twice, and never held: first its types, then its rows.
+"""Turns `--csv FILE` into a Program on a table of the user's rows. The file is read twice: first to detect its types,
+then for its rows.
 
-What is kept of it is a few rows, drawn at random: what the load inserts is what the file's rows are like.
+It is never held in memory. Only a few randomly drawn rows are kept; the inserts under load take their values from them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from ciphercost.model.errors import RunError, UsageError, nearest
 
 TABLE = "own_rows"
 MOST_SAMPLES, MOST_SAMPLED_VALUES = 16, 4096
-"""Rows that inserts and updates take their values from, and all values in them: each is told to the agent by itself."""
+"""Most rows that inserts and updates take their values from, and most values in them.
+
+The agent gets a statement for each row.
+"""
 MOST_CHECKED = 100
-"""Columns in the check query."""
+"""Most columns in the check query."""
 MOST_CHECKED_LETTERS = 1000
 CLIENTS = 8
 
@@ -33,15 +37,15 @@ WORKLOADS: dict[str, dict[str, int]] = {
     "point-select": {"select": 1},
     "insert": {"insert": 1},
 }
-"""Workloads that work on such a table, as they do on their own, each with its transactions and their weights."""
+"""The workloads that can run on such a table, with their transactions and weights."""
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """What a first reading of a file found. Whatever server it is for."""
+    """What the first pass over a file found. It does not depend on the server."""
 
     path: Path
     stamp: tuple[int, ...]
-    """The file's identity, size and time: when it differs, this says nothing any more."""
+    """The file's identity, size and time. If they change, the survey is out of date."""
     delimiter: str
     titles: tuple[str, ...]
     gauges: tuple[Gauge, ...]
@@ -50,7 +54,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 def survey(path: Path) -> Survey:
-    """Read the whole file once, unless it was read before and is as it was. Raises UsageError with the line that is wrong."""
+    """Read the whole file, once as long as it does not change. Raises UsageError with the faulty line."""
     return _survey(path, _stamp(path))
 
 
@@ -68,7 +72,7 @@ def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
     gauges = tuple(Gauge() for _ in titles)
     adders = [gauge.add for gauge in gauges]
     most = max(1, min(MOST_SAMPLES, MOST_SAMPLED_VALUES // len(titles)))
-    # Drawn alike in every run of the same file. No secret hangs on it.
+    # Every run on the same file draws the same rows. Nothing secret depends on it.
     draw = random.Random(0).random  # noqa: S311
     samples: list[tuple[str, ...]] = []
     rows = 0
@@ -81,19 +85,24 @@ def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
         elif (place := int(draw() * rows)) < most:
             samples[place] = tuple(values)
     if not rows:
-        raise UsageError(f"--csv {path}: holds no rows, only the line of names")
+        raise UsageError(f"--csv {path}: contains no rows, only the header line")
     return Survey(path, stamp, delimiter, titles, gauges, rows, tuple(samples))
 
 
 def program(path: Path, workload: str, dialect_name: str) -> Program:
-    """The workload on the file's table, in one server's words. Raises UsageError: bad file, too much for that server, other workload."""
+    """Return the workload on the file's table, in one server's SQL.
+
+    Raises UsageError: bad file, too large a row, unsuitable workload.
+    """
     where = f"--csv {path}"
     if workload not in WORKLOADS:
-        raise UsageError(f"{where}: workload '{workload}' has tables of its own: {nearest(workload, WORKLOADS)}")
+        raise UsageError(
+            f"{where}: workload '{workload}' has its own tables; choose one for --csv: {nearest(workload, WORKLOADS)}"
+        )
     if dialect_name not in dialects.DIALECTS:
-        raise UsageError(f"{where}: this server can't be given tables yet: {nearest(dialect_name, dialects.DIALECTS)}")
+        raise UsageError(f"{where}: this server does not support --csv: {nearest(dialect_name, dialects.DIALECTS)}")
     dialect = dialects.DIALECTS[dialect_name]
-    # By the first row alone: the rest of a file that is too wide is never read.
+    # Check the first row alone, so that a file with too many columns is not read to its end.
     _, titles = next(csvfile.rows(path))
     dialects.check_width(dialect, len(titles), where)
     names(titles, f"{where}, line 1")
@@ -102,7 +111,8 @@ def program(path: Path, workload: str, dialect_name: str) -> Program:
     made = Scripts(dialect, columns, known)
     weights = WORKLOADS[workload]
     each_script = {name: made.of(name) for name in weights}
-    # As many scripts as samples stand for one transaction: the others weigh so many times more.
+    # An insert or update becomes one script per sampled row, and these share its weight. So all weights are multiplied
+    # by `unit`.
     unit = max(len(scripts) for scripts in each_script.values())
     return Program(
         name=workload,
@@ -121,7 +131,7 @@ def program(path: Path, workload: str, dialect_name: str) -> Program:
 
 
 class Load:
-    """The statements that make and fill the table: made anew, from the file, each time they are gone through."""
+    """The statements that create and fill the table, generated from the file in each iteration."""
 
     def __init__(self, known: Survey, dialect: Dialect, columns: tuple[Typed, ...]) -> None:
         self.known = known
@@ -129,7 +139,7 @@ class Load:
         self.columns = columns
 
     def __iter__(self) -> Iterator[Step]:
-        """Raises RunError where the file is not what it was when its types were found."""
+        """Yield the statements. Raises RunError if the file changed since its types were detected."""
         known, path = self.known, self.known.path
         self._same()
         created = dialects.create(self.dialect, TABLE, self.columns)
@@ -138,9 +148,9 @@ class Load:
         next(found)
         try:
             for sql, first, last in dialects.inserts(self.dialect, TABLE, self.columns, found):
-                yield Step(sql, f"{path}, the rows that begin in lines {first} to {last}")
+                yield Step(sql, f"{path}, rows that begin in lines {first} to {last}")
         except UsageError as error:
-            raise RunError(f"it was changed while it was read: {error}") from None
+            raise RunError(f"the file changed while ciphercost read it: {error}") from None
         self._same()
         for statement in self.dialect.loaded:
             filled = statement.format(table=TABLE, key=KEY, next=known.rows + 1)
@@ -148,11 +158,11 @@ class Load:
 
     def _same(self) -> None:
         if _stamp(self.known.path) != self.known.stamp:
-            raise RunError(f"--csv {self.known.path}: the file was changed while it was read; run it again")
+            raise RunError(f"--csv {self.known.path}: the file changed while ciphercost read it; run the command again")
 
 
 class Scripts:
-    """The transactions on the table, from its columns and the drawn rows. Pure."""
+    """The transactions on the table, built from its columns and the sampled rows. Pure."""
 
     def __init__(self, dialect: Dialect, columns: tuple[Typed, ...], known: Survey) -> None:
         self.dialect = dialect
@@ -160,7 +170,7 @@ class Scripts:
         self.known = known
 
     def of(self, name: str) -> list[Script]:
-        """The scripts that stand for a transaction: one, or one for each drawn row."""
+        """Return the scripts of a transaction: one, or one per sampled row."""
         if name == "select":
             every = ", ".join(each.name for each in self.columns)
             return [Script((self._id,), (Statement(f"SELECT {every} FROM {TABLE} WHERE {KEY} = $1", ("id",)),))]
@@ -192,7 +202,9 @@ class Scripts:
         return Script((self._id, variable), (Statement(f"{sql}$2", (variable.name, "id")),))
 
     def _value(self, typed: Typed, value: str) -> tuple[str, Variable | None]:
-        """(word of SQL, None), or a variable: what is in it goes over the wire, as an application's values do."""
+        """Return (a word of SQL, None), or ("", a variable): its value goes over the network, like an application's
+        values.
+        """
         text = dialects.plain(typed.column, value)
         if text is None or typed.column.kind == "boolean":
             return text or "NULL", None
@@ -200,7 +212,7 @@ class Scripts:
 
 
 def check(dialect: Dialect, columns: tuple[Typed, ...]) -> str:
-    """A query that tells two such tables apart: number and keys of the rows, and what each column holds. Pure."""
+    """Return a query whose result differs if two such tables differ: row count, keys, and totals for each column. Pure."""
     asked = [f"count(*), sum({KEY})"]
     for each in columns[:MOST_CHECKED]:
         column = each.column

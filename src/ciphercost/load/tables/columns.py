@@ -1,7 +1,7 @@
-"""columns: the values of a CSV file's columns -> what type of column each needs. Pure.
+"""Detects the type of each column of a CSV file from its values. Pure.
 
-A type is taken only if every value of the column comes back from it as the same value: `007` stays text, and so does a number with
-more digits than a server's numbers have. An empty value is NULL, but in a column of text, where it is the empty text.
+A column gets a type only if every value can be read back unchanged: `007` stays text, and so does a number with more
+digits than a server's numbers have. An empty value is NULL, except in a text column, where it is the empty text.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ciphercost.model.errors import UsageError
 Kind = Literal["boolean", "integer", "bigint", "decimal", "double", "date", "timestamp", "text"]
 
 PREFIX = "c_"
-"""Of every column's name: with it none is a keyword of any server, or begins with a digit."""
+"""Prefix of every column name, so that no name is a keyword of any server or begins with a digit."""
 NAME_LETTERS = 24
-"""With prefix and number within the 31 bytes that Firebird 3 has for a name."""
+"""With prefix and number, this fits Firebird 3's limit of 31 bytes."""
 MOST_NUMBER = 64
-"""A longer row of digits is text."""
+"""Most characters of a number; anything longer is text."""
 TINY, HUGE = 1e-300, 1e300
-"""What every server's double holds with all its digits."""
+"""The range in which every server's double keeps all its digits."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)?\.[0-9]+").fullmatch
 _DOUBLE = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]{1,3}").fullmatch
 _BOOLEAN = re.compile(r"true|false", re.IGNORECASE).fullmatch
-# MySQL's dates begin with the year 1000.
+# MySQL's dates start in the year 1000.
 _DATE = re.compile(r"[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])").fullmatch
 _TIMESTAMP = re.compile(
     r"([1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))[ T](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.([0-9]{1,6}))?)?"
@@ -40,7 +40,7 @@ _TIMESTAMP = re.compile(
 
 
 class Seen:
-    """Kinds of values, as bits, so that a set of them is a number: this is asked of every value of the file."""
+    """Kinds of values as bits, so that a set of kinds is one number. Fast, since every value of the file is checked."""
 
     INTEGER, DECIMAL, DOUBLE, BOOLEAN, DATE, TIMESTAMP, TEXT = (1 << n for n in range(7))
 
@@ -49,28 +49,28 @@ NUMBERS = Seen.INTEGER | Seen.DECIMAL | Seen.DOUBLE
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column of a table of the user's own."""
+    """One column of a table made from the user's file."""
 
     name: str
-    """In SQL."""
+    """The name in SQL."""
     title: str
-    """In the file."""
+    """The name in the file."""
     kind: Kind
     length: int = 1
     """Characters of its longest value."""
     bytes: int = 1
-    """Bytes of its longest value in UTF-8, at most."""
+    """Upper bound of the bytes of its longest value in UTF-8."""
     digits: int = 0
-    """Of a decimal: all of its digits."""
+    """For a decimal: number of all its digits."""
     scale: int = 0
-    """Of a decimal: digits after the point. Of a timestamp: digits of the second's fraction."""
+    """For a decimal: digits after the point. For a timestamp: digits of the fractional second."""
 
     def is_null(self, value: str) -> bool:
         return not value and self.kind != "text"
 
 
 class Gauge:
-    """What the values of one column have been, so far."""
+    """What is known so far about the values of one column."""
 
     __slots__ = ("exact", "high", "length", "low", "scale", "seen", "whole", "wide")
 
@@ -78,12 +78,12 @@ class Gauge:
         self.seen = 0
         self.length = 1
         self.wide = False
-        """Whether a value has characters beyond ASCII."""
+        """Whether a value contains characters outside ASCII."""
         self.low = self.high = 0
         self.whole = self.scale = 0
-        """Most digits before and after a decimal point, or of a second's fraction."""
+        """Most digits before and after a decimal point, or of a fractional second."""
         self.exact = True
-        """Whether every number comes back from a double as it was."""
+        """Whether a double returns every number unchanged."""
 
     def add(self, value: str) -> None:
         length = len(value)
@@ -96,10 +96,10 @@ class Gauge:
         kind = self._kind(value)
         self.seen |= kind
         if self.seen != kind and self.seen & ~NUMBERS:
-            self.seen = Seen.TEXT  # kinds that don't go together
+            self.seen = Seen.TEXT  # kinds that have no common type
 
     def _kind(self, value: str) -> int:
-        # Most likely it is what the value before it was.
+        # A value most likely has the same kind as the previous one.
         seen = self.seen
         if not (seen == Seen.DATE and _DATE(value)) and len(value) <= MOST_NUMBER:
             if _INTEGER(value):
@@ -132,14 +132,17 @@ class Gauge:
             self._exactly(value)
 
     def _exactly(self, value: str) -> None:
-        # 15 digits fit into a double whatever they are, unless an exponent takes them out of its range.
+        # A double holds any 15 digits, unless an exponent takes them out of its range.
         if self.exact and (len(value) > 15 or "e" in value or "E" in value):
             number = float(value)
             self.exact = number == 0 or TINY < abs(number) < HUGE
             self.exact = self.exact and Decimal(repr(number)) == Decimal(value)
 
     def column(self, name: str, title: str, most_digits: int = 18, most_fraction: int = 6) -> Column:
-        """The column for these values. `most_digits`: of a decimal; `most_fraction`: digits of a second's fraction."""
+        """Return the column for these values.
+
+        `most_digits`: of a decimal; `most_fraction`: digits of a fractional second.
+        """
         kind = self._final(most_digits)
         if kind == "timestamp" and self.scale > most_fraction:
             kind = "text"
@@ -181,7 +184,10 @@ def _in_the_calendar(text: str) -> bool:
 
 
 def names(titles: Sequence[str], where: str) -> list[str]:
-    """Names in SQL for a file's column titles: safe in every server, no two alike. Raises UsageError for a title that is empty or there twice."""
+    """Return SQL names for a file's column titles: valid in every server, all different.
+
+    Raises UsageError for an empty or repeated title.
+    """
     found: dict[str, None] = {}
     places: dict[str, int] = {}
     for number, title in enumerate(titles, start=1):
@@ -202,8 +208,8 @@ def names(titles: Sequence[str], where: str) -> list[str]:
         found[name] = None
     if all(_is_data(title) for title in titles):
         raise UsageError(
-            f"{where}: these are values, not names ({', '.join(shown(title) for title in titles[:3])}…). "
-            "The first line must name the columns: add such a line"
+            f"{where}: these look like values, not names ({', '.join(shown(title) for title in titles[:3])}…). "
+            "The first line must name the columns; add such a line"
         )
     return list(found)
 
@@ -215,6 +221,6 @@ def _is_data(title: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """Some of a user's value, fit for a message. Pure."""
+    """Shorten a user's value for a message. Pure."""
     line = "".join(letter if letter.isprintable() else "?" for letter in text)
     return line if len(line) <= 40 else line[:39] + "…"

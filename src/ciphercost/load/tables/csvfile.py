@@ -1,8 +1,8 @@
-"""csvfile: a CSV file of any size -> its rows, one at a time, each with its line. Or what is wrong with it, and in which line.
+"""Reads a CSV file of any size row by row, with line numbers, and reports what is wrong in which line.
 
-RFC 4180, strictly but for this: `,` `;` tab and `|` may separate (found out by looking), lines may end with LF alone, blank lines are
-passed over, and a quote within a value that doesn't begin with one stands for itself (`5" pipe`). UTF-8, with or without a mark
-at the front. The first line holds the columns' names.
+It follows RFC 4180 strictly, with these exceptions. The delimiter may be `,` `;` tab or `|`, and is detected. Lines may
+end with LF alone. Blank lines are skipped. A quote inside a value that does not begin with one is an ordinary character
+(`5" pipe`). The encoding is UTF-8, with or without a byte order mark. The first line contains the column names.
 """
 
 from __future__ import annotations
@@ -20,43 +20,49 @@ from ciphercost.model.errors import UsageError
 
 DELIMITERS = ",;\t|"
 MOST_FIELD = 1 << 20
-"""Characters of one value."""
+"""Most characters of one value."""
 MOST_ROW = 16 << 20
-"""Bytes of one row. Nothing longer is ever read into memory."""
+"""Most bytes of one row. Nothing longer is ever read into memory."""
 LOOKED_AT = 50
-"""Rows from which the delimiter is found out."""
+"""Rows from which the delimiter is detected."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Row = tuple[int, list[str]]
-"""The line that a row begins in, and its values."""
+"""The line in which a row begins, and its values."""
 
 
 def rows(path: Path, delimiter: str = "") -> Iterator[Row]:
-    """The header, then every row, each with as many values as the header. Raises UsageError with file, line and mend."""
+    """Yield the header, then every row, each with as many values as the header.
+
+    Raises UsageError with file, line and fix.
+    """
     delimiter = delimiter or delimiter_of(path)
     with opened(path) as file:
         found = _rows(path, file, delimiter)
         first = next(found, None)
         if first is None:
-            raise UsageError(f"--csv {path}: the file is empty; its first line must hold the columns' names")
+            raise UsageError(f"--csv {path}: the file is empty; its first line must contain the column names")
         yield first
         columns = len(first[1])
         for line, values in found:
             if len(values) != columns:
                 raise UsageError(
-                    f"--csv {path}, line {line}: {_fields(len(values))} where the first line has {columns}. "
-                    'Mend that line; a value that holds the delimiter or a line break must be quoted: "a, b"'
+                    f"--csv {path}, line {line}: {_fields(len(values))}, but the first line has {columns}. "
+                    'Fix that line; a value that contains the delimiter or a line break must be quoted: "a, b"'
                 )
             yield line, values
 
 
 def delimiter_of(path: Path) -> str:
-    """The delimiter by which the first rows have equally many values, and the most of them; a comma where none fits. Raises UsageError."""
+    """Return the delimiter that gives the first rows equally many values, and the most; a comma if none does.
+
+    Raises UsageError.
+    """
 
     def fit(delimiter: str) -> tuple[bool, int]:
         widths: list[int] = []
         sound = False
-        # Wrong for this delimiter, or wrong for all: then `rows` says so.
+        # If the file is wrong for every delimiter, `rows` reports it.
         with contextlib.suppress(UsageError), opened(path) as file:
             widths.extend(len(values) for _, values in islice(_rows(path, file, delimiter), LOOKED_AT))
             sound = True
@@ -68,12 +74,12 @@ def delimiter_of(path: Path) -> str:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, open for reading. Raises UsageError where it is none, or can't be read (to its end)."""
+    """Open the file for reading. Raises UsageError if it is not a regular file or can't be read to its end."""
     try:
-        # Each pass begins at the front, and a pipe has no second time. Asked before it is opened: that would wait for a writer.
+        # Each pass starts at the beginning, which a pipe can't. Check first, because opening a pipe waits for a writer.
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise UsageError(f"--csv {path}: not a regular file; it is read twice, so save it as one")
+            raise UsageError(f"--csv {path}: not a regular file; ciphercost reads it twice, so save it to a file first")
         with path.open("rb") as file:
             yield file
     except OSError as error:
@@ -82,7 +88,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _rows(path: Path, file: BinaryIO, delimiter: str) -> Iterator[Row]:
-    # The limit is the csv module's own, for all of the process; we never make it stricter than somebody else has it.
+    # The csv module has one limit for the whole process, so never lower it.
     csv.field_size_limit(max(csv.field_size_limit(), MOST_FIELD))
     lines = _Lines(path, file)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -93,16 +99,16 @@ def _rows(path: Path, file: BinaryIO, delimiter: str) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UsageError(f"--csv {path}, line {begin}: {_mend(str(error), begin, lines.number)}") from None
+            raise UsageError(f"--csv {path}, line {begin}: {_advice(str(error), begin, lines.number)}") from None
         if not values:
             continue
         if max(map(len, values)) > MOST_FIELD:
-            raise UsageError(f"--csv {path}, line {begin}: {_mend('field larger', begin, lines.number)}")
+            raise UsageError(f"--csv {path}, line {begin}: {_advice('field larger', begin, lines.number)}")
         yield begin, values
 
 
 class _Lines:
-    """Lines of text out of a file of bytes, counted, none longer than may be."""
+    """Decoded, counted lines of a binary file. No line is longer than the limit."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
@@ -111,7 +117,7 @@ class _Lines:
         self.row_bytes = 0
 
     def begin_row(self) -> int:
-        """Number of the line that the next row begins in."""
+        """Return the number of the line in which the next row begins."""
         self.row_bytes = 0
         return self.number + 1
 
@@ -126,11 +132,13 @@ class _Lines:
         self.row_bytes += len(line)
         if self.row_bytes > MOST_ROW:
             raise self._refusal(
-                f"this row is longer than {MOST_ROW >> 20} MiB. Is the closing quote of a value missing, or are lines not "
-                "ended by LF? If it is meant: leave such columns out"
+                f"this row is longer than {MOST_ROW >> 20} MiB. Is the closing quote of a value missing, or do lines not "
+                "end with LF? If the row is right: remove long columns"
             )
         if b"\0" in line:
-            raise self._refusal("holds a NUL byte, which no server takes in text. Is it UTF-16? Save the file as UTF-8")
+            raise self._refusal(
+                "contains a NUL byte, which no server accepts in text. Is it UTF-16? Save the file as UTF-8"
+            )
         if self.number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
         try:
@@ -144,19 +152,17 @@ class _Lines:
         return UsageError(f"--csv {self.path}, line {self.number}: {text}")
 
 
-def _mend(error: str, begin: int, end: int) -> str:
-    """What the csv module found, and what to do about it. Pure."""
+def _advice(error: str, begin: int, end: int) -> str:
+    """Describe an error of the csv module and how to fix it. Pure."""
     if "field larger" in error:
-        return f"a value is longer than {MOST_FIELD >> 20} Mi characters. Is its closing quote missing? If not: leave the column out"
+        return f"a value is longer than {MOST_FIELD >> 20} Mi characters. Is its closing quote missing? If not: remove the column"
     if "unexpected end" in error:
-        return (
-            "a quoted value begins in this row and is never closed (the file ends within it). Write its closing quote"
-        )
+        return "a quoted value begins in this row and is not closed (the file ends inside it). Write its closing quote"
     if "new-line" in error:
         return "lines end with CR alone. Convert the file, e.g. `tr '\\r' '\\n'`"
     if "expected after" in error:
-        until = f" (the row reaches to line {end})" if end > begin else ""
-        return f'something follows a closing quote{until}. A quote within a quoted value is written twice: "5"" pipe"'
+        until = f" (the row ends in line {end})" if end > begin else ""
+        return f'something follows a closing quote{until}. Double a quote inside a quoted value: "5"" pipe"'
     return error
 
 

@@ -1,6 +1,6 @@
-"""dialects: what each server's SQL has its own words for, where a table of the user's own is made and filled. Pure: a table and how to read it.
+"""Each server's SQL for creating and filling a table of the user's rows, and its limits. Pure.
 
-To add a server: one entry of DIALECTS.
+To add a server, add one entry to DIALECTS.
 """
 
 from __future__ import annotations
@@ -13,72 +13,74 @@ from ciphercost.load.tables.columns import Column, Gauge, Kind, names, shown
 from ciphercost.model.errors import UsageError
 
 KEY = "ciphercost_id"
-"""The primary key that we add: 1, 2, 3 … in the file's order."""
+"""The primary key that ciphercost adds: 1, 2, 3 … in the order of the file."""
 STATEMENT_BYTES = 256 * 1024
-"""Of one INSERT, unless a single row is longer."""
+"""Most bytes of one INSERT, unless a single row is longer."""
 
 
 def standard(text: str) -> str:
-    """A literal of standard SQL: the quote is doubled, nothing else means anything."""
+    """Return a literal of standard SQL: quotes are doubled, no other character is special."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def postgresql(text: str) -> str:
-    """Right whatever `standard_conforming_strings` is."""
+    """Return a literal that is right for any setting of `standard_conforming_strings`."""
     return standard(text) if "\\" not in text else "E" + standard(text.replace("\\", "\\\\"))
 
 
 def mysql(text: str) -> str:
-    """Right whatever `sql_mode` says of backslashes."""
+    """Return a literal that is right however `sql_mode` treats backslashes."""
     return standard(text) if "\\" not in text else f"_utf8mb4 X'{text.encode().hex()}'"
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """Types for text, up to `inline` characters and beyond."""
+    """Types for text of up to `inline` characters, and for longer text."""
 
     inline: int
     short: str = "varchar({length})"
     long: str = "text"
     letter_bytes: int = 4
-    """What a character may take in a row."""
+    """Most bytes of one character in a row."""
     long_bytes: int = 0
-    """What the long type takes in a row: a pointer."""
+    """Bytes of the long type in a row: a pointer."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """One server's words and limits."""
+    """One server's SQL and limits."""
 
     title: str
     key: str
-    """Type of the primary key, that counts on by itself where an INSERT names none."""
+    """Type of the primary key. It generates the next number if an INSERT gives none."""
     most_columns: int
-    """Ours included."""
+    """Most columns, including the key."""
     texts: Texts
     literal: Callable[[str], str] = standard
     types: dict[Kind, str] = {}
-    """Where they are not those of standard SQL."""
+    """Types that differ from standard SQL."""
     most_digits: int = 18
-    """Of a decimal that keeps every digit."""
+    """Most digits of a decimal that keeps every digit."""
     most_fraction: int = 6
     row_bytes: int = 0
-    """Of all columns by their types; 0: no such limit."""
+    """Most bytes of a row by its columns' types; 0: no such limit."""
     page_bytes: int = 0
-    """Of all columns, each counted with `page_each` at most, since longer ones are kept elsewhere; 0: no such limit."""
+    """Most bytes of a row in a page; a column counts `page_each` at most, since longer values are stored elsewhere; 0:
+    no such limit.
+    """
     page_each: int = 0
     most_literal_bytes: int = 0
-    """0: no limit that we could reach."""
+    """0: no limit that a file could reach."""
     union: bool = False
-    """There is no VALUES with many rows: SELECTs are strung together, and each value says its type."""
+    """The server has no VALUES with several rows: join SELECTs instead, and cast each value to its type."""
     most_rows: int = 0
-    """Of one INSERT; 0: only bytes count."""
+    """Most rows of one INSERT; 0: only the bytes are limited."""
     statement_bytes: int = STATEMENT_BYTES
     table_options: str = ""
     loaded: tuple[str, ...] = ()
-    """Statements once all rows are there. {table}, {key} and {next}, the key that the next row gets."""
+    """Statements to run after all rows are inserted, with {table}, {key}, and {next}: the key of the next row."""
     delete: str = "DELETE FROM {table} WHERE {key} = (SELECT max({key}) FROM {table} WHERE {key} > {rows})"
-    """Takes the newest of the rows that the inserts added."""
+    """Deletes the newest of the rows that the inserts added."""
     length: str = "char_length"
-    """Function: characters of a text."""
+    """Function that returns the number of characters of a text."""
 
 
 TYPES: dict[Kind, str] = {
@@ -99,7 +101,7 @@ BYTES: dict[Kind, int] = {
     "date": 4,
     "timestamp": 8,
 }
-"""What a value takes in a row, at most."""
+"""Most bytes of a value in a row."""
 
 _RESTART = "ALTER TABLE {table} ALTER COLUMN {key} RESTART WITH {next}"
 DIALECTS: dict[str, Dialect] = {
@@ -116,9 +118,9 @@ DIALECTS: dict[str, Dialect] = {
         key="integer PRIMARY KEY",
         most_columns=2000,
         texts=Texts(inline=1000),
-        # A column of another name would be given numbers for dates.
+        # SQLite would store dates as numbers in a column with another type name.
         types={"date": "text", "timestamp": "text", "decimal": "numeric", "double": "real"},
-        most_digits=15,  # a decimal is a double there
+        most_digits=15,  # SQLite stores a decimal as a double
         loaded=("ANALYZE",),
         length="length",
     ),
@@ -134,7 +136,7 @@ DIALECTS: dict[str, Dialect] = {
         page_each=40,
         table_options=" CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
         loaded=("ANALYZE TABLE {table}",),
-        # It doesn't delete from a table that the same statement asks.
+        # MySQL can't delete from a table that the same statement queries.
         delete="DELETE FROM {table} WHERE {key} > {rows} ORDER BY {key} DESC LIMIT 1",
     ),
     "firebird": Dialect(
@@ -151,9 +153,9 @@ DIALECTS: dict[str, Dialect] = {
         row_bytes=65_535,
         most_literal_bytes=32_765,
         union=True,
-        most_rows=100,  # a statement has 255 sources at most
+        most_rows=100,  # a statement has at most 255 sources
         statement_bytes=48 * 1024,
-        # max() reads a descending index only.
+        # In Firebird max() uses only a descending index.
         loaded=(_RESTART, "CREATE DESCENDING INDEX own_rows_newest ON {table} ({key})"),
     ),
     "null": Dialect(title="null", key="bigint PRIMARY KEY", most_columns=100_000, texts=Texts(inline=1000)),
@@ -161,7 +163,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """A column with its type in one server's words."""
+    """A column with its type in one server's SQL."""
 
     column: Column
     type: str
@@ -175,16 +177,19 @@ class Typed(msgspec.Struct, frozen=True):
 
 
 def check_width(dialect: Dialect, columns: int, where: str) -> None:
-    """Refuse more columns than the server has, before their values are read. Raises UsageError."""
+    """Check the number of columns before reading any values. Raises UsageError if it is above the server's limit."""
     if columns >= dialect.most_columns:
         raise UsageError(
-            f"{where}: {columns} columns; a table of {dialect.title} has {dialect.most_columns} at most, one of which "
-            "ciphercost needs as its key. Leave columns out"
+            f"{where}: {columns} columns; a {dialect.title} table has at most {dialect.most_columns}, one of which "
+            "ciphercost needs as its key. Remove columns"
         )
 
 
 def fit(dialect: Dialect, gauges: Sequence[Gauge], titles: Sequence[str], where: str) -> tuple[Typed, ...]:
-    """The columns with this server's types. Long texts are kept outside the row where they would not fit. Raises UsageError."""
+    """Return the columns with this server's types. Long texts go outside the row where they don't fit.
+
+    Raises UsageError.
+    """
     chosen = [
         gauge.column(name, title, dialect.most_digits, dialect.most_fraction)
         for name, title, gauge in zip(names(titles, where), titles, gauges, strict=True)
@@ -193,8 +198,8 @@ def fit(dialect: Dialect, gauges: Sequence[Gauge], titles: Sequence[str], where:
     for column in chosen:
         if dialect.most_literal_bytes and column.bytes > dialect.most_literal_bytes:
             raise UsageError(
-                f"{where}, column '{shown(column.title)}': {column.length} characters; {dialect.title} takes "
-                f"{dialect.most_literal_bytes} bytes in a statement. Leave the column out"
+                f"{where}, column '{shown(column.title)}': {column.length} characters; {dialect.title} accepts at most "
+                f"{dialect.most_literal_bytes} bytes in a statement. Remove the column"
             )
     outside = {column.name for column in chosen if column.kind == "text" and column.length > texts.inline}
     wanted = sum(row_bytes(dialect, each, each.name in outside) for each in chosen) + BYTES["bigint"]
@@ -205,21 +210,21 @@ def fit(dialect: Dialect, gauges: Sequence[Gauge], titles: Sequence[str], where:
             outside.add(column.name)
     if dialect.row_bytes and wanted > dialect.row_bytes:
         raise UsageError(
-            f"{where}: a row of these {len(chosen)} columns takes {wanted} bytes; {dialect.title} has "
-            f"{dialect.row_bytes} for it. Leave columns out"
+            f"{where}: a row of these {len(chosen)} columns takes {wanted} bytes; {dialect.title} allows "
+            f"{dialect.row_bytes}. Remove columns"
         )
     if dialect.page_bytes:
         page = sum(min(row_bytes(dialect, each, each.name in outside), dialect.page_each) for each in chosen) + 8
         if page > dialect.page_bytes:
             raise UsageError(
-                f"{where}: these {len(chosen)} columns take {page} bytes of a page; {dialect.title} has {dialect.page_bytes} "
-                "for a row. Leave columns out"
+                f"{where}: these {len(chosen)} columns take {page} bytes of a page; {dialect.title} allows {dialect.page_bytes} "
+                "for a row. Remove columns"
             )
     return tuple(Typed(column, type_of(dialect, column, column.name in outside)) for column in chosen)
 
 
 def row_bytes(dialect: Dialect, column: Column, outside: bool) -> int:
-    """What a column takes in a row by its type. Pure."""
+    """Return the bytes of a column in a row, by its type. Pure."""
     if column.kind != "text":
         return BYTES[column.kind]
     return dialect.texts.long_bytes if outside else column.length * dialect.texts.letter_bytes + 2
@@ -237,7 +242,7 @@ def type_of(dialect: Dialect, column: Column, outside: bool = False) -> str:
 
 
 def plain(column: Column, value: str) -> str | None:
-    """A value of the file as text that every server takes for that type; None for NULL. Pure."""
+    """Convert a value of the file to text that every server accepts for that type; None for NULL. Pure."""
     if column.is_null(value):
         return None
     if column.kind == "boolean":
@@ -249,7 +254,7 @@ def plain(column: Column, value: str) -> str | None:
 
 
 def writer(dialect: Dialect, typed: Typed) -> Callable[[str], str]:
-    """value of the file -> literal of SQL, for one column. Pure."""
+    """Return the function that converts a column's values to SQL literals. Pure."""
     column = typed.column
     quoted = column.kind in ("text", "date", "timestamp")
 
@@ -268,7 +273,10 @@ def create(dialect: Dialect, table: str, columns: Sequence[Typed]) -> str:
 def inserts(
     dialect: Dialect, table: str, columns: Sequence[Typed], rows: Iterable[tuple[int, Sequence[str]]]
 ) -> Iterator[tuple[str, int, int]]:
-    """(statement, first line, last line) for all rows, many rows a statement. Holds one statement at a time."""
+    """Yield (statement, first line, last line) for all rows, with many rows per statement.
+
+    Holds one statement in memory.
+    """
     head = f"INSERT INTO {table} ({', '.join([KEY, *(each.name for each in columns)])}) "
     head += "" if dialect.union else "VALUES "
     join, begin, end = (" UNION ALL ", "SELECT ", " FROM RDB$DATABASE") if dialect.union else (", ", "(", ")")

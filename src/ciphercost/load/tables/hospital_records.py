@@ -1,7 +1,8 @@
-"""hospital_records: a number and a seed -> made-up records of hospital beds.
+"""Generates made-up records of hospital beds from a number and a seed.
 
-They have the columns of OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19", a line for each hospital and day, and values of its lengths
-and frequencies; no hospital is meant. As in `people`, nothing but `random()` is drawn from.
+They have the columns of OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19", one line per hospital and day, with
+values of its lengths and frequencies. No real hospital is meant. As in `people`, `random()` is the only source of
+randomness.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ class Record(msgspec.Struct, frozen=True):
     """One line of the register. Its fields are the variables of the workloads' `insert`."""
 
     number: int
-    """1, 2, 3 … in the order of the source. Not of the register."""
+    """1, 2, 3 … in the order of the source. Not part of the register."""
     source_id: str
     notified: str
-    """`2021-03-01 03:00:00.000`; empty: NULL. So are `created` and `updated`."""
+    """`2021-03-01 03:00:00.000`; empty: NULL. The same holds for `created` and `updated`."""
     cnes: str
-    """The hospital's number in the national register: seven digits, not all of which begin with another than 0."""
+    """The hospital's number in the national register: seven digits, some with leading zeros."""
     suspected_ward: int
     suspected_icu: int
     confirmed_ward: int
@@ -41,7 +42,7 @@ class Record(msgspec.Struct, frozen=True):
     origin: str
     user_name: str
     deleted: int
-    """0 or 1, as `validated`."""
+    """0 or 1, like `validated`."""
     validated: int
     state: str
     municipality: str
@@ -56,7 +57,7 @@ OCCUPANCY = (
 )  # fmt: skip
 TIMES = ("notified", "created", "updated")
 LENGTHS = {"source_id": 24, "cnes": 12, "origin": 40, "user_name": 60, "state": 40, "municipality": 60}
-"""Letters that the secret columns have room for, as the workloads' files have it."""
+"""Characters that the secret columns have room for; the workload files use the same lengths."""
 STATES = {
     "São Paulo": (46649, "São Paulo|Campinas|Guarulhos|Santo André|São José dos Campos|Ribeirão Preto|Jundiaí|Santa Bárbara d'Oeste"),
     "Minas Gerais": (21411, "Belo Horizonte|Uberlândia|Contagem|Juiz de Fora|Montes Claros|São João del-Rei|Três Corações"),
@@ -88,18 +89,18 @@ STATES = {
 }  # fmt: skip
 """State -> thousands of people (2021), and some of its municipalities, the largest first."""
 ORIGINS = (("parse-api", 0.62), ("portal", 0.88), ("", 1.0))
-"""Where a line came from, with the share of lines up to it."""
+"""Where a line came from, with the cumulative share of lines."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 ID_LETTERS = 10
 FIRST_DAY, DAYS = datetime(2021, 1, 1, 3), 365
 MEANS = {"suspected_ward": 0.8, "suspected_icu": 0.3, "confirmed_ward": 2.2, "confirmed_icu": 2.6, "hospital_icu": 3.0, "hospital_ward": 9.0} | {
     "suspected_deaths": 0.05, "suspected_discharges": 0.25, "confirmed_deaths": 0.2, "confirmed_discharges": 0.9
 }  # fmt: skip
-"""Of counts that fall off geometrically: mostly 0, now and then some dozens."""
+"""For counts with a geometric distribution: mostly 0, sometimes several dozen."""
 
 
 def records(count: int, seed: int) -> Iterator[Record]:
-    """`count` made-up records. The first ones of a longer list are those of a shorter one of the same seed."""
+    """Yield `count` made-up records. A shorter list is the beginning of a longer one of the same seed."""
     draw = random.Random(seed).random  # noqa: S311 - nothing secret is drawn
     names, shares = tuple(STATES), _shares([people for people, _ in STATES.values()])
     towns = {name: tuple(text.split("|")) for name, (_, text) in STATES.items()}
@@ -110,7 +111,7 @@ def records(count: int, seed: int) -> Iterator[Record]:
     for number in range(1, count + 1):
         source_id, share = word(), draw()
         state = next(name for name, end in zip(names, shares, strict=True) if share < end)
-        # The square: a state's largest towns have the most hospitals.
+        # Squared, because a state's largest towns have the most hospitals.
         municipality = pick(towns[state], draw() ** 2)
         counts = {name: int(log(1 - draw()) / log(mean / (1 + mean))) for name, mean in MEANS.items()}
         counts["covid_ward"] = counts["suspected_ward"] + counts["confirmed_ward"]
@@ -140,7 +141,7 @@ def records(count: int, seed: int) -> Iterator[Record]:
 
 
 def _shares(weights: Sequence[int]) -> list[float]:
-    """Where each one's part of 0 to 1 ends; the last at 1."""
+    """Return the cumulative shares from 0 to 1; the last one is 1."""
     total, ends, sum_ = sum(weights), [], 0
     for weight in weights:
         sum_ += weight
@@ -149,5 +150,5 @@ def _shares(weights: Sequence[int]) -> list[float]:
 
 
 def written(time: datetime) -> str:
-    """With milliseconds, as every server reads it. Pure."""
+    """Write a time with milliseconds, in a form that every server reads. Pure."""
     return time.isoformat(" ", "milliseconds")

@@ -1,4 +1,4 @@
-"""hospital_register: the register's own file -> records of hospital beds, each line checked."""
+"""Reads the register's own CSV file as records of hospital beds, and checks each line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADERS = {
 }  # fmt: skip
 """Field -> its column in the register."""
 OTHER = {"state": "estado", "municipality": "municipio"}
-"""Where the notification's own place is left blank: the hospital's."""
+"""Used if the notification's own place is blank: the hospital's."""
 FLAGS = ("deleted", "validated")
 _COLUMNS = tuple((field, HEADERS[field], HEADERS[field].lower()) for field in FIELDS[1:])
 MOST_COUNT = 2**31 - 1
@@ -36,7 +36,10 @@ _FLAGS = {"": 0, "false": 0, "0": 0, "true": 1, "1": 1, "falso": 0, "verdadeiro"
 
 
 def read(path: Path, count: int = 0) -> Iterator[Record]:
-    """The first `count` records of the register's file, or all, one at a time. Raises UsageError with file, line and mend."""
+    """Yield the first `count` records of the register's file, or all of them.
+
+    Raises UsageError with file, line and fix.
+    """
     found = csvfile.rows(path)
     _, titles = next(found)
     places = _places(path, titles)
@@ -46,19 +49,19 @@ def read(path: Path, count: int = 0) -> Iterator[Record]:
         yield _record(path, line, number, values, places)
     if number < count:
         raise UsageError(
-            f"--csv {path}: holds {number:,} records, and {count:,} are asked for: "
+            f"--csv {path}: contains {number:,} records, but {count:,} are requested: "
             + (
-                f"ask for {number} at most (--rows, or --loads of a study), or leave that out"
+                f"request at most {number} (--rows, or --loads of a study), or remove that option"
                 if number
-                else "it has only the line of names"
+                else "it has only the header line"
             )
         )
     if not number:
-        raise UsageError(f"--csv {path}: holds no records, only the line of names")
+        raise UsageError(f"--csv {path}: contains no records, only the header line")
 
 
 def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
-    """Where the register's columns stand in this file, by their names in small letters."""
+    """Return the positions of the register's columns in this file, by name in lower case."""
     at: dict[str, int] = {}
     for place, title in enumerate(titles):
         at.setdefault(title.strip().lower(), place)
@@ -73,8 +76,8 @@ def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
         like = f"; '{missing[0]}': {nearest(missing[0], known)}" if known and len(missing) < len(wanted) / 2 else ""
         raise UsageError(
             f"--csv {path}, line 1: the register's column{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
-            f'{"are" if len(missing) > 1 else "is"} missing{like}. It must be OpenDataSUS\' "Registro de Ocupação Hospitalar COVID-19"; for rows '
-            "of your own use --workload mixed-crud"
+            f'{"are" if len(missing) > 1 else "is"} missing{like}. It must be OpenDataSUS\' "Registro de Ocupação Hospitalar COVID-19"; for your '
+            "own rows use --workload mixed-crud"
         )
     return {name.lower(): at[name.lower()] for name in wanted}
 
@@ -98,29 +101,32 @@ def _record(path: Path, line: int, number: int, values: Sequence[str], places: M
         else:
             kept, wrong = _number(value)
         if wrong:
-            raise UsageError(f"--csv {path}, line {line}, column '{title}': {wrong}. Mend that line, or leave it out")
+            raise UsageError(f"--csv {path}, line {line}, column '{title}': {wrong}. Fix that line or remove it")
         found.append(kept)
     return Record(*found)  # type: ignore[arg-type]
 
 
 def _text_wrong(field: str, value: str) -> str:
     if field in OTHER and not value:
-        return f"the {field}'s name is empty, and so is '{OTHER[field]}': every notification belongs to a {field}"
+        return f"the {field}'s name is empty, and so is '{OTHER[field]}': every notification needs a {field}"
     if len(value) > LENGTHS[field]:
-        return f"'{shown(value)}' has {len(value)} letters, and the register's have {LENGTHS[field]} at most"
+        return f"'{shown(value)}' has {len(value)} characters; the register has at most {LENGTHS[field]}"
     return ""
 
 
 @lru_cache(maxsize=4096)
 def _number(value: str) -> tuple[int, str]:
-    """A count; blank is 0, as the register's manual has it; whole numbers may be written 3.0. And what is wrong with it."""
+    """Parse a count and return it with an error text.
+
+    Blank is 0, as in the register's manual; 3.0 is a whole number.
+    """
     if not value:
         return 0, ""
     match = _COUNT(value)
     if match is None:
         return 0, f"'{shown(value)}' is not a whole number"
     number = int(match[1]) if len(value) < 20 else MOST_COUNT + 1
-    return number, "" if abs(number) <= MOST_COUNT else f"{shown(value)} is more than a server's integer holds"
+    return number, "" if abs(number) <= MOST_COUNT else f"{shown(value)} does not fit into a server's integer"
 
 
 def _time(value: str) -> tuple[str, str]:
@@ -136,7 +142,7 @@ def _time(value: str) -> tuple[str, str]:
 
 
 def count(path: Path, wanted: int = 0) -> int:
-    """How many records the file gives, of `wanted` (0: all), each looked at once. Raises UsageError."""
+    """Count the file's records, at most `wanted` (0: all), and check each. Raises UsageError."""
     with csvfile.opened(path):
         status = path.stat()
     return _count(path, wanted, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
@@ -148,7 +154,7 @@ def _count(path: Path, wanted: int, _: tuple[int, ...]) -> int:
 
 
 def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Record]]:
-    """What gives the records of a load, anew each time it is called."""
+    """Return a function that yields the records of a load, from the start at each call."""
 
     def found() -> Iterator[Record]:
         if csv is None:
@@ -157,6 +163,6 @@ def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Reco
         try:
             yield from read(csv, rows)
         except UsageError as error:
-            raise RunError(f"it was changed while it was read: {error}") from None
+            raise RunError(f"the file changed while ciphercost read it: {error}") from None
 
     return found

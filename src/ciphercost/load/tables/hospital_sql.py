@@ -1,4 +1,4 @@
-"""hospital_sql: records of hospital beds -> SQL and variables of the workloads `hospital…`. Pure."""
+"""Turns records of hospital beds into SQL and variables of the `hospital…` workloads. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TABLES: dict[str, dict[str, str]] = {
     }
     | dict.fromkeys(("id", "state_id", "municipality_id", "patient_id", "occupancy_id"), "number"),
 }
-"""Table -> column -> the field that is in it; a notification after its parents."""
+"""Table -> column -> the field stored in it; a notification follows its parents."""
 APPLICATION: dict[str, dict[str, str]] = {
     "state": {"id": "number", "name": "state"},
     "municipality": {"id": "number", "name": "municipality", "state_id": "number"},
@@ -53,7 +53,7 @@ APPLICATION: dict[str, dict[str, str]] = {
     "notification": {name: name for name in ("source_id", "notified", "deleted", "validated", "created", "updated")}
     | dict.fromkeys(("id", "state_id", "municipality_id", "patient_id", "occupancy_id"), "number"),
 }
-"""The same of the study's application."""
+"""The same for the tables of the study's application."""
 APPLICATION_LENGTHS = (
     {"state": 80, "municipality": 60, "user_name": 60, "origin": 40, "cnes": 12}
     | dict.fromkeys((*OCCUPANCY, *OUTCOMES), 12)
@@ -62,34 +62,35 @@ APPLICATION_LENGTHS = (
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A workload's tables, and the letters of those of its fields that are secret."""
+    """A workload's tables, and the lengths in characters of its secret fields."""
 
     tables: dict[str, dict[str, str]]
     secrets: dict[str, int]
 
 
 LAYOUTS = {"hospital-2024": Layout(APPLICATION, APPLICATION_LENGTHS)}
-"""Of workloads whose tables are not those of TABLES."""
+"""For workloads whose tables are not those of TABLES."""
 WORKLOADS = ("hospital", "hospital-sql")
-"""Those whose operations are statements over all records; `hospital-2024` has `hospital_app`."""
+"""Workloads whose operations are statements over all records. `hospital-2024` is handled in `hospital_app`."""
 NEWEST: dict[str, int | str] = {f"newest_{table}": f"(SELECT MAX(id) FROM {table})" for table in TABLES}
-"""What stands for a parent's number in a transaction's script, where the client does not know it."""
+"""Replaces a parent's number in a transaction's script, where the client does not know it."""
 OPERATIONS = ("insert", "select", "update", "delete")
 CHOSEN = "Alagoas"
-"""The state that an UPDATE gives to all, and whose notifications a DELETE takes."""
+"""The state that an UPDATE writes into all records, and whose notifications a DELETE removes."""
 SAMPLES = 4
-"""Records that inserts under load take their values from; each is a statement of its own to the agent."""
+"""Records from which inserts under load take their values; the agent gets a statement for each of them."""
 BATCH = {"firebird": 100}
 BATCH_ELSEWHERE = 200
-"""Records in one INSERT a table."""
+"""Records per INSERT and table."""
 APPLICATION_BATCH = 10
-"""On Firebird, whose block of statements has a limit: those of 21 encrypted columns are long."""
+"""Records per block on Firebird: blocks of statements are limited, and those of 21 encrypted columns are long."""
 RUN_ONLY = "-- only in a run"
-"""In a workload's file: what stands behind it keeps the tables' size, and is no part of the study's operation."""
+"""In a workload's file: the statements after this line keep the tables' size and are not part of the study's operation.
+"""
 
 
 def literal(record: Record, field: str, dialect: str) -> str:
-    """A field's value as SQL has it. Pure."""
+    """Return a field's value as a SQL literal. Pure."""
     value = getattr(record, field)
     if isinstance(value, int):
         return str(value)
@@ -97,19 +98,22 @@ def literal(record: Record, field: str, dialect: str) -> str:
 
 
 def secret_literal(record: Record, field: str, dialect: str) -> str:
-    """A secret field's value as SQL has it: a text, whatever it is of. Pure."""
+    """Return a secret field's value as a SQL literal, always a text. Pure."""
     return dialects.DIALECTS[dialect].literal(str(getattr(record, field)))
 
 
 def inserts(found: Iterable[Record], dialect: str, codec: Codec, workload: str = "") -> Iterator[str]:
-    """INSERT statements of many records each, table by table, a notification after its parents. Holds one batch."""
+    """Yield INSERT statements of many records each, table by table, a notification after its parents.
+
+    Holds one batch in memory.
+    """
     each = iter(found)
     layout = LAYOUTS.get(workload, Layout(TABLES, LENGTHS))
     size = BATCH.get(dialect, BATCH_ELSEWHERE)
     if layout.tables is APPLICATION and dialect == "firebird":
         size = APPLICATION_BATCH
     while batch := list(islice(each, size)):
-        # One row a statement on Firebird: so blocks of them, and a commit for several.
+        # Firebird inserts one row per statement, so statements are grouped into blocks with one commit.
         blocks = dialect == "firebird"
         yield from ("BEGIN",) if blocks else ()
         for table, columns in layout.tables.items():
@@ -132,9 +136,11 @@ def _value(record: Record, field: str, dialect: str, codec: Codec, layout: Layou
 
 
 def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable, ...]]:
-    """What a transaction's script names of a record, as variables of the agent: one set for each of some records; none: it names nothing.
+    """Return the fields of a record that a transaction's script names, as variables of the agent: one set for each of
+    some records.
 
-    Under load the state is always the one that `delete` takes, so that what is added goes again.
+    Empty if it names none. Under load the state is always the one that `delete` removes, so that added rows disappear
+    again.
     """
     drawn = {
         line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1
@@ -150,11 +156,11 @@ def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable,
         for record in islice(map(timed, found), SAMPLES)
     ]
     if not sets:
-        raise UsageError("there is no record to take the values of an INSERT from")
+        raise UsageError("there is no record from which an INSERT could take its values")
     return sets
 
 
 def timed(record: Record) -> Record:
-    """The record with a time in the place of each that is blank: another of its own, or the day that the register began. Pure."""
+    """Replace each blank time of a record by another of its times, or by the day that the register began. Pure."""
     known = next((getattr(record, name) for name in TIMES if getattr(record, name)), written(FIRST_DAY))
     return msgspec.structs.replace(record, **{name: getattr(record, name) or known for name in TIMES})

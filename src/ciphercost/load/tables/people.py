@@ -1,7 +1,9 @@
-"""people: seed -> made-up personal records, the same for a seed on every machine and in every later version. Pure.
+"""Generates made-up personal records from a seed. A seed gives the same records on every machine and in every later
+version. Pure.
 
-Of our own, and no library: the libraries' names change with their releases, and with them every byte that a study encrypts.
-Nobody is meant: e-mail addresses end in example.org, telephone numbers and network addresses are of the ranges that are kept for documentation.
+No library is used: libraries change their names between releases, and with them every byte that a study encrypts. No
+real person is meant: e-mail addresses end in example.org, and telephone numbers and network addresses are from ranges
+reserved for documentation.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ CITIES = words(
     "Perth Pisa Plovdiv Porto Quito Recife Riga Rosario Salta Sendai Seville Sofia Split Tampere Tartu Trieste Tunis Turin Utrecht Varna Vigo"
 )
 NETWORKS = ("192.0.2", "198.51.100", "203.0.113")
-"""RFC 5737: for documentation."""
+"""RFC 5737: addresses for documentation."""
 
 
 class Person(msgspec.Struct, frozen=True):
-    """One record. Its fields are the columns of the table, in this order."""
+    """One record. Its fields are the table's columns, in this order."""
 
     id: int
     first_name: str
@@ -58,8 +60,8 @@ COLUMNS = Person.__struct_fields__
 
 
 def people(count: int, seed: int) -> Iterator[Person]:
-    """`count` people with ids from 1 on. The first ones of a longer list are those of a shorter one of the same seed."""
-    # Only `random()` is used: the one draw whose sequence Python promises to keep for a seed.
+    """Yield `count` people with ids from 1 on. A shorter list is the beginning of a longer one of the same seed."""
+    # Only `random()` is used: Python guarantees its sequence for a seed across versions.
     draw = random.Random(seed).random  # noqa: S311 - nothing secret is drawn
     for number in range(1, count + 1):
         gender = "Female" if draw() < 0.5 else "Male"
@@ -81,7 +83,7 @@ def pick(names: tuple[str, ...], share: float) -> str:
 
 
 def values(person: Person) -> str:
-    """`(1, 'Ada', …)` as SQL has it. Pure."""
+    """Return `(1, 'Ada', …)`, as in SQL. Pure."""
     return "(" + ", ".join(literal(getattr(person, name)) for name in COLUMNS) + ")"
 
 
@@ -90,7 +92,7 @@ def literal(value: int | str) -> str:
 
 
 def inserts(table: str, count: int, seed: int, batch: int) -> Iterator[str]:
-    """INSERT statements of at most `batch` people each; 1 for servers that take one row only."""
+    """Yield INSERT statements of at most `batch` people each; 1 for servers that accept only one row."""
     head = f"INSERT INTO {table} ({', '.join(COLUMNS)}) VALUES "
     rows: list[str] = []
     for person in people(count, seed):

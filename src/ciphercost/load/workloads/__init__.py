@@ -1,32 +1,33 @@
-"""workloads: data, not code: one TOML file a workload, its SQL in pgbench's script language. Found by file name.
+"""Workloads are data, not code: one TOML file each, named after the workload, with SQL in pgbench's script language.
 
 title, measures        one line each, for `list` and the reports
-languages              what its operations are written in: `sql` (the default), `http`, `kv` (command lines of a key-value store): which servers it is for
-read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
-per_request            each operation opens a connection of its own
-arrivals               `random`: in the open loop requests come as a Poisson process; `even` (default): as far from each other as the rate says
+languages              the language of its operations: `sql` (default), `http`, or `kv` (commands of a key-value store). Decides which servers can run it
+read_only              its operations change nothing, so both arms can run the same ones and must return the same rows
+per_request            each operation opens its own connection
+arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
 clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
-[choices]              words that `--set NAME=WORD` chooses from, the first unless told otherwise: connection = kept | per-insert
-loop                   true: its cells say what statements, bytes and round trips an operation is (`chatter`), whoever the client is
-[derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
-load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`;
-                       one with :row runs once for each row, and :filler in it is a text of `size` letters
-people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
-records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (data_seed), made up or the
-                       register's own (`--csv`), and the fields of a record are variables of its transactions
-loaded                 SQL that follows these rows
-[documents]            of a web server: bytes of each path, as an expression over the parameters
-beside                 a control that a cell of `tls` on a server of ours is measured together with: what of its cost is no cryptography
-check                  SQL that reads, and must answer the same on both arms
-[[transaction]]        name, weight, script; of a web server its requests: GET /path?of=:it, POST /path body, THINK microseconds, and
-                       SECURE before one that is encrypted with --set share=checkout too
-[dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
+[choices]              words for `--set NAME=WORD`; the first is the default: connection = kept | per-insert
+loop                   true: its cells report statements, bytes and round trips per operation (`chatter`), with any client
+[derived]              numbers computed from the parameters, in order; --rows sets `rows` here unless it is a parameter
+load                   SQL that creates and fills the tables; a statement with :first and :last runs once per BATCH of `rows`,
+                       one with :row runs once per row; :filler in it is a text of `size` letters
+people                 a table that `load` created, to be filled with `rows` made-up people (people.py; parameter data_seed)
+records                `register`: fills the tables that `load` created with `rows` records of hospital beds, made up (data_seed) or the
+                       register's own (`--csv`); the fields of a record are variables of its transactions
+loaded                 SQL that runs after these rows are inserted
+[documents]            for a web server: size of each path in bytes, as an expression over the parameters
+beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
+check                  SQL that reads, and must return the same on both arms
+[[transaction]]        name, weight, script; for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
+                       and SECURE before a request that is also encrypted with --set share=checkout
+[dialect.NAME]         load, check or a transaction's script for a server that needs other SQL; batch: people per INSERT
 
-like                   another workload's name: everything that this file does not say is as in that one
+like                   name of another workload, from which everything is taken that this file does not set
 together               a name for all transactions of a study's file as one workload
 
-A published study has its workloads in `studies/`: STUDY/TRANSACTION names one transaction of STUDY.toml, or a file STUDY/TRANSACTION.toml.
+A published study has its workloads in `studies/`: STUDY/TRANSACTION names one transaction of STUDY.toml, or a file
+STUDY/TRANSACTION.toml.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from ciphercost.model.slices import Arrivals
 from ciphercost.model.spec import Language
 
 PEOPLE_BATCH = 250
-"""People in one INSERT, where the server takes several rows."""
+"""People per INSERT, if the server accepts several rows."""
 _UNITS = {"": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
 
 
@@ -60,7 +61,7 @@ class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A workload as its file has it."""
+    """A workload as written in its file."""
 
     title: str
     measures: str
@@ -86,16 +87,16 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     like: str = ""
     together: str = ""
     own_sql: bool = False
-    """The user's statements: a function of theirs may be called as one of our macros is."""
+    """The statements are the user's, so a function call may look like one of our macros without being one."""
 
 
 def names() -> list[str]:
-    """Names of all workloads, by file."""
+    """Names of all workloads: their file names."""
     return sorted(Path(each.name).stem for each in resources.files(__name__).iterdir() if each.name.endswith(".toml"))
 
 
 def get(name: str) -> Workload:
-    """The workload of that name. Raises UsageError with the nearest name."""
+    """Return the workload of that name. Raises UsageError with the nearest name."""
     study, slash, transaction = name.partition("/")
     if slash:
         return of_study(study, transaction)
@@ -105,12 +106,12 @@ def get(name: str) -> Workload:
 
 
 def of_study(study: str, transaction: str) -> Workload:
-    """One transaction of a published study's workload, by itself. Raises UsageError with the nearest name."""
+    """Return one transaction of a published study's workload. Raises UsageError with the nearest name."""
     place, name = resources.files(__name__).joinpath("studies"), f"{study}/{transaction}"
     studies = sorted({Path(each.name).stem for each in place.iterdir()})
     if study not in studies:
         raise UsageError(
-            f"'{name}': no study '{study}' has workloads of its own: {nearest(study, studies)}; `ciphercost list studies` says what "
+            f"'{name}': no study '{study}' has its own workloads: {nearest(study, studies)}; `ciphercost list studies` shows what "
             "each study uses"
         )
     own = {}
@@ -126,17 +127,17 @@ def of_study(study: str, transaction: str) -> Workload:
 
 
 def read(text: str, name: str) -> Workload:
-    """A workload of its file's text. Raises UsageError where it is like one that does not exist."""
+    """Parse a workload file's text. Raises UsageError if its `like` names an unknown workload."""
     content = tomllib.loads(text)
     if like := content.get("like", ""):
         if like not in names():
-            raise UsageError(f"workload '{name}' is like an unknown one, '{like}': {nearest(like, names())}")
+            raise UsageError(f"workload '{name}': like = '{like}' is not a workload: {nearest(like, names())}")
         content = {**tomllib.loads(resources.files(__name__).joinpath(f"{like}.toml").read_text()), **content}
     return msgspec.structs.replace(msgspec.convert(content, Workload), name=name)
 
 
 def from_sql(path: Path) -> Workload:
-    """The user's own statements as a workload of one transaction. Raises UsageError where the file can't be read."""
+    """Make a workload of one transaction from the user's SQL file. Raises UsageError if the file can't be read."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -144,7 +145,7 @@ def from_sql(path: Path) -> Workload:
         raise UsageError(f"can't read the SQL file {path}: {reason}") from None
     return Workload(
         title=f"statements of {path.name}",
-        measures="the user's own statements",
+        measures="your own statements",
         transaction=[Transaction(path.name, text)],
         name=path.name,
         own_sql=True,
@@ -152,24 +153,24 @@ def from_sql(path: Path) -> Workload:
 
 
 def has_secrets(workload: Workload) -> bool:
-    """Whether any of its SQL says that a value is secret (`secret_sql`). Pure."""
+    """Whether any of its SQL marks a value as secret (`secret_sql`). Pure."""
     texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
     texts += [str(text) for own in workload.dialect.values() for text in own.values()]
     return any(secret_sql.used(text) for text in texts)
 
 
 def fitting(fits: Callable[[Workload], object]) -> str:
-    """`kv, search`: names of the workloads for which `fits` is true, for a message."""
+    """List the workloads for which `fits` is true, for a message: `kv, search`."""
     return ", ".join(name for name in names() if fits(get(name)))
 
 
 def has_marks(workload: Workload) -> bool:
-    """Whether it says which of its requests are encrypted even where most are not. Pure."""
+    """Whether it marks requests that are encrypted even where most are not. Pure."""
     return any(requests.marks(each.script) for each in workload.transaction)
 
 
 def size(text: str | int, where: str) -> int:
-    """Bytes, or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
+    """Parse a number of bytes or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B)?\s*", str(text), re.IGNORECASE)
     if match is None:
         raise UsageError(f"{where}: '{text}' is not a number or a size such as 64KB or 1MB")
@@ -186,10 +187,10 @@ def prepare(
     *,
     marked_only: bool = False,
 ) -> Program:
-    """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter.
+    """Fill in the workload's parameters for a server's dialect. Raises UsageError naming workload and parameter.
 
-    `codec`: what becomes of its secrets in the encrypted arm; None: nothing. `csv`: the register's file, for a workload of records.
-    `marked_only`: of its requests those alone are encrypted that it marks SECURE.
+    `codec`: encrypts the secrets in the encrypted arm; None: nothing does. `csv`: the register's file, for a workload
+    of records. `marked_only`: encrypt only the requests that are marked SECURE.
     """
     from ciphercost.load.tables import hospital_register, hospital_sql
 
@@ -205,13 +206,11 @@ def prepare(
         if "rows" in parameters:
             parameters["rows"] = rows
         elif "rows" not in workload.derived:
-            raise UsageError(f"{where} has no table whose rows can be set; leave --rows out")
+            raise UsageError(f"{where} has no table with a settable number of rows; remove --rows")
         elif given:
-            raise UsageError(
-                f"{where}: --rows says how large it is, and so does --set {next(iter(given))}: leave one of them out"
-            )
+            raise UsageError(f"{where}: both --rows and --set {next(iter(given))} set its size; remove one of them")
     if csv:
-        # All of the file, where nobody says how much of it.
+        # By default the whole file.
         parameters["rows"] = hospital_register.count(csv, int(parameters["rows"]) if rows or "rows" in given else 0)
     for name, expression in workload.derived.items():
         if name == "rows" and rows and name not in workload.parameters:
@@ -245,7 +244,8 @@ def prepare(
             yield each.name, each.weight, script.parse(text, parameters, here)
             return
         sets = hospital_sql.variables(text, found()) if workload.records else []
-        # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
+        # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
+        # multiplied by `unit`.
         unit = hospital_sql.SAMPLES if workload.records else 1
         known = {**parameters, **hospital_sql.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
@@ -262,10 +262,10 @@ def prepare(
         if isinstance(of, Encrypting) and of.client_side:
             if script.OPEN in load or script.SEAL in load:
                 raise UsageError(
-                    f"{where}, load: an application seals literals alone in a load; use --workload hospital-client"
+                    f"{where}, load: in a load the application can seal only literals; use --workload hospital-client"
                 )
             if script.opens(check, f"{where}, check"):
-                # As digits: what a server gives as text must be one.
+                # Read them as hexadecimal digits, since the agent's query returns only valid text.
                 check = re.sub(rf"{re.escape(script.OPEN)}([\w.]+)", lambda found: of.hex(found[1]), check)
         rest = Load(str(own.get("loaded", workload.loaded)), parameters, f"{where}, loaded")
 

@@ -10,7 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.locks.LockSupport;
 
-/** clock: what time it is, and what this thread and this virtual machine have used. */
+/** The time, and the CPU time used by this thread and this virtual machine. */
 final class Clock {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     private static final CompilationMXBean COMPILER = ManagementFactory.getCompilationMXBean();
@@ -26,24 +26,24 @@ final class Clock {
         }
     }
 
-    /** Lets this thread's timers fire when they are due: the kernel's default slack of 50 µs would be latency of ours. */
+    /** Makes this thread's timers fire on time: the kernel's default slack of 50 µs would add to the measured latency. */
     static void wakeOnTime() {
         try {
             Path thread = Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName();
             Files.writeString(Path.of("/proc", thread.toString(), "timerslack_ns"), "1");
         } catch (IOException | RuntimeException error) {
-            // Then it stays at 50 µs: no other way leads there from Java.
+            // Then it stays at 50 µs, because Java has no other way to change it.
         }
     }
 
-    /** CPU time of the calling thread: the total is exact, its user part is counted by ticks of 10 ms. */
+    /** CPU time of the calling thread. The total is exact; the user part is counted in ticks of 10 ms. */
     record ThreadCpu(long totalNs, long userNs) {
         static ThreadCpu now() {
             return new ThreadCpu(THREADS.getCurrentThreadCpuTime(), THREADS.getCurrentThreadUserTime());
         }
     }
 
-    /** Of all threads of this virtual machine, compiler and collector included. */
+    /** CPU time of all threads of this virtual machine, including compiler and garbage collector. */
     record Machine(long jitMs, long gcMs, long cpuNs) {
         static Machine now() {
             long jit = COMPILER != null && COMPILER.isCompilationTimeMonitoringSupported()

@@ -7,25 +7,25 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * deadline: what may take so many seconds in all, however much the server sends meanwhile.
+ * Limits the total time of a task, however much the server sends meanwhile.
  *
- * <p>A driver's own timeouts start anew with every byte that comes, and no driver lets its login be broken off. So the work is
- * done in a thread of its own, which is left behind where it is not done in time.
+ * <p>A driver's own timeouts restart with every byte that arrives, and no driver allows its login to be interrupted. So the
+ * task runs in its own thread, which is abandoned if it does not finish in time.
  */
 final class Deadline {
     static final double CONNECT_SECONDS = 30;
-    /** How many times as long as one connection all connections of an arm may take together: they open one after the other. */
+    /** Time for all connections of an arm, as a multiple of the time for one: they open one after the other. */
     static double ofAll(int connections) {
         return 4 + connections / 8.0;
     }
     static final double QUERY_SECONDS = 60;
-    /** By which a slice may outlast its length. */
+    /** Seconds by which a slice may exceed its length. */
     static final double SLICE_SECONDS = 120;
     private static final double LONGEST_SECONDS = 86_400;
 
     private Deadline() {}
 
-    /** A request's `timeout`, or what it is where there is none. */
+    /** Returns a request's `timeout`, or the default. */
     static double seconds(Fields fields, double otherwise) throws Failure {
         double seconds = fields.number("timeout", otherwise);
         if (!(seconds > 0 && seconds <= LONGEST_SECONDS)) {
@@ -35,8 +35,8 @@ final class Deadline {
     }
 
     /**
-     * Runs `work` for at most so long. `what`: the end of "the server did not …" for the error. `abort` is called where the time
-     * is over, and `late` where the work is done after that all the same.
+     * Runs `work` for at most this long. `what`: the end of "the server did not …" for the error. Calls `abort` when the time
+     * is over, and `late` if the work finishes after that.
      */
     static <T> T within(double seconds, String what, Callable<T> work, Runnable abort, Runnable late) throws Failure {
         CompletableFuture<T> done = new CompletableFuture<>();
@@ -66,12 +66,12 @@ final class Deadline {
 
     private static <T> T tooLate(CompletableFuture<T> done, double seconds, String what, Runnable abort) throws Failure {
         Failure failure = new Failure("timeout", "the server did not " + what + " within " + spelled(seconds)
-                + " s: if it is only slow, allow more with CIPHERCOST_TIMEOUT", true);
+                + " s; if it is only slow, raise CIPHERCOST_TIMEOUT", true);
         if (done.completeExceptionally(failure)) {
             abort.run();
             throw failure;
         }
-        // It was done at the last moment.
+        // It finished at the last moment.
         try {
             return done.get();
         } catch (ExecutionException error) {

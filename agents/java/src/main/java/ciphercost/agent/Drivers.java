@@ -20,7 +20,7 @@ import java.util.jar.JarFile;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** drivers: paths of jars -> their JDBC driver, each in a class loader of its own, so that versions never meet. */
+/** Loads JDBC drivers from jars, each in its own class loader, so that versions don't mix. */
 final class Drivers {
     private static final String SERVICE = "META-INF/services/java.sql.Driver";
     private static final Pattern CLASS_FILE = Pattern.compile("class file version ([0-9]+)");
@@ -29,7 +29,7 @@ final class Drivers {
 
     private final Map<String, ClassLoader> loaders = new HashMap<>();
 
-    /** The driver of these jars that takes this URL. `className`: empty for those that the first jar names. */
+    /** Returns the driver in these jars that accepts this URL. `className`: empty for the classes that the first jar names. */
     Driver find(String jars, String className, String url) throws Failure {
         List<Path> paths = paths(jars);
         List<String> names = className.isEmpty() ? named(paths.get(0)) : List.of(className);
@@ -55,11 +55,11 @@ final class Drivers {
     }
 
     static Failure notIts(String driver, String url) {
-        return Failure.driver("the driver " + driver + " does not take the URL " + shown(url)
-                + ": it is another driver's, or misspelt");
+        return Failure.driver("the driver " + driver + " does not accept the URL " + shown(url)
+                + "; the URL is misspelt or for another driver");
     }
 
-    /** A URL without what may be secret in it: no user, no password, no properties. */
+    /** Returns a URL without its possibly secret parts: user, password and properties. */
     private static String shown(String url) {
         return url.replaceFirst("[?;].*", "").replaceFirst("//[^/]*@", "//");
     }
@@ -72,7 +72,7 @@ final class Drivers {
             }
         }
         if (found.isEmpty()) {
-            throw Failure.badMessage("jars: names no file");
+            throw Failure.badMessage("jars: must name at least one file");
         }
         for (Path path : found) {
             if (!Files.isReadable(path) || Files.isDirectory(path)) {
@@ -81,7 +81,7 @@ final class Drivers {
             try {
                 new JarFile(path.toFile()).close();
             } catch (IOException error) {
-                throw Failure.driver("jars: " + path + " is no jar: " + error.getMessage());
+                throw Failure.driver("jars: " + path + " is not a jar: " + error.getMessage());
             }
         }
         return found;
@@ -99,7 +99,7 @@ final class Drivers {
         return new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader());
     }
 
-    /** The drivers that a jar says it holds. */
+    /** The drivers that a jar declares. */
     private static List<String> named(Path jar) throws Failure {
         List<String> names = new ArrayList<>();
         try (JarFile file = new JarFile(jar.toFile())) {
@@ -118,8 +118,8 @@ final class Drivers {
             throw Failure.driver(jar + " can't be read: " + error.getMessage());
         }
         if (names.isEmpty()) {
-            throw Failure.driver(jar + " holds no JDBC driver: there is no " + SERVICE
-                    + " in it. Name the driver's jar first, or its class in `driver_class`.");
+            throw Failure.driver(jar + " contains no JDBC driver: it has no " + SERVICE
+                    + ". Name the driver's jar first, or its class in `driver_class`.");
         }
         return names;
     }
@@ -130,20 +130,20 @@ final class Drivers {
             if (made instanceof Driver driver) {
                 return driver;
             }
-            throw Failure.driver(name + " in " + jar + " is no java.sql.Driver");
+            throw Failure.driver(name + " in " + jar + " is not a java.sql.Driver");
         } catch (UnsupportedClassVersionError error) {
             Matcher version = CLASS_FILE.matcher(String.valueOf(error.getMessage()));
             String needs = version.find()
                     ? "Java " + (Integer.parseInt(version.group(1)) - CLASS_FILE_OF_JAVA_0)
                     : "a newer Java";
-            throw Failure.driver("the driver " + name + " in " + jar + " needs " + needs + ", and this is Java "
-                    + Runtime.version().feature() + ". Take an older driver, or set JAVA_HOME to a newer Java.");
+            throw Failure.driver("the driver " + name + " in " + jar + " needs " + needs + ", but this is Java "
+                    + Runtime.version().feature() + ". Use an older driver, or set JAVA_HOME to a newer Java.");
         } catch (ClassNotFoundException error) {
             throw Failure.driver("there is no class " + name + " in " + jar);
         } catch (ReflectiveOperationException | LinkageError error) {
             Throwable cause = error.getCause() == null ? error : error.getCause();
             throw Failure.driver("the driver " + name + " in " + jar + " can't be loaded: " + cause
-                    + ". If it needs other jars, name them after it.");
+                    + ". If it needs other jars, list them after it.");
         }
     }
 
@@ -151,7 +151,7 @@ final class Drivers {
         try {
             return driver.acceptsURL(url);
         } catch (SQLException | RuntimeException error) {
-            return true; // connect says why it is not a good one
+            return true; // connect reports what is wrong with it
         }
     }
 }

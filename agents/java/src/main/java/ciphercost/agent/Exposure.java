@@ -3,12 +3,12 @@ package ciphercost.agent;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/** exposure: one login of a driver: which protocol it speaks, whether a relay hides the server, and why it was refused. */
+/** One login of a driver: its protocol, whether a relay hides the server, and why it was refused. */
 final class Exposure {
-    /** Inherited: some drivers log in on a thread of their own. Kept after the login, for drivers that reconnect by themselves. */
+    /** Inherited, because some drivers log in on their own thread. Kept after the login for drivers that reconnect by themselves. */
     private static final InheritableThreadLocal<Exposure> CURRENT = new InheritableThreadLocal<>();
 
-    /** The server is on another machine, though the address that is connected to may be loopback: a relay's. */
+    /** The server is on another machine, even if the connected address is loopback, because a relay stands in between. */
     final boolean relayed;
 
     private final Sql.Dialect dialect;
@@ -25,7 +25,7 @@ final class Exposure {
         return CURRENT.get();
     }
 
-    /** What must not be sent in clear. */
+    /** The passwords that must not be sent unencrypted. */
     List<byte[]> passwords() {
         return passwords;
     }
@@ -35,7 +35,7 @@ final class Exposure {
         CURRENT.set(this);
     }
 
-    /** Why the last login was refused; empty: it was not. */
+    /** Why the last login was refused; empty if it was not. */
     String refusal() {
         return refusal;
     }

@@ -1,15 +1,15 @@
 package ciphercost.agent;
 
-/** failure: what went wrong -> the code and the one line of text of an `error` answer. */
+/** What went wrong: the code and the one-line text of an `error` answer. */
 final class Failure extends Exception {
     private static final long serialVersionUID = 1;
 
-    /** Letters of an error's text and of its code, which may be a server's own words. */
+    /** Most characters of an error's text and of its code, which may come from a server. */
     private static final int LONGEST_TEXT = 2000;
     private static final int LONGEST_CODE = 60;
 
     final String code;
-    /** The connection is gone: nothing more can be done on it. */
+    /** The connection is lost and can't be used any more. */
     final boolean lost;
 
     Failure(String code, String text, boolean lost) {
@@ -22,7 +22,7 @@ final class Failure extends Exception {
         this(code, text, false);
     }
 
-    /** A server's words as one line of at most so many letters, without control characters: they are shown on terminals. */
+    /** Reduces a server's text to one line of at most this many characters, without control characters, for display on terminals. */
     static String oneLine(String text, int most) {
         String cut = text.length() <= most ? text : text.substring(0, most) + "…";
         return cut.replaceAll("\\p{Cntrl}", " ");

@@ -3,7 +3,7 @@ package ciphercost.agent;
 import java.math.BigInteger;
 import java.util.Map;
 
-/** fields: a message's values, each taken once by name and type; what is left over is refused. */
+/** A message's fields. Each is taken once, by name and type; fields that remain are refused. */
 final class Fields {
     private final Map<String, Object> left;
 
@@ -67,7 +67,7 @@ final class Fields {
         return or(take(name, Number.class, "a number"), otherwise).doubleValue();
     }
 
-    /** Refuses what was not taken. */
+    /** Refuses fields that were not taken. */
     void end() throws Failure {
         for (String name : left.keySet()) {
             throw Failure.badMessage("unknown field `" + name + "`");

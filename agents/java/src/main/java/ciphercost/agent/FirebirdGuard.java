@@ -5,8 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
- * firebird guard: of what a client sends to Firebird while it logs in, only SRP may go: neither the password itself (protocol 10)
- * nor Legacy_Auth's hash of its first eight letters, which always has the same salt.
+ * Allows only SRP in a client's login to Firebird: neither the password itself (protocol 10)
+ * nor Legacy_Auth's hash of its first eight characters, which always has the same salt.
  */
 final class FirebirdGuard extends LoginGuard {
     private static final int CONNECT = 1;
@@ -15,7 +15,7 @@ final class FirebirdGuard extends LoginGuard {
     private static final int SERVICE_ATTACH = 82;
     private static final int CONT_AUTH = 92;
     private static final List<String> HARMLESS = List.of("Srp", "Srp224", "Srp256", "Srp384", "Srp512");
-    /** Tags of what tells the server who is there, at `connect` and at `attach`. */
+    /** Tags of the user's data at `connect` and at `attach`. */
     private static final int USER_PASSWORD = 2;
     private static final int USER_DATA = 7;
     private static final int USER_PLUGIN = 8;
@@ -67,26 +67,26 @@ final class FirebirdGuard extends LoginGuard {
         }
     }
 
-    /** Where the bytes with their length at `at` end, padding included; -1: not here yet, as what comes before them may be. */
+    /** End of the bytes whose length is at `at`, including padding; -1: they, or what precedes them, have not arrived yet. */
     private int next(byte[] bytes, int at, int end) throws IOException {
         if (at < 0 || at + 4 > end) {
             return -1;
         }
         int length = big(bytes, at);
         if (length < 0 || length > LONGEST) {
-            throw refuse("the driver sends what is no login of Firebird's");
+            throw refuse("the driver's message is not a Firebird login");
         }
         int after = at + 4 + (length + 3) / 4 * 4;
         return after > end ? -1 : after;
     }
 
-    /** The user of `connect`, whose length is at `at`; what follows are the protocols, of 20 bytes each. */
+    /** The user of `connect`, whose length is at `at`. The protocols follow, with 20 bytes each. */
     private int user(byte[] bytes, int at) throws IOException {
         int end = at + 4 + big(bytes, at);
         for (int item = at + 4; item + 2 <= end; item += 2 + (bytes[item + 1] & 255)) {
             int length = Math.min(bytes[item + 1] & 255, end - item - 2);
             if (bytes[item] == USER_PASSWORD) {
-                throw refuse("the driver sends the password in clear");
+                throw refuse("the driver sends the password unencrypted");
             }
             if (bytes[item] == USER_PLUGIN) {
                 allow(text(bytes, item + 2, length));
@@ -100,7 +100,7 @@ final class FirebirdGuard extends LoginGuard {
         return after > bytes.length ? 0 : after;
     }
 
-    /** Of version 1 each has its length in a byte, of version 2 in four. */
+    /** In version 1 each length takes one byte, in version 2 four. */
     private void parameters(byte[] bytes, int from, int end) throws IOException {
         if (from >= end) {
             return;
@@ -111,10 +111,10 @@ final class FirebirdGuard extends LoginGuard {
             int length = little(bytes, at + 1, wide);
             int value = at + 1 + wide;
             if (tag == PASSWORD || tag == PASSWORD_HASH) {
-                throw refuse("the server asks for the password in clear, or for a hash that reveals it (Legacy_Auth)");
+                throw refuse("the server requests the password unencrypted, or as a hash that reveals it (Legacy_Auth)");
             }
             if (length < 0 || length > end - value) {
-                throw refuse("the driver sends what is no login of Firebird's");
+                throw refuse("the driver's message is not a Firebird login");
             }
             if (tag == PLUGIN) {
                 allow(text(bytes, value, length));
@@ -126,16 +126,16 @@ final class FirebirdGuard extends LoginGuard {
         }
     }
 
-    /** What a plugin sends: of SRP a public key and a proof. */
+    /** A plugin's data: SRP sends a public key and a proof. */
     private void checkData(byte[] bytes, int from, int to) throws IOException {
         if (reveals(bytes, from, to)) {
-            throw refuse("the driver sends the password in clear");
+            throw refuse("the driver sends the password unencrypted");
         }
     }
 
     private void allow(String plugin) throws IOException {
         if (!HARMLESS.contains(plugin)) {
-            throw refuse("the server asks for the password by " + (plugin.isEmpty() ? "an unnamed plugin" : plugin));
+            throw refuse("the server requests the password with " + (plugin.isEmpty() ? "an unnamed plugin" : plugin));
         }
     }
 

@@ -11,15 +11,15 @@ import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
-/** floor: what a cipher alone costs a byte here, by Java's own library, as a TLS record layer uses it. */
+/** Measures the cost per byte of a cipher alone, with Java's own library, used as in a TLS record layer. */
 final class Floor {
     private static final int RECORD_BYTES = 16 * 1024;
     private static final int TAG_BITS = 128;
-    /** A record's header is authenticated with it. */
+    /** The record's header is associated data. */
     private static final byte[] HEADER = {0x17, 3, 3, 0x40, 0x11};
-    /** The bytes are dealt out to this many passes, of which the fastest counts: what else the machine does only adds. */
+    /** The bytes are divided into this many passes. The fastest counts, because other activity on the machine only adds time. */
     private static final int PASSES = 5;
-    /** Until compiled code runs, a cipher costs many times as much. */
+    /** Warm-up: before it is compiled, a cipher costs many times as much. */
     private static final long WARM_RECORDS = 4_000;
     private static final long MOST_BYTES = 1L << 32;
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
@@ -34,7 +34,7 @@ final class Floor {
         this.key = new SecretKeySpec(bytes, keys);
     }
 
-    /** Seals and opens records of 16 KiB under one key until at least `bytes` have passed. */
+    /** Seals and opens records of 16 KiB under one key until at least `bytes` are processed. */
     static void measure(String cipher, long bytes, Map<String, Object> answer) throws Failure {
         Floor floor = switch (cipher) {
             case "aes256-gcm" -> new Floor("AES/GCM/NoPadding", "AES", 32);
@@ -58,13 +58,13 @@ final class Floor {
         Cipher sealing = Cipher.getInstance(algorithm);
         Cipher opening = Cipher.getInstance(algorithm);
         byte[] clear = new byte[RECORD_BYTES];
-        // Two, by turns: Java refuses a nonce that follows itself, in opening too.
+        // Two nonces that alternate: Java refuses to use the same nonce twice in a row, even for opening.
         byte[][] sealed = new byte[2][RECORD_BYTES + TAG_BITS / 8];
         byte[] opened = new byte[RECORD_BYTES + TAG_BITS / 8];
         long sealNs = Long.MAX_VALUE;
         long openNs = Long.MAX_VALUE;
         for (int pass = -1; pass < PASSES; pass++) {
-            // The first pass is the compiler's.
+            // The first pass gets the code compiled.
             long count = pass < 0 ? WARM_RECORDS : records;
             long begin = THREADS.getCurrentThreadCpuTime();
             for (long record = 0; record < count; record++) {
@@ -73,7 +73,7 @@ final class Floor {
                 sealing.doFinal(clear, 0, RECORD_BYTES, sealed[(int) (record & 1)]);
             }
             long middle = THREADS.getCurrentThreadCpuTime();
-            // All records have one length, and opening the last two again and again costs the same as opening each.
+            // All records have the same length, so opening the last two repeatedly costs the same as opening each.
             long last = count - 1;
             for (long record = 0; record < count; record++) {
                 long which = last - (last - record & 1);
@@ -92,7 +92,7 @@ final class Floor {
         answer.put("ns_per_byte_open", openNs / passBytes);
     }
 
-    /** Each record has a nonce of its own, as in TLS: the record's number. */
+    /** As in TLS, each record's nonce is its number. */
     private AlgorithmParameterSpec nonce(int pass, long record) {
         byte[] nonce = ByteBuffer.allocate(12).putInt(pass).putLong(record).array();
         return key.getAlgorithm().equals("AES") ? new GCMParameterSpec(TAG_BITS, nonce) : new IvParameterSpec(nonce);

@@ -16,9 +16,9 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** jdbc: the fields of `connect` -> how connections are opened and used; and what the driver and the session say of them. */
+/** Opens connections from the fields of `connect`, and collects what the driver and the sessions report about them. */
 final class Jdbc {
-    /** Letters of a name that a server gives. */
+    /** Most characters of a name from a server. */
     static final int LONGEST_NAME = 300;
     private static final long LARGEST_BATCH = 1_000_000;
     private static final Pattern SECRET = Pattern.compile("(?i)[?&;,]([^=?&;,]*password[^=?&;,]*|[^=?&;,]*secret[^=?&;,]*)=([^&;]*)");
@@ -30,7 +30,7 @@ final class Jdbc {
         BATCH
     }
 
-    /** What a session says of its own encryption. */
+    /** What a session reports about its own encryption. */
     record Seen(boolean encrypted, String protocol, String cipher) {}
 
     final String url;
@@ -61,7 +61,7 @@ final class Jdbc {
             }
             int sign = line.indexOf('=');
             if (sign < 1) {
-                throw Failure.badMessage("properties: write name=value, one a line");
+                throw Failure.badMessage("properties: write name=value, one per line");
             }
             String name = line.substring(0, sign).strip();
             properties.setProperty(name, line.substring(sign + 1));
@@ -103,7 +103,7 @@ final class Jdbc {
         this.prepared = fields.flag("prepared", true);
         this.perRequest = perRequest;
         if (perRequest && (how == How.BATCH || commitEvery > 1)) {
-            throw Failure.badMessage("per_request: a connection for one operation has no batch and no later commit");
+            throw Failure.badMessage("per_request: with one connection per operation, batches and later commits are impossible");
         }
         this.exposure = new Exposure(dialect, fields.flag("relayed", false), secrets);
         fields.end();
@@ -111,7 +111,7 @@ final class Jdbc {
         this.loader = driver.getClass().getClassLoader();
     }
 
-    /** Passwords within the URL, as they stand there and decoded. */
+    /** Passwords in the URL, both as written and decoded. */
     private static List<String> secrets(String url) {
         List<String> found = new ArrayList<>();
         for (Pattern pattern : List.of(SECRET, USER_INFO)) {
@@ -122,20 +122,20 @@ final class Jdbc {
                 try {
                     found.add(URLDecoder.decode(value, StandardCharsets.UTF_8));
                 } catch (IllegalArgumentException error) {
-                    continue; // it is no encoded text
+                    continue; // not an encoded text
                 }
             }
         }
         return found;
     }
 
-    /** The arm's connections, opened; `answer` gets what they say. */
+    /** Opens the arm's connections and writes what they report into `answer`. */
     List<Link> open(int connections, double seconds, Map<String, Object> answer) throws Failure {
         long until = System.nanoTime() + (long) (seconds * Deadline.ofAll(connections) * 1e9);
         List<JdbcLink> links = new ArrayList<>();
         List<Seen> seen = new ArrayList<>();
         try {
-            // With a connection for each operation, one is tried, to say what was negotiated.
+            // With one connection per operation, open one now to report what was negotiated.
             for (int number = 0; number < connections; number++) {
                 JdbcLink link = new JdbcLink(this);
                 links.add(link);
@@ -145,7 +145,7 @@ final class Jdbc {
                 }
             }
             JdbcLink first = links.get(0);
-            Deadline.within(seconds, "say its version", () -> {
+            Deadline.within(seconds, "report its version", () -> {
                 describe(first.connection());
                 return null;
             }, first::abort, () -> {});
@@ -161,7 +161,7 @@ final class Jdbc {
         return List.copyOf(links);
     }
 
-    /** Encrypted only if all are; the protocols and ciphers that there are. */
+    /** Encrypted only if all are; lists every protocol and cipher. */
     static void say(List<Seen> seen, Map<String, Object> answer) {
         Set<String> protocols = new LinkedHashSet<>();
         Set<String> ciphers = new LinkedHashSet<>();
@@ -181,7 +181,7 @@ final class Jdbc {
             DatabaseMetaData data = connection.getMetaData();
             said.put("driver_version", driver.getMajorVersion() + "." + driver.getMinorVersion() + " "
                     + String.valueOf(data.getDriverVersion()).replaceAll("\\s+", " ").strip());
-            // Without its packager's name, and Firebird's without its platform's.
+            // Without the packager's name, and for Firebird without the platform's.
             said.put("server_version", Failure.oneLine(String.valueOf(data.getDatabaseProductVersion()).replaceFirst("(?s)[\\s(].*", "")
                     .replaceFirst("^[A-Z]{2}-[A-Z](?=[0-9])", ""), LONGEST_NAME));
         } catch (SQLException | RuntimeException | LinkageError error) {

@@ -11,7 +11,7 @@ import java.sql.Types;
 import java.util.ArrayList;
 import java.util.List;
 
-/** jdbc link: one connection of a JDBC driver: operations and queries as an application would run them. */
+/** One connection of a JDBC driver. Runs operations and queries as an application would. */
 final class JdbcLink implements Link {
     private static final int QUERY_LIMIT = 16 << 20;
     private static final long CLOSING_MS = 2_000;
@@ -24,12 +24,12 @@ final class JdbcLink implements Link {
         final String sql;
         /** The variable of each `?`. */
         final int[] variables;
-        /** Which of those are text by kind and written as an integer: constants. */
+        /** Which of those are text constants written as an integer. */
         final boolean[] numbers;
         PreparedStatement statement;
         /** Which columns of its rows are bytes; null before its first row. */
         boolean[] bytes;
-        /** Rows wait in its batch. */
+        /** Its batch contains rows. */
         boolean filled;
 
         Ready(Sql.Kind kind, String sql, int[] variables, boolean[] numbers) {
@@ -46,7 +46,7 @@ final class JdbcLink implements Link {
     private Script script;
     private Ready[] ready = new Ready[0];
     private Jdbc.Seen seen = new Jdbc.Seen(false, "", "");
-    /** Operations that haven't ended, and those since the last commit. */
+    /** Operations that have not ended, and operations since the last commit. */
     private int held;
     private long uncommitted;
     private long connects;
@@ -59,12 +59,12 @@ final class JdbcLink implements Link {
         return connection;
     }
 
-    /** What the session said when it was last asked. */
+    /** What the session last reported. */
     Jdbc.Seen seen() {
         return seen;
     }
 
-    /** Logs in, and asks the session what was negotiated. */
+    /** Logs in and queries the session for what was negotiated. */
     Jdbc.Seen open() throws Failure {
         within(() -> {
             connection = jdbc.login();
@@ -80,7 +80,7 @@ final class JdbcLink implements Link {
         try (Statement statement = connection.createStatement();
                 ResultSet rows = statement.executeQuery(jdbc.witness)) {
             if (rows.getMetaData().getColumnCount() != 3 || !rows.next()) {
-                throw Failure.statement("witness: must answer one row: encrypted, protocol, cipher");
+                throw Failure.statement("witness: must return one row: encrypted, protocol, cipher");
             }
             String encrypted = String.valueOf(rows.getString(1)).strip().toLowerCase(java.util.Locale.ROOT);
             String protocol = rows.getString(2);
@@ -132,7 +132,7 @@ final class JdbcLink implements Link {
         if (jdbc.how == Jdbc.How.BATCH) {
             for (Script.Drawn each : asked.transactions) {
                 if (!asked.loops.isEmpty() || each.last() - each.first() != 1 || found.get(each.first()).kind != Sql.Kind.UPDATE) {
-                    throw Failure.statement("how batch: each transaction must be one statement that answers no rows");
+                    throw Failure.statement("how batch: each transaction must be one statement that returns no rows");
                 }
             }
         }
@@ -142,7 +142,7 @@ final class JdbcLink implements Link {
     private void prepareAll() throws Failure {
         for (Ready each : ready) {
             if (each.kind.compareTo(Sql.Kind.QUERY) < 0) {
-                continue; // transactions are begun and ended by the connection's own methods
+                continue; // the connection's own methods begin and end transactions
             }
             try {
                 each.statement = connection.prepareStatement(each.sql);
@@ -206,7 +206,7 @@ final class JdbcLink implements Link {
         }
     }
 
-    /** Runs the batch, if there is one, and commits where it is time to. Returns how many operations have ended. */
+    /** Runs the batch, if there is one, and commits if it is time to. Returns how many operations have ended. */
     private int end() throws SQLException {
         if (jdbc.how == Jdbc.How.BATCH) {
             for (Ready each : ready) {
@@ -229,7 +229,7 @@ final class JdbcLink implements Link {
         return ended;
     }
 
-    /** All that were held have failed. A lost connection is the slice's failure, unless each operation has its own. */
+    /** All pending operations have failed. A lost connection fails the slice, unless each operation has its own. */
     private int failed(Failure failure) throws Failure {
         int ended = held;
         held = 0;
@@ -322,14 +322,14 @@ final class JdbcLink implements Link {
             String text = operation.texts[variable];
             if (text == null || each.numbers[at]) {
                 long value = text == null ? operation.integers[variable] : Long.parseLong(text);
-                // PostgreSQL widens an integer to what a column or a function takes, and narrows none for a function.
+                // PostgreSQL widens an integer to the type of a column or function, but does not narrow one for a function.
                 if (typed && (int) value == value) {
                     statement.setInt(at + 1, (int) value);
                 } else {
                     statement.setLong(at + 1, value);
                 }
             } else if (typed) {
-                statement.setObject(at + 1, text, Types.OTHER); // of no type, so that the server takes the column's
+                statement.setObject(at + 1, text, Types.OTHER); // no type, so that the server uses the column's
             } else {
                 statement.setString(at + 1, text);
             }
@@ -443,7 +443,7 @@ final class JdbcLink implements Link {
         StringBuilder text = new StringBuilder();
         long count = 0;
         if (names.stream().mapToLong(String::length).sum() > QUERY_LIMIT) {
-            throw Failure.statement("the names of the answer's columns are longer than 16 MiB");
+            throw Failure.statement("the column names of the result exceed 16 MiB");
         }
         while (result.next()) {
             text.append(count++ > 0 ? "\n" : "");
@@ -453,7 +453,7 @@ final class JdbcLink implements Link {
                 escape(value, text);
             }
             if (text.length() > QUERY_LIMIT) {
-                throw Failure.statement("the answer is longer than 16 MiB");
+                throw Failure.statement("the result exceeds 16 MiB");
             }
         }
         return new Rows(count, String.join("\t", names), text.toString());
@@ -463,7 +463,7 @@ final class JdbcLink implements Link {
         return value == null ? null : new String(value, StandardCharsets.UTF_8);
     }
 
-    /** As `COPY` writes it. */
+    /** Escapes as in `COPY`. */
     private static void escape(String value, StringBuilder out) {
         if (value == null) {
             out.append("\\N");
@@ -487,7 +487,7 @@ final class JdbcLink implements Link {
         }
     }
 
-    /** So that what the agent itself asked leaves no transaction open where the arm does not commit by itself. */
+    /** Commits after the agent's own queries, so that they leave no transaction open in an arm without autocommit. */
     private void commit() throws Failure {
         try {
             if (!jdbc.autocommit && connection != null) {
@@ -498,7 +498,7 @@ final class JdbcLink implements Link {
         }
     }
 
-    /** After a failure: whatever transaction is open is rolled back. */
+    /** Rolls back an open transaction after a failure. */
     private void rollBack() throws Failure {
         try {
             if (connection != null && !connection.getAutoCommit()) {
@@ -525,7 +525,7 @@ final class JdbcLink implements Link {
             try {
                 each.statement.close();
             } catch (SQLException | RuntimeException | LinkageError error) {
-                // It goes with its connection.
+                // It ends with its connection.
             }
             each.statement = null;
         }
@@ -546,7 +546,7 @@ final class JdbcLink implements Link {
             try {
                 connection.close();
             } catch (SQLException | RuntimeException | LinkageError error) {
-                // Whatever it says, it is not used again.
+                // Whatever the error, the connection is not used again.
             }
         }
     }
@@ -555,7 +555,7 @@ final class JdbcLink implements Link {
         void run() throws Failure;
     }
 
-    /** Drivers look for their own parts by the thread's class loader. */
+    /** Drivers find their own classes through the thread's class loader. */
     private void within(Step step) throws Failure {
         Thread thread = Thread.currentThread();
         ClassLoader before = thread.getContextClassLoader();
@@ -595,13 +595,13 @@ final class JdbcLink implements Link {
                 try {
                     open.abort(Runnable::run);
                 } catch (SQLException | RuntimeException | LinkageError error) {
-                    // An old driver has no abort: its thread is left waiting.
+                    // An old driver has no abort, so its thread stays blocked.
                 }
             });
         }
     }
 
-    /** A driver may wait in its own close for an operation that waits for the server; it has two seconds. */
+    /** A driver's close may wait for an operation that waits for the server; it gets two seconds. */
     @Override
     public void close() {
         if (connection == null) {

@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** json: one line <-> one flat object, whose values are strings, numbers (Long, BigInteger, Double) and booleans. */
+/** Reads and writes one line as one flat object of strings, numbers (Long, BigInteger, Double) and booleans. */
 final class Json {
     private final String text;
     private int at;
@@ -43,7 +43,7 @@ final class Json {
             } while (more());
         }
         if (peek() != 0) {
-            throw broken("something follows the object");
+            throw broken("unexpected text after the object");
         }
         return fields;
     }
@@ -82,7 +82,7 @@ final class Json {
         }
         String digits = text.substring(from, at);
         if (!digits.matches("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?")) {
-            throw broken("no number: " + digits);
+            throw broken("not a number: " + digits);
         }
         if (!digits.matches("-?[0-9]+")) {
             return Double.valueOf(digits);
@@ -107,7 +107,7 @@ final class Json {
             }
             out.append(letter == '\\' ? escaped() : letter);
         }
-        throw broken("a string without its end");
+        throw broken("unterminated string");
     }
 
     private char escaped() throws Failure {
@@ -118,7 +118,7 @@ final class Json {
             return "\"\\/\b\f\n\r\t".charAt(known);
         }
         if (letter != 'u' || at + 4 >= text.length() || !text.substring(at + 1, at + 5).matches("[0-9A-Fa-f]{4}")) {
-            throw broken("no such escape");
+            throw broken("unknown escape");
         }
         at += 4;
         return (char) Integer.parseInt(text.substring(at - 3, at + 1), 16);
@@ -131,7 +131,7 @@ final class Json {
         at++;
     }
 
-    /** The next letter that is no space; 0 at the end. */
+    /** The next character that is not a space; 0 at the end. */
     private char peek() {
         while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) {
             at++;
@@ -174,7 +174,7 @@ final class Json {
         out.append('"');
     }
 
-    /** Half of a letter beyond the first 65536, without its other half: no UTF-8 can say it. */
+    /** An unpaired surrogate, which UTF-8 can't represent. */
     private static boolean lonely(String value, int at) {
         char letter = value.charAt(at);
         if (Character.isHighSurrogate(letter)) {

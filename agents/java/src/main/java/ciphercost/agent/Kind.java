@@ -1,6 +1,6 @@
 package ciphercost.agent;
 
-/** kind: how a variable's values come about, in the same order of draws as the Rust agent's. */
+/** How a variable's values are generated, in the same order of draws as in the Rust agent. */
 sealed interface Kind {
     record Uniform(long low, long high) implements Kind {}
 
@@ -12,12 +12,12 @@ sealed interface Kind {
 
     record Constant(String value) implements Kind {}
 
-    /** Every value in turn: the statements that take it run once for each of them. */
+    /** Every value in turn: the statements that use it run once per value. */
     record Each(long low, long high) implements Kind {}
 
     int LONGEST_TEXT = 16 << 20;
 
-    /** Every kind takes its own fields and no other. */
+    /** Each kind accepts only its own fields. */
     static Kind read(String kind, Fields fields) throws Failure {
         return switch (kind) {
             case "uniform" -> {
@@ -46,8 +46,8 @@ sealed interface Kind {
                 long low = fields.whole("low");
                 yield new Each(low, notBelow(low, fields.whole("high")));
             }
-            case "sealed" -> throw Failure.badMessage("kind: this agent seals nothing, and has no \"sealed\"");
-            default -> throw Failure.badMessage("kind: \"" + kind + "\" is not known");
+            case "sealed" -> throw Failure.badMessage("kind: this agent does not support \"sealed\"");
+            default -> throw Failure.badMessage("kind: \"" + kind + "\" is unknown");
         };
     }
 

@@ -1,15 +1,15 @@
 package ciphercost.agent;
 
-/** link: the seam between the load loop and what it loads; one connection. A Failure that is `lost` means that it is gone. */
+/** One connection: the interface between the load loop and the drivers. A Failure with `lost` means that the connection is lost. */
 interface Link {
-    /** What the operations that ended last have brought, all together. */
+    /** Totals of the operations that ended last. */
     final class Outcome {
         long rows;
         /** Sum modulo 2⁶⁴ of each row's hash. */
         long checksum;
-        /** Why they failed, if they did. The connection can be used again. */
+        /** Why they failed, if they did. The connection stays usable. */
         Failure error;
-        /** Nanoseconds in which nobody waited for the peer: a latency leaves them out. */
+        /** Nanoseconds of think time, which a latency does not include. */
         long thoughtNs;
 
         void clear() {
@@ -28,32 +28,32 @@ interface Link {
 
     record Rows(long rows, String columns, String text) {}
 
-    /** Makes ready for a slice. `open`: it is an open loop, in which operations may think. */
+    /** Prepares for a slice. `open`: an open loop, in which operations may think. */
     void prepare(Script script, boolean open) throws Failure;
 
-    /** Runs an operation, or holds it for its batch. Returns how many operations have ended by that: 0, 1 or a batch. */
+    /** Runs an operation or adds it to its batch. Returns how many operations ended with this call: 0, 1 or a batch. */
     int run(Script.Operation operation) throws Failure;
 
-    /** Ends what is held. Returns how many operations have ended by that. */
+    /** Executes a pending batch. Returns how many operations ended with this call. */
     int flush() throws Failure;
 
-    /** At the end of a slice: leaves no transaction open. */
+    /** Ends a slice without an open transaction. */
     void settle() throws Failure;
 
-    /** How many operations it may hold. */
+    /** Most operations in a pending batch. */
     int holds();
 
     Outcome outcome();
 
-    /** Connections that were opened for operations so far. */
+    /** Number of connections opened for operations so far. */
     long connects();
 
     Rows query(String sql) throws Failure;
 
-    /** Whatever a load thread needs to be before it runs operations. */
+    /** Sets up a load thread before it runs operations. */
     void enter();
 
-    /** Ends a connection in which a thread may be waiting. */
+    /** Ends a connection on which a thread may be blocked. */
     void abort();
 
     void close();

@@ -9,16 +9,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.HdrHistogram.Histogram;
 
-/** load: connections and a plan -> operations, timed. Each connection has a thread of its own. */
+/** Runs and times the operations of a slice. Each connection has its own thread. */
 final class Load {
-    /** One slice, as asked for. `intervalNs`: between requests that are due, 0: closed loop; `operations`: 0 for no limit;
+    /** One requested slice. `intervalNs`: between due requests, 0: closed loop; `operations`: 0 for no limit;
      * `silenceNs`: an operation that takes longer has lost its connection. */
     record Plan(long lengthNs, long discardNs, long seed, double intervalNs, boolean random, long operations, long silenceNs) {}
 
-    /** What one thread counted, or all of them. */
+    /** The counts of one thread, or of all. */
     static final class Tally {
         long operations;
-        /** Operations by their share in the counted part: one that is half inside counts a half. */
+        /** Operations by their share in the counted part: one that is half inside counts one half. */
         double work;
         long errors;
         final Map<String, Long> kinds = new HashMap<>();
@@ -52,25 +52,25 @@ final class Load {
     record Total(double seconds, int threads, Tally tally, Clock.Machine machine) {}
 
     private static final long HOUR_NS = 3_600_000_000_000L;
-    /** A request that begins later than this after it was due is late. */
+    /** A request that begins more than this after it was due is late. */
     private static final long LATE_NS = 1_000_000;
-    /** Threads start together, this long after they were made, and so much longer for each. */
+    /** Threads start together, this long after their creation, plus this much per thread. */
     private static final long GATHER_NS = 2_000_000;
     private static final long GATHER_EACH_NS = 100_000;
 
     private final Script script;
     private final Plan plan;
     private final int threads;
-    /** All times are of System.nanoTime(), relative to this one, which never overflows. */
+    /** All times are System.nanoTime() relative to this one, so they never overflow. */
     private final long origin = System.nanoTime();
 
     private final long start;
     private final long countFrom;
     private final long end;
     private final long limit;
-    /** Open loop: the next request that nobody has claimed. */
+    /** Open loop: the next request that no thread has claimed. */
     private final AtomicLong next = new AtomicLong();
-    /** A connection was lost: the slice is void. */
+    /** A connection was lost, so the slice is void. */
     private volatile boolean stop;
 
     private Load(Script script, Plan plan, int threads) {
@@ -117,7 +117,7 @@ final class Load {
             if (waiting > 0) {
                 stop = true;
                 links.forEach(Link::abort);
-                throw new Failure("connect", "the server has not finished its answer for " + Deadline.spelled(plan.silenceNs / 1e9)
+                throw new Failure("connect", "the server has not finished an answer for " + Deadline.spelled(plan.silenceNs / 1e9)
                         + " s, with " + waiting + " operations in flight", true);
             }
         }
@@ -136,7 +136,7 @@ final class Load {
         return new Total(counted / 1e9, threads, tally, after.since(before));
     }
 
-    /** Until this time, or until all threads have ended. */
+    /** Waits until this time, or until all threads have ended. */
     private void waitUntil(long due, CountDownLatch working) throws Failure {
         for (long left = due - now(); left > 0 && !stop; left = due - now()) {
             if (ended(working, Math.min(left, 50_000_000))) {
@@ -162,19 +162,19 @@ final class Load {
         private Failure failure;
         /** Closed loop, and random arrivals: the number of the next operation. Thread i of n runs i, i + n, … */
         private long number;
-        /** Random arrivals: a process of this thread's own, so that threads wait for each other in nothing. */
+        /** Random arrivals: each thread has its own process, so that threads never wait for each other. */
         private final Random arrivals;
         private double arrival;
         private long due;
 
-        /** Of the operations that haven't ended: when their time began to run, and whether they began late. */
+        /** For operations that have not ended: when their time began, and whether they began late. */
         private final long[] from;
         private final boolean[] late;
         private int held;
 
-        /** When the operation in flight was begun; 0: none is. For the main thread's eyes. */
+        /** When the operation in flight began; 0: none. Read by the main thread. */
         private final AtomicLong busySince = new AtomicLong();
-        /** When the next part begins: the counted one, then the rest. */
+        /** When the next part begins: first the counted part, then the rest. */
         private long boundary = countFrom;
         private boolean counting;
         private Clock.ThreadCpu cpu;
@@ -239,7 +239,7 @@ final class Load {
             }
         }
 
-        /** Each request begun when it is due. */
+        /** Begins each request when it is due. */
         private void open() throws Failure {
             for (long request = claim(); request >= 0; request = claim()) {
                 if (due > now()) {
@@ -261,7 +261,7 @@ final class Load {
             return done > 0 ? ended(done) : now();
         }
 
-        /** The next request, due at `due`; -1 when there is no more. */
+        /** The next request, due at `due`; -1: none is left. */
         private long claim() {
             long request;
             double after;
@@ -278,14 +278,14 @@ final class Load {
             return due >= end || request >= limit || stop || now() >= end ? -1 : request;
         }
 
-        /** Counts the operations that have just ended, all that were held. Returns the time. */
+        /** Counts the operations that have just ended: all pending ones. Returns the time. */
         private long ended(int done) throws Failure {
             long now = now();
             if (done == 0) {
                 return now;
             }
             if (done != held) {
-                throw Failure.internal(done + " operations ended where " + held + " were begun");
+                throw Failure.internal(done + " operations ended, but " + held + " had begun");
             }
             held = 0;
             if (now >= boundary) {
@@ -297,7 +297,7 @@ final class Load {
                 if (inside > 0 && outcome.error == null) {
                     tally.work += inside == now - from[at] ? 1.0 : inside / (double) (now - from[at]);
                 }
-                // What was in flight at the end is no operation any more; but if it failed, that is an error of this slice.
+                // An operation in flight at the end does not count; but if it failed, this slice counts the error.
                 if (!counting && (boundary == countFrom || outcome.error == null)) {
                     continue;
                 }
@@ -322,7 +322,7 @@ final class Load {
             return now;
         }
 
-        /** Passes from one part of the slice to the next where it is time to. */
+        /** Moves to the next part of the slice when it is time. */
         private void look(long now) {
             if (now >= boundary && boundary == countFrom) {
                 counting = true;

@@ -9,15 +9,15 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * login guard: the bytes of an unencrypted login to another machine -> passed on, unless they ask for or hold a password that the
- * other side could recover. Then nothing more is passed on. It ends with the login, or once the client begins TLS.
+ * Passes on the bytes of an unencrypted login to another machine, unless they request or contain a password that the
+ * other side could recover. Then it passes on nothing more. It stops with the login, or when the client begins TLS.
  *
- * <p>This one knows no protocol and refuses whatever is not TLS from its first byte.
+ * <p>This base class knows no protocol: it refuses everything that is not TLS from the first byte.
  */
 class LoginGuard {
     /** Longer than any message of a login. */
     static final int LONGEST = 1 << 17;
-    /** A password of so many bytes does not stand in a hash by chance, even if all of them are hexadecimal digits. */
+    /** A password this long does not occur in a hash by chance, even if it consists of hexadecimal digits. */
     private static final int TELLING = 10;
 
     private final Exposure exposure;
@@ -30,17 +30,17 @@ class LoginGuard {
         this.exposure = exposure;
     }
 
-    /** Bytes at the beginning of what the client sends that may go; 0: a message is not whole yet. */
+    /** Number of leading bytes from the client that may be passed on; 0: a message is still incomplete. */
     int sending(byte[] bytes) throws IOException {
-        throw refuse("this database's logins are not known here");
+        throw refuse("the agent does not know this database's login");
     }
 
-    /** Bytes at the beginning of what the server sent that are done with; 0: a message is not whole yet. */
+    /** Number of leading bytes from the server that have been checked; 0: a message is still incomplete. */
     int receiving(byte[] bytes) throws IOException {
         return bytes.length;
     }
 
-    /** The login is over: nothing is looked at any more. */
+    /** The login is over; nothing is checked any more. */
     final void end() {
         over = true;
     }
@@ -54,7 +54,7 @@ class LoginGuard {
         return new IOException(refusal);
     }
 
-    /** Whether these bytes are a password of this login, or hold one that is too long to be there by chance. */
+    /** Whether these bytes are a password of this login, or contain one that is too long to occur by chance. */
     final boolean reveals(byte[] bytes, int from, int to) {
         String all = new String(bytes, from, to - from, StandardCharsets.ISO_8859_1);
         for (byte[] each : exposure.passwords()) {
@@ -147,7 +147,7 @@ class LoginGuard {
 
             @Override
             public long skip(long count) throws IOException {
-                // What is skipped is read all the same.
+                // Skipped bytes are read too.
                 byte[] bytes = new byte[(int) Math.min(Math.max(count, 0), LONGEST)];
                 return bytes.length == 0 ? 0 : Math.max(0, read(bytes, 0, bytes.length));
             }

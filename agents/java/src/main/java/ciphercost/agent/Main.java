@@ -8,12 +8,12 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
-/** ciphercost-agent-jdbc: lines in, lines out. Makes load and nothing else; PROTOCOL.md says how to speak to it. */
+/** ciphercost-agent-jdbc generates load and does nothing else. It reads and writes lines as described in PROTOCOL.md. */
 public final class Main {
     private Main() {}
 
     public static void main(String[] arguments) {
-        // What drivers print is for people; standard output is the protocol's alone.
+        // Drivers may print messages for people; standard output is only for the protocol.
         PrintStream output = System.out;
         System.setOut(System.err);
         int status;
@@ -24,10 +24,10 @@ public final class Main {
             System.err.println(failure.spell());
             status = 1;
         } catch (IOException error) {
-            status = 0; // where nobody speaks or listens any more there is nothing left to do
+            status = 0; // if the other end is closed, nothing is left to do
         }
         output.flush();
-        // Drivers leave threads behind, and their ends may wait for a server that is silent.
+        // Drivers leave threads behind that may wait for a silent server.
         Runtime.getRuntime().halt(status);
     }
 

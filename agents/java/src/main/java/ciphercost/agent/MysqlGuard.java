@@ -6,16 +6,16 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * mysql guard: of the logins of MySQL and MariaDB, only those whose answers do not reveal the password.
+ * Allows only logins to MySQL and MariaDB whose answers do not reveal the password.
  *
- * <p>It checks both directions. Drivers read an odd greeting differently than this guard might, so only greetings of the form that
+ * <p>It checks both directions. A driver may read an odd greeting differently from this guard, so only greetings of the form that
  * real servers send are passed on. What the driver sends is checked on its own: its plugin, and the length of the plugin's answer.
  */
 final class MysqlGuard extends LoginGuard {
     private static final String NATIVE = "mysql_native_password";
     private static final String SHA2 = "caching_sha2_password";
     private static final String PARSEC = "parsec";
-    /** Harmless plugins, and how long their answers are. An account without a password has an empty answer, or one zero. */
+    /** Harmless plugins and the lengths of their answers. An account without a password has an empty answer, or a single zero. */
     private static final Map<String, Set<Integer>> HARMLESS = Map.of(
             NATIVE, Set.of(0, 20), SHA2, Set.of(0, 1, 32), "client_ed25519", Set.of(0, 64), PARSEC, Set.of(0, 96));
     private static final int WITH_DATABASE = 1 << 3;
@@ -25,11 +25,11 @@ final class MysqlGuard extends LoginGuard {
     private static final int PLUGIN_AUTH = 1 << 19;
     private static final int LONG_ANSWER = 1 << 21;
     private static final int PROTOCOL = 10;
-    /** Of the nonce: 8 bytes, then 12 and a zero. */
+    /** The nonce's parts: 8 bytes, then 12 and a zero. */
     private static final int NONCE = 21;
     private static final int SECOND_PART = 13;
     private static final int HEADER = 4;
-    /** Of a client's first packet: capabilities, longest packet, character set, filler. A request for TLS has no more. */
+    /** Start of a client's first packet: capabilities, longest packet, character set, filler. A TLS request has nothing else. */
     private static final int FIXED = 32;
     private static final int QUIT = 1;
     private static final int LONGEST_PACKET = 1 << 16;
@@ -73,14 +73,14 @@ final class MysqlGuard extends LoginGuard {
         }
         int capabilities = little(bytes, HEADER, 4);
         if ((capabilities & PROTOCOL_41) == 0 || (capabilities & SECURE_CONNECTION) == 0) {
-            throw refuse("the driver answers by the login of before MySQL 4.1");
+            throw refuse("the driver answers with the login method from before MySQL 4.1");
         }
         if ((brief || end == HEADER + FIXED) && (capabilities & TLS) != 0) {
-            return; // a request for TLS: to Connector/J 5.1.6 the capabilities alone are one
+            return; // a TLS request; Connector/J 5.1.6 sends only the capabilities
         }
         int length = after(bytes, HEADER + FIXED, end);
         if (length >= end || (capabilities & LONG_ANSWER) != 0 && (bytes[length] & 255) > 250) {
-            throw unknownAnswer(); // a length of more than one byte: no harmless answer is as long
+            throw unknownAnswer(); // a length of more than one byte: no harmless answer is that long
         }
         int from = length + 1;
         int to = from + (bytes[length] & 255);
@@ -99,15 +99,15 @@ final class MysqlGuard extends LoginGuard {
     /** Checks the plugin's answer, which is between these two. */
     private void allow(byte[] bytes, int from, int to) throws IOException {
         if (!HARMLESS.containsKey(plugin)) {
-            throw refuse("the driver answers by " + (plugin.isEmpty() ? "an unnamed plugin" : plugin));
+            throw refuse("the driver answers with " + (plugin.isEmpty() ? "an unnamed plugin" : plugin));
         }
         boolean letter = to - from == 1 && bytes[from] != 0;
         if (!HARMLESS.get(plugin).contains(to - from) || letter || reveals(bytes, from, to)) {
-            throw refuse("the driver sends what is no answer of " + plugin);
+            throw refuse("the driver's message is not an answer of " + plugin);
         }
     }
 
-    /** Where the text at `from` ends, its zero included. */
+    /** End of the text at `from`, including its zero. */
     private int after(byte[] bytes, int from, int end) throws IOException {
         for (int at = from; at < end; at++) {
             if (bytes[at] == 0) {
@@ -118,10 +118,10 @@ final class MysqlGuard extends LoginGuard {
     }
 
     private IOException unknownAnswer() {
-        return refuse("the driver sends what is no login of MySQL's");
+        return refuse("the driver's message is not a MySQL login");
     }
 
-    // ── what the server asks for ────────────────────────────────────────────────────────────────────────────────────
+    // ── what the server requests ────────────────────────────────────────────────────────────────────────────────────
 
     @Override
     int receiving(byte[] bytes) throws IOException {
@@ -130,7 +130,7 @@ final class MysqlGuard extends LoginGuard {
         }
         int length = little(bytes, 0, 3);
         if (length == 0 || length > LONGEST_PACKET) {
-            throw refuse("the server sends what is no login of MySQL's");
+            throw refuse("the server's message is not a MySQL login");
         }
         int end = HEADER + length;
         if (bytes.length < end) {
@@ -138,21 +138,21 @@ final class MysqlGuard extends LoginGuard {
         }
         int kind = bytes[HEADER] & 255;
         if (kind == 0xff) {
-            return end; // an error: the driver gives up, or says no more than it has said
+            return end; // an error: the driver gives up or sends nothing new
         }
         if (!greeted) {
             greet(bytes, end);
         } else if (!answered) {
-            throw refuse("the server goes on before the driver has answered its greeting");
+            throw refuse("the server continues before the driver has answered its greeting");
         } else if (kind == 0) {
             end();
         } else if (kind == 0xfe) {
             use(length == 1 ? "mysql_old_password" : text(bytes, HEADER + 1, end));
         } else if (!(SHA2.equals(plugin) && kind == 1 && length == 2 && bytes[HEADER + 1] == 3)
                 && !(PARSEC.equals(plugin) && kind == 'P')) {
-            // Full authentication, or a public key, which may be anybody's.
-            throw refuse("the server asks for the whole password (" + plugin
-                    + "). A login over TLS first makes a server with caching_sha2_password remember the account");
+            // Full authentication, or a public key, which could be anybody's.
+            throw refuse("the server requests the whole password (" + plugin
+                    + "). With caching_sha2_password, log in once over TLS first, so that the server remembers the account");
         }
         return end;
     }
@@ -166,11 +166,11 @@ final class MysqlGuard extends LoginGuard {
         // After the version: connection, first part of the nonce, filler, capabilities, character set, status, capabilities.
         int flags = at + 1 + 4 + 8 + 1;
         if (bytes[HEADER] != PROTOCOL || flags + 7 > end) {
-            throw refuse("the server asks for the login of before MySQL 4.1");
+            throw refuse("the server requests the login method from before MySQL 4.1");
         }
         int capabilities = little(bytes, flags, 2) | little(bytes, flags + 5, 2) << 16;
         if ((capabilities & PROTOCOL_41) == 0 || (capabilities & SECURE_CONNECTION) == 0) {
-            throw refuse("the server asks for the login of before MySQL 4.1");
+            throw refuse("the server requests the login method from before MySQL 4.1");
         }
         // After those: the nonce's length, a filler of ten, the nonce's second part; then, with PLUGIN_AUTH, the plugin's name.
         boolean named = (capabilities & PLUGIN_AUTH) != 0;
@@ -193,7 +193,7 @@ final class MysqlGuard extends LoginGuard {
     private void use(String asked) throws IOException {
         plugin = asked;
         if (!HARMLESS.containsKey(plugin)) {
-            throw refuse("the server asks for the password by " + plugin);
+            throw refuse("the server requests the password with " + plugin);
         }
     }
 

@@ -3,7 +3,7 @@ package ciphercost.agent;
 import java.util.ArrayList;
 import java.util.List;
 
-/** null: an operation that does nothing, waits busily, or thinks: the agent's own floor, and a known effect to be found. */
+/** An operation that does nothing, waits busily, or thinks. Shows the agent's own floor, and provides a known effect to measure. */
 final class NullLink implements Link {
     private static final long LONGEST_US = 3_600_000_000L;
 
@@ -12,7 +12,7 @@ final class NullLink implements Link {
     private final boolean perRequest;
     private final Random random;
     private final Outcome outcome = new Outcome();
-    /** By statement: -1 for none, -2 - variable for what a variable says, else microseconds. Null where none thinks. */
+    /** Think time by statement: -1 for none, -2 - variable for a variable's value, else microseconds. Null if none thinks. */
     private long[] thinks;
     private boolean open;
     private long connects;
@@ -38,7 +38,7 @@ final class NullLink implements Link {
         return links;
     }
 
-    /** All statements but those that think are passed over. */
+    /** Skips all statements except THINK. */
     @Override
     public void prepare(Script script, boolean open) throws Failure {
         this.open = open;
@@ -111,7 +111,7 @@ final class NullLink implements Link {
                 time = microseconds(text == null ? Long.toString(operation.integers[variable]) : text);
             }
             if (open && time > 0) {
-                // What was asked for, not what it took: that we notice late is our own slowness, and counts.
+                // The requested time, not the actual one: waking up late is the agent's own delay and counts.
                 outcome.thoughtNs += time * 1_000;
                 Clock.sleepUntil(System.nanoTime() + time * 1_000);
             }

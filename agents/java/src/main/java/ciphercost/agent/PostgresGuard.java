@@ -5,9 +5,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.regex.Pattern;
 
 /**
- * postgres guard: of what a client sends to PostgreSQL before its first statement, only salted hashes and SCRAM may go.
+ * Allows only salted hashes and SCRAM in what a client sends to PostgreSQL before its first statement.
  *
- * <p>The answers are looked at, not the questions: it does not matter how a server has made a driver send a password.
+ * <p>It checks the answers, not the requests, so it does not matter how a server makes a driver send a password.
  */
 final class PostgresGuard extends LoginGuard {
     private static final int VERSION_3 = 3;
@@ -31,12 +31,12 @@ final class PostgresGuard extends LoginGuard {
             return 0;
         }
         if (started && bytes[0] != 'p') {
-            end(); // passwords are asked for before the first statement alone
+            end(); // servers request passwords only before the first statement
             return bytes.length;
         }
         int length = big(bytes, head);
         if (length < 4 || length > LONGEST) {
-            throw refuse("the driver sends what is no login of PostgreSQL's");
+            throw refuse("the driver's message is not a PostgreSQL login");
         }
         if (bytes.length < head + length) {
             return 0;
@@ -45,13 +45,13 @@ final class PostgresGuard extends LoginGuard {
             String body = new String(bytes, 5, length - 4, StandardCharsets.ISO_8859_1);
             boolean hash = HASH.matcher(body).matches() && !reveals(bytes, 5, head + length);
             if (!hash && !SCRAM_FIRST.matcher(body).matches() && !SCRAM_LAST.matcher(body).matches()) {
-                throw refuse("the server asks for the password in clear, or for another login that is not md5 or scram-sha-256");
+                throw refuse("the server requests the password unencrypted, or another login than md5 or scram-sha-256");
             }
         } else {
             int code = length < 8 ? 0 : big(bytes, 4);
             started = code >>> 16 == VERSION_3;
             if (!started && code != TLS && code != GSS && code != CANCEL) {
-                throw refuse("the driver begins with what is no login of PostgreSQL's");
+                throw refuse("the driver's first message is not a PostgreSQL login");
             }
         }
         return head + length;

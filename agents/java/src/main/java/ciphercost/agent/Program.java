@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** program: messages -> what an operation is, and what of it one arm runs. */
+/** What an operation is, and which part of it each arm runs. */
 final class Program {
     /** `parameters`: indices of variables, in order of `$1`, `$2`… */
     record Statement(String sql, List<Integer> parameters) {}
@@ -20,7 +20,7 @@ final class Program {
     private final List<String> names = new ArrayList<>();
     private final List<Kind> kinds = new ArrayList<>();
     private final List<Transaction> transactions = new ArrayList<>();
-    /** How often each variable was drawn, by arm: survives slices and reconnections. */
+    /** How often each arm drew each variable. Survives slices and reconnections. */
     private final Map<String, AtomicLong[]> counters = new HashMap<>();
 
     Program(String name) {
@@ -32,7 +32,7 @@ final class Program {
             throw Failure.badMessage("variable name \"" + variable + "\": must be one word");
         }
         if (names.contains(variable)) {
-            throw Failure.badMessage("variable \"" + variable + "\" is declared already");
+            throw Failure.badMessage("variable \"" + variable + "\" is already declared");
         }
         names.add(variable);
         kinds.add(kind);
@@ -44,7 +44,7 @@ final class Program {
             throw Failure.badMessage("weight: must be a positive integer");
         }
         if (transactions.stream().anyMatch(known -> known.name.equals(transaction))) {
-            throw Failure.badMessage("transaction \"" + transaction + "\" is declared already");
+            throw Failure.badMessage("transaction \"" + transaction + "\" is already declared");
         }
         transactions.add(new Transaction(transaction, weight, new ArrayList<>()));
     }
@@ -60,14 +60,14 @@ final class Program {
             indices.add(index);
         }
         if (indices.stream().distinct().filter(index -> kinds.get(index) instanceof Kind.Each).count() > 1) {
-            throw Failure.badMessage("parameters: a statement takes one variable of kind \"each\" at most");
+            throw Failure.badMessage("parameters: a statement may use at most one variable of kind \"each\"");
         }
         Transaction wanted = transactions.stream().filter(known -> known.name.equals(transaction)).findFirst()
                 .orElseThrow(() -> Failure.badMessage("no transaction \"" + transaction + "\" is declared"));
         wanted.statements.add(new Of(arm, new Statement(sql, List.copyOf(indices))));
     }
 
-    /** What one arm runs: its own statements and those of both arms. */
+    /** Returns what one arm runs: its own statements and those of both arms. */
     Script script(String arm) throws Failure {
         if (transactions.isEmpty()) {
             throw Failure.noProgram("program \"" + name + "\" has no transaction");
@@ -100,7 +100,7 @@ final class Program {
                 kinds.toArray(Kind[]::new), counted);
     }
 
-    /** Consecutive statements of a transaction that take the same variable of kind `each` are a loop. */
+    /** Consecutive statements of a transaction that use the same variable of kind `each` form a loop. */
     private void addLoops(List<Statement> statements, int first, List<Script.Loop> loops) {
         int own = loops.size();
         for (int at = first; at < statements.size(); at++) {

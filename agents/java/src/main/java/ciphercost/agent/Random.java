@@ -1,7 +1,7 @@
 package ciphercost.agent;
 
 /**
- * random: a seed -> numbers, the same as the Rust agent's (agents/rust/src/draw.rs). SplitMix64 (Steele, Lea, Flood 2014).
+ * Random numbers from a seed, the same as the Rust agent's (agents/rust/src/draw.rs). SplitMix64 (Steele, Lea, Flood 2014).
  */
 final class Random {
     private long state;
@@ -10,7 +10,7 @@ final class Random {
         this.state = state;
     }
 
-    /** The generator of one operation: independent of every other operation's and of which connection runs it. */
+    /** The generator of one operation, independent of every other operation's and of the connection that runs it. */
     static Random ofOperation(long seed, long number) {
         return new Random(new Random(seed).next() ^ new Random(number * 0xd1b54a32d192ed03L).next());
     }
@@ -54,7 +54,7 @@ final class Random {
         for (int at = 0; at < length; ) {
             long bits = next();
             for (int end = Math.min(at + 8, length); at < end; at++) {
-                // The product's high half is the letter, its low half the next letter's randomness.
+                // The product's high half gives the letter, its low half the randomness of the next letter.
                 out[at] = (byte) ('a' + high(bits, 26));
                 bits *= 26;
             }

@@ -9,24 +9,24 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
 
-/** reason: what a driver threw -> its own reason in one line, causes and all, without the passwords of its connection. */
+/** Reduces a driver's exception to one line: its message and its causes, without the connection's passwords. */
 final class Reason {
     private static final int LONGEST_PART = 300;
     private static final int LONGEST = 900;
     private static final int DEEPEST = 8;
-    /** Connector/J 5.1 writes its cause into its message, stack trace and all. */
+    /** Connector/J 5.1 writes its cause into its message, including the stack trace. */
     private static final Pattern NESTED = Pattern.compile("(?s)\\*\\* BEGIN NESTED EXCEPTION \\*\\*.*");
     private static final Pattern NESTED_REASON =
             Pattern.compile("(?s)\\*\\* BEGIN NESTED EXCEPTION \\*\\*\\s*(\\S+)\\s*MESSAGE: ([^\\n]*)");
 
-    /** Of the same failure it is another sentence each time. */
+    /** For the same failure this sentence differs each time. */
     private static final Pattern CLOCK = Pattern.compile("(?i)\\b(The )?last packet (successfully received|sent)\\b[^.]*\\bago\\.");
 
     private static final String HIDDEN = "[password]";
 
     /**
-     * A shorter secret is hidden only where it is named as one. Hidden everywhere, a password "a" would make every
-     * sentence unreadable, and show itself.
+     * A shorter secret is hidden only next to a word for a password. Hidden everywhere, a password "a" would make every
+     * sentence unreadable, and reveal itself.
      */
     private static final int SHORTEST = 4;
 
@@ -43,7 +43,7 @@ final class Reason {
         this.secrets = secrets.stream().filter(secret -> secret.length() >= SHORTEST).toList();
     }
 
-    /** `otherwise`: the code where neither server nor driver has one. */
+    /** `otherwise`: the code if neither server nor driver gives one. */
     Failure of(Throwable error, String otherwise) {
         return of(error, otherwise, "", false);
     }
@@ -70,7 +70,7 @@ final class Reason {
         StringBuilder out = new StringBuilder();
         for (Throwable cause : chain(error)) {
             String said = said(cause, this::hidden);
-            // What merely repeats its cause's or its consequence's words is left out.
+            // Skip messages that only repeat their cause or their consequence.
             if (!said.isEmpty() && out.indexOf(said.replaceFirst("^\\w+: ", "")) < 0) {
                 out.append(out.length() > 0 ? " ← " : "").append(said);
             }
@@ -78,7 +78,7 @@ final class Reason {
         return cut(out.toString(), LONGEST);
     }
 
-    /** `hide` comes before anything is cut: half a password would not be recognised. */
+    /** `hide` must run before anything is cut, because half a password would not be recognised. */
     private static String said(Throwable cause, UnaryOperator<String> hide) {
         String message = cause.getMessage() == null ? "" : hide.apply(cause.getMessage());
         Matcher nested = NESTED_REASON.matcher(message);
@@ -86,7 +86,7 @@ final class Reason {
         message = NESTED.matcher(message).replaceFirst(" ").replaceAll("\\s+", " ");
         message = cut(CLOCK.matcher(message).replaceAll("").replaceAll(" +", " ").strip(), LONGEST_PART);
         message = inner.isEmpty() ? message : (message + " ← " + inner).strip();
-        // What a driver says is a sentence; what Java throws needs its name to be one.
+        // A driver's message is a sentence; a Java exception needs its class name to be understood.
         if (cause instanceof SQLException && !message.isEmpty()) {
             return message;
         }

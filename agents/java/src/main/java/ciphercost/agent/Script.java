@@ -4,12 +4,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** script: the program as one arm runs it; a seed and a number -> one operation. */
+/** The program as one arm runs it. Draws an operation from a seed and a number. */
 final class Script {
     /** `upTo`: sum of the weights up to and including this transaction's; its statements are `first` to below `last`. */
     record Drawn(long upTo, int first, int last, int[] variables) {}
 
-    /** Statements `first` to below `last` run once for each of the variable's values, all of them for one before the next. */
+    /** Statements `first` to below `last` run once per value of the variable: all of them for one value before the next. */
     record Loop(int variable, int first, int last) {}
 
     final List<Program.Statement> statements;
@@ -29,11 +29,11 @@ final class Script {
         this.counters = counters;
     }
 
-    /** One operation, drawn: which statements run, with which values. Reused. */
+    /** One drawn operation: which statements run, with which values. Reused. */
     final class Operation {
         int first;
         int last;
-        /** A variable's value: its text, or where that is null its integer. */
+        /** A variable's value: its text, or its integer if that is null. */
         final String[] texts = new String[kinds.length];
         final long[] integers = new long[kinds.length];
 
@@ -76,7 +76,7 @@ final class Script {
                         integers[loop.variable]++;
                         return loop.first;
                     }
-                    integers[loop.variable] = each.low(); // it may be gone through again later
+                    integers[loop.variable] = each.low(); // it may run again later
                 }
             }
             return statement + 1;
@@ -87,12 +87,12 @@ final class Script {
         return new Operation();
     }
 
-    /** Whether a connection that is ready for this script is so for the other. */
+    /** Whether a connection prepared for this script can run the other. */
     boolean runsAs(Script other) {
         return statements.equals(other.statements) && Arrays.equals(kinds, other.kinds);
     }
 
-    /** Whether this variable is a constant that is written as an integer: it is bound as one. */
+    /** Whether this variable is a constant written as an integer, which is bound as an integer. */
     boolean isNumber(int variable) {
         return kinds[variable] instanceof Kind.Constant constant && constant.value().matches("-?[0-9]{1,18}");
     }

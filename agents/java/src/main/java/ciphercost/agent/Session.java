@@ -15,7 +15,7 @@ import java.util.Set;
 import java.util.function.Consumer;
 import org.HdrHistogram.Histogram;
 
-/** session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing. */
+/** Answers requests in order. Holds the program and the arms; a refused request changes nothing. */
 final class Session {
     private static final long PROTOCOL = 1;
     private static final String NAME = "ciphercost-agent-jdbc";
@@ -23,24 +23,24 @@ final class Session {
     private static final Set<String> TYPES = Set.of("hello", "program", "cipher", "variable", "transaction", "statement",
             "connect", "query", "slice", "floor", "disconnect", "bye");
     private static final double LONGEST_SECONDS = 86_400;
-    /** Kinds of errors that are named; the rest is `other`. */
+    /** Most kinds of errors that are listed; the rest is `other`. */
     private static final int NAMED_KINDS = 16;
 
-    /** `jdbc`: null of the null driver. */
+    /** `jdbc`: null for the null driver. */
     private record Arm(List<Link> links, Jdbc jdbc) {}
 
     private final Drivers drivers = new Drivers();
     private final Map<String, Arm> arms = new HashMap<>();
     private boolean greeted;
     private Program program;
-    /** Set when the agent ends after the answer: its status. */
+    /** The exit status, set if the agent ends after the answer. */
     private Integer status;
 
     Integer status() {
         return status;
     }
 
-    /** Answers one line. `say` is for the event that precedes a slice's answer. */
+    /** Answers one line. `say` sends the event that precedes a slice's answer. */
     Map<String, Object> answer(byte[] line, Consumer<Map<String, Object>> say) {
         try {
             return handle(line, say);
@@ -67,7 +67,7 @@ final class Session {
         Fields fields = new Fields(Json.read(line));
         String type = fields.text("type");
         if (!TYPES.contains(type)) {
-            throw new Failure("unknown-message", "no message has the type \"" + type + "\"");
+            throw new Failure("unknown-message", "unknown message type \"" + type + "\"");
         }
         if (!greeted && !type.equals("hello")) {
             throw Failure.protocol("say `hello` first");
@@ -81,7 +81,7 @@ final class Session {
                 fields.end();
                 program = new Program(name);
             }
-            case "cipher" -> throw Failure.badMessage("cipher: this agent seals and opens nothing by itself");
+            case "cipher" -> throw Failure.badMessage("cipher: this agent does not seal or open values");
             case "variable" -> {
                 String name = fields.text("name");
                 Kind kind = Kind.read(fields.text("kind"), fields);
@@ -129,11 +129,11 @@ final class Session {
         }
         fields.end();
         if (greeted) {
-            throw Failure.protocol("`hello` was said already");
+            throw Failure.protocol("`hello` was already sent");
         }
         if (protocol != PROTOCOL) {
             status = 2;
-            throw Failure.protocol("this agent speaks protocol " + PROTOCOL + ", not " + protocol);
+            throw Failure.protocol("this agent supports protocol " + PROTOCOL + ", not " + protocol);
         }
         greeted = true;
         return said("hello", "protocol", PROTOCOL, "agent", NAME, "version", VERSION, "drivers", "null jdbc",
@@ -173,7 +173,7 @@ final class Session {
         fields.end();
         Program to = program();
         if (open) {
-            throw Failure.badMessage("open: this agent seals and opens nothing by itself");
+            throw Failure.badMessage("open: this agent does not seal or open values");
         }
         to.addStatement(transaction, arm, sql, parameters);
     }
@@ -189,7 +189,7 @@ final class Session {
     private Map<String, Object> connect(Fields fields) throws Failure {
         String name = fields.text("arm");
         int connections = (int) fields.within("connections", 1, 1, 10_000);
-        // Read for the protocol's sake: a JDBC connection waits in its own calls, so each has a thread.
+        // Only checked: a JDBC connection blocks in its calls, so each has its own thread.
         fields.within("threads", 1, 1, 1_000);
         boolean perRequest = fields.flag("per_request", false);
         double seconds = Deadline.seconds(fields, Deadline.CONNECT_SECONDS);
@@ -284,7 +284,7 @@ final class Session {
     private static Load.Plan plan(Fields fields) throws Failure {
         long operations = fields.unsigned("operations", 0);
         if (operations < 0) {
-            throw Failure.badMessage("operations: so many can't be counted");
+            throw Failure.badMessage("operations: too many to count");
         }
         double seconds = operations != 0 ? fields.number("seconds", 3600) : fields.number("seconds");
         double discard = fields.number("discard", 0);
@@ -301,7 +301,7 @@ final class Session {
             throw Failure.badMessage("discard: must be at least 0 and below 1");
         }
         if (operations != 0 && discard != 0) {
-            throw Failure.badMessage("discard: must be 0 where operations are counted");
+            throw Failure.badMessage("discard: must be 0 with `operations`");
         }
         if (!(rate >= 0 && rate <= 1e9)) {
             throw Failure.badMessage("rate: must lie between 0 and 1e9");
@@ -310,7 +310,7 @@ final class Session {
             throw Failure.badMessage("arrivals: must be even or random");
         }
         if (given && rate == 0) {
-            throw Failure.badMessage("arrivals: only an open loop has them; give a rate");
+            throw Failure.badMessage("arrivals: needs an open loop; set a rate");
         }
         double lengthNs = seconds * 1e9;
         return new Load.Plan((long) lengthNs, (long) (lengthNs * discard), seed, rate > 0 ? 1e9 / rate : 0,
@@ -330,7 +330,7 @@ final class Session {
         return answer;
     }
 
-    /** The most frequent first; of equals the one whose name comes first. */
+    /** The most frequent first; equal counts in order of their names. */
     private static String kinds(Map<String, Long> counts) {
         List<Map.Entry<String, Long>> sorted = new ArrayList<>(counts.entrySet());
         sorted.sort(Map.Entry.<String, Long>comparingByValue().reversed().thenComparing(Map.Entry.comparingByKey()));
@@ -355,7 +355,7 @@ final class Session {
         return Base64.getEncoder().encodeToString(java.util.Arrays.copyOf(buffer.array(), length));
     }
 
-    /** An arm that lost a connection is disconnected: what runs on the rest of it would not be what was asked for. */
+    /** Disconnects an arm that lost a connection, because load on the remaining ones is not what was requested. */
     private Failure dropIfLost(String name, Failure failure) {
         if (failure.lost) {
             drop(name);

@@ -19,10 +19,10 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 
 /**
- * sockets: Java's own sockets, whose streams are watched while a driver logs in to another machine.
+ * Java's own sockets, with streams that are checked while a driver logs in to another machine.
  *
- * <p>Every driver of every version opens its connections with java.net.Socket, so nothing that a driver is told, or does by
- * itself, gets past this. Streams to loopback, and the rest of a connection after its login, are Java's own.
+ * <p>Every version of every driver opens its connections with java.net.Socket, so neither a driver's settings nor its own
+ * behaviour can bypass this. Streams to loopback, and connections after their login, are Java's own.
  */
 final class Sockets extends SocketImpl {
     private static final Map<String, Method> METHODS = new HashMap<>();
@@ -35,7 +35,7 @@ final class Sockets extends SocketImpl {
         this.own = own;
     }
 
-    /** Makes every socket of this virtual machine one of these. Needs the packages that the jar's manifest opens. */
+    /** Makes every socket of this virtual machine an instance of this class. Needs the packages that the jar's manifest opens. */
     static void install() throws Failure {
         try {
             Callable<Object> maker = maker();
@@ -52,7 +52,7 @@ final class Sockets extends SocketImpl {
         }
     }
 
-    /** What makes Java's own sockets: a method since Java 13, a class in Java 8. */
+    /** Creates Java's own sockets: a method since Java 13, a class in Java 8. */
     private static Callable<Object> maker() throws ReflectiveOperationException {
         Method method;
         try {
@@ -66,7 +66,7 @@ final class Sockets extends SocketImpl {
         return () -> method.invoke(null, false);
     }
 
-    @SuppressWarnings("deprecation") // there is no other way to stand between a driver and its socket
+    @SuppressWarnings("deprecation") // there is no other way to get between a driver and its socket
     private static void setFactory(Callable<Object> maker) throws IOException {
         Socket.setSocketImplFactory(() -> {
             try {
@@ -83,7 +83,7 @@ final class Sockets extends SocketImpl {
             return;
         }
         if (exposure == null) {
-            throw new IOException("a connection to another machine outside of a login: refused");
+            throw new IOException("refused a connection to another machine outside of a login");
         }
         guard = exposure.guard();
     }
@@ -128,12 +128,12 @@ final class Sockets extends SocketImpl {
 
     @Override
     protected void listen(int backlog) throws IOException {
-        throw new IOException("sockets of drivers do not listen");
+        throw new IOException("sockets of drivers can't listen");
     }
 
     @Override
     protected void accept(SocketImpl other) throws IOException {
-        throw new IOException("sockets of drivers do not listen");
+        throw new IOException("sockets of drivers can't listen");
     }
 
     @Override
@@ -213,7 +213,7 @@ final class Sockets extends SocketImpl {
         return (Set<SocketOption<?>>) quiet("supportedOptions");
     }
 
-    // ── by reflection: what is protected in SocketImpl, of another object ───────────────────────────────────────────
+    // ── reflection: protected members of another SocketImpl ───────────────────────────────────────────
 
     private static String key(String name, Class<?>... types) {
         return name + java.util.Arrays.toString(types);
@@ -226,7 +226,7 @@ final class Sockets extends SocketImpl {
     private Object call(String name, Class<?>[] types, Object... values) throws IOException {
         Method method = METHODS.get(key(name, types));
         try {
-            // Integer options are SocketOptions', which SocketImpl leaves to its subclasses.
+            // Integer options are methods of SocketOptions, which SocketImpl leaves to its subclasses.
             Object found = (method == null ? java.net.SocketOptions.class.getMethod(name, types) : method).invoke(own, values);
             if ("connect".equals(name) || "create".equals(name) || "bind".equals(name)) {
                 fd = getFileDescriptor();

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** sql: a text of statements -> its statements; `$1` -> `?`. It knows no more of SQL than where literals and comments end. */
+/** Splits a text into statements and converts `$1` to `?`. All it knows about SQL is where literals and comments end. */
 final class Sql {
     enum Dialect {
         MYSQL,
@@ -24,16 +24,16 @@ final class Sql {
         }
     }
 
-    /** What a statement is to JDBC. */
+    /** The kind of a statement for JDBC. */
     enum Kind {
         BEGIN,
         COMMIT,
         ROLLBACK,
-        /** Answers rows. */
+        /** Returns rows. */
         QUERY,
-        /** Answers none. */
+        /** Returns none. */
         UPDATE,
-        /** Only its answer tells. */
+        /** Only its result tells. */
         UNKNOWN
     }
 
@@ -56,7 +56,7 @@ final class Sql {
 
     private Sql() {}
 
-    /** The statements of a text, which are separated by `;`. */
+    /** The statements of a text, separated by `;`. */
     static List<String> split(String text, Dialect dialect) {
         List<String> found = new ArrayList<>();
         if (dialect != Dialect.POSTGRESQL && ROUTINE.matcher(text).matches()) {
@@ -97,14 +97,14 @@ final class Sql {
             if (letter == '$' && alone && mark.region(at, sql.length()).lookingAt()) {
                 int number = Integer.parseInt(mark.group(1));
                 if (number < 1 || number > parameters) {
-                    throw Failure.statement("$" + number + " is no parameter of: " + sql);
+                    throw Failure.statement("$" + number + " is not a parameter of: " + sql);
                 }
                 order.add(number - 1);
                 out.append('?');
                 at = mark.end();
                 continue;
             }
-            // pgjdbc takes a lone ? for a parameter, and ?? for PostgreSQL's own operator.
+            // pgjdbc reads a single ? as a parameter, and ?? as PostgreSQL's own operator.
             out.append(letter == '?' && dialect == Dialect.POSTGRESQL ? "??" : String.valueOf(letter));
             at++;
         }
@@ -126,7 +126,7 @@ final class Sql {
         return NO_ROWS.matcher(sql).matches() && !RETURNING.matcher(sql).find() ? Kind.UPDATE : Kind.UNKNOWN;
     }
 
-    /** Past the literal, quoted name or comment that begins here; `at` where none does. */
+    /** The position after the literal, quoted name or comment that begins here; `at` if none does. */
     private static int skip(String text, int at, Dialect dialect) {
         char letter = text.charAt(at);
         boolean mysql = dialect == Dialect.MYSQL;
