@@ -358,7 +358,7 @@ def test_a_group_that_the_version_can_not_offer_is_refused_before_anything_is_st
     for version in ("", "18.4"):
         ENGINE.check_factors("tls", {"group": "x25519"}, version)
     ENGINE.check_factors("tls", {"group": "p384"}, "15.18")
-    with pytest.raises(UsageError, match="before version 18 only p256 and p384"):
+    with pytest.raises(UsageError, match="before version 18 it offers only p256 and p384"):
         ENGINE.check_factors("tls", {"group": "x25519"}, "17.5")
 
 
@@ -386,7 +386,7 @@ def test_a_directory_without_a_server_is_named(tmp_path: Path) -> None:
 
 
 def test_another_version_in_the_directory_is_named(require_postgresql: Installation) -> None:
-    with pytest.raises(MissingServer, match=f"that is PostgreSQL {require_postgresql.version}, not 9"):
+    with pytest.raises(MissingServer, match=f"this is PostgreSQL {require_postgresql.version}, not 9"):
         ENGINE.find("9", bindir=require_postgresql.location)
 
 

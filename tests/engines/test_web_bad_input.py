@@ -289,7 +289,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("url:tls", *PAIR[:2]), "--url https://… is missing"),
         (("url:tls", *PAIR[2:]), "--url http://… is missing"),
         (("url:tls", "--url", "ftp://localhost/", *PAIR[2:]), "--url ftp://localhost/: write http://HOST/…"),
-        (("url:tls", *PAIR[:2], *PAIR[:2]), "--url is given twice for http://"),
+        (("url:tls", *PAIR[:2], *PAIR[:2]), "--url: two URLs with http://"),
         (("url:tls", *PAIR, *PAIR[:2]), "--url is given 3 times"),
         (("url:tls", "--url", "http://u:secret@localhost/", *PAIR[2:]), "holds a user or a password"),
         (("url:tls", "--url", "http://localhost:0/", *PAIR[2:]), "write http://HOST/…"),
@@ -304,7 +304,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("nginx:tls", "--workload", "point-select"), "workload point-select does not fit nginx"),
         (("postgresql:tls", "--workload", "file"), "workload file does not fit postgresql"),
         (("nginx:tls", "--set", "http=3"), "write --set http=1"),
-        (("nginx@1.22:tls", "--set", "http=2"), "does not speak HTTP/2 in clear"),
+        (("nginx@1.22:tls", "--set", "http=2"), "can't speak unencrypted HTTP/2"),
         (("nginx:tls", "--set", "resumption=on"), "nginx has no resumption 'on'"),
         (("mysql:tls", "--set", "resumption=tickets"), "mysql has no resumption 'tickets'"),
         (("nginx:tls", *PAIR[:2]), "url:tls --url http://…"),
@@ -379,7 +379,7 @@ def test_a_host_is_called_as_the_user_called_it() -> None:
         pair("")
     engine = engines.get("url")
     assert isinstance(engine, Url)
-    assert "speak HTTP" in engine.mend("malformed")
+    assert "speak HTTP" in engine.hint("malformed")
 
 
 @pytest.fixture(autouse=True)

@@ -599,7 +599,7 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--duration", "soon"), "--duration: 'soon' is not a duration"),
         (("postgres-tde", "--duration", "500ms"), "--duration 0.5: must be at least 1"),
         (("postgres-tde", "--engine", "mysql"), "does not run on 'mysql'"),
-        (("postgres-tde", "--bindir", "/nowhere"), "no 'postgres' and 'initdb' there"),
+        (("postgres-tde", "--bindir", "/nowhere"), "contains no 'postgres' and 'initdb'"),
     ],
     ids=lambda value: "-".join(value).replace("/", "_") if isinstance(value, tuple) else "",
 )
