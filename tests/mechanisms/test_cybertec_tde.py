@@ -78,7 +78,7 @@ def test_without_the_key_the_command_fails_and_with_another_prints_that(rest: Re
 def test_a_place_that_a_shell_would_read_otherwise_is_refused(tmp_path: Path) -> None:
     assert unfit(tmp_path) == ""
     for name in ("a b", "it's", "a;b", "a$b", "100%D"):
-        assert "mean something to a shell" in unfit(tmp_path / name)
+        assert "characters with a meaning in a shell" in unfit(tmp_path / name)
 
 
 def test_a_place_from_which_nothing_may_be_run_is_refused() -> None:
@@ -90,7 +90,7 @@ def test_a_place_from_which_nothing_may_be_run_is_refused() -> None:
 
 
 def test_bits_that_the_server_can_not_choose_are_refused(home: House, require_postgresql: Installation) -> None:
-    with pytest.raises(UsageError, match="128 bits alone"):
+    with pytest.raises(UsageError, match="128 bits only"):
         MECHANISM.check_rest(home.rest("cybertec-tde", require_postgresql, bits="256"))
     with pytest.raises(UsageError, match="no bits '100'"):
         MECHANISM.check({"bits": "100"})
@@ -110,7 +110,7 @@ def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
 @pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
 def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: Arm, passed: bool) -> None:
     with home.up(rest, arm, {}) as look:
-        assert MECHANISM.status(look) == (passed, "data_encryption is not there")
+        assert MECHANISM.status(look) == (passed, "data_encryption is missing")
 
 
 def test_its_version_is_read() -> None:
@@ -196,17 +196,17 @@ ON: Rows = [["on"]]
 @pytest.mark.parametrize(
     ("options", "bits", "setting", "version", "passed", "words"),
     [
-        (NEW, "128", ON, "15.4_TDE_1.1.6", True, "data_encryption is on, pg_controldata says on, 128 bits"),
-        (NEW, "256", ON, "15, 256 bits", True, "data_encryption is on, pg_controldata says on, 256 bits"),
-        (NEW, "128", ON, "documented", True, "data_encryption is on, pg_controldata says on, 128 bits"),
-        (NEW, "256", ON, "15.4_TDE_1.1.6", False, "pg_controldata says on, 128 bits, and 256 bits were asked for"),
-        (NEW, "128", ON, "15, 256 bits", False, "pg_controldata says on, 256 bits, and 128 bits were asked for"),
-        (NEW, "128", ON, "15, in clear", False, "data_encryption is on, pg_controldata says off"),
-        (NEW, "128", [["off"]], "15.4_TDE_1.1.6", False, "data_encryption is off, pg_controldata says on, 128 bits"),
-        (NEW, "128", [], "stock", False, "data_encryption is not there"),
-        (NEW, "128", ON, "13.3", False, "pg_controldata does not say it"),
-        (NEW, "256", ON, "", False, "pg_controldata does not say it"),
-        (OLD, "128", ON, "13.3", True, "pg_controldata says on; this version has keys of 128 bits alone"),
+        (NEW, "128", ON, "15.4_TDE_1.1.6", True, "data_encryption is on, pg_controldata prints on, 128 bits"),
+        (NEW, "256", ON, "15, 256 bits", True, "data_encryption is on, pg_controldata prints on, 256 bits"),
+        (NEW, "128", ON, "documented", True, "data_encryption is on, pg_controldata prints on, 128 bits"),
+        (NEW, "256", ON, "15.4_TDE_1.1.6", False, "pg_controldata prints on, 128 bits, but 256 bits were requested"),
+        (NEW, "128", ON, "15, 256 bits", False, "pg_controldata prints on, 256 bits, but 128 bits were requested"),
+        (NEW, "128", ON, "15, in clear", False, "data_encryption is on, pg_controldata prints off"),
+        (NEW, "128", [["off"]], "15.4_TDE_1.1.6", False, "data_encryption is off, pg_controldata prints on, 128 bits"),
+        (NEW, "128", [], "stock", False, "data_encryption is missing"),
+        (NEW, "128", ON, "13.3", False, "pg_controldata does not print it"),
+        (NEW, "256", ON, "", False, "pg_controldata does not print it"),
+        (OLD, "128", ON, "13.3", True, "pg_controldata prints on; this version always uses keys of 128 bits"),
     ],
 )
 def test_in_every_session_the_keys_length_is_what_was_asked_for(

@@ -135,8 +135,8 @@ def test_control_file_and_wrapped_key_must_both_be_as_the_arms_name_says(
     heard, words = MECHANISM.status(recorded(rest, arm, {"data_encryption_version": said}, tmp_path))
     assert heard is passed, words
     if arm == "encrypted" and passed:
-        assert words.endswith("how long its key is the server does not say")
-        assert MECHANISM.cipher(rest).endswith(", as initdb was asked")
+        assert words.endswith("the server does not report its key length")
+        assert MECHANISM.cipher(rest).endswith(", as requested from initdb")
 
 
 # ── EDB's own ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -100,7 +100,7 @@ def test_the_canary_lies_in_clear_in_one_file_and_behind_xor_in_the_other(arms: 
     assert (plain.count(CANARY.encode()), plain.count(hidden)) == (1, 0)
     assert (encrypted.count(CANARY.encode()), encrypted.count(hidden)) == (0, 1)
     with arms.look("encrypted") as look:
-        assert f"gives the first row back {1} times" in MECHANISM.structure(look)[1]
+        assert f"makes the first row readable {1} times" in MECHANISM.structure(look)[1]
 
 
 def test_the_arms_differ_in_nothing_but_the_databases_state(arms: Arms) -> None:
@@ -173,7 +173,7 @@ def test_a_page_of_the_other_kind_is_seen() -> None:
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_bytes(bytes(9000))
-    with pytest.raises(ValueError, match="no header page"):
+    with pytest.raises(ValueError, match="not a header page"):
         pages_of(path)
 
 

@@ -147,7 +147,7 @@ def test_a_policy_under_which_no_file_can_be_made_ends_unproven(require: Require
         mode = _lacking(scratch, rest)
     require(mode, "this kernel has the ciphers of all modes, so that none fails")
     with resting("fscrypt", mode=mode) as (mechanism, rest, scratch):
-        wanted = r"disk witness, encrypted arm: .* no file can be made: ENOPKG"
+        wanted = r"disk witness, encrypted arm: no file can be created under .*: ENOPKG"
         with (
             pytest.raises(Unproven, match=wanted),
             mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE),

@@ -68,15 +68,15 @@ def test_each_arm_says_what_it_lies_on() -> None:
                     assert mechanism.implementation(seen)["cipher"] == "XChaCha20-Poly1305"
                     assert mechanism.refuses(seen) == (
                         True,
-                        "with another password it is not mounted: password incorrect",
+                        "with another password it does not mount: password incorrect",
                     )
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"scrypt": "10"}, "its directory is encrypted with XChaCha20-Poly1305; AES-GCM-256 was asked for"),
-        ({"cipher": "xchacha"}, "its password goes through scrypt with N = 1024; 2^16 was asked for"),
+        ({"scrypt": "10"}, "its directory is encrypted with XChaCha20-Poly1305, but AES-GCM-256 was requested"),
+        ({"cipher": "xchacha"}, "its password goes through scrypt with N = 1024, but 2^16 was requested"),
         ({"cipher": "xchacha", "scrypt": "10", "library": "go"}, "-openssl=false is not among its daemon's options"),
     ],
 )

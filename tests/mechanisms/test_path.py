@@ -101,7 +101,7 @@ def test_each_arm_says_what_it_lies_on(disk: Disk) -> None:
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
                 assert not passed
-                assert ("nothing that encrypts is seen" if arm == "plain" else "fscrypt policy") in words
+                assert ("no encryption found below it" if arm == "plain" else "fscrypt policy") in words
                 done(seen)
         assert mechanism.findings(rest) == []
 
@@ -136,8 +136,8 @@ def test_what_can_not_be_used_is_refused_with_words(disk: Disk) -> None:
     refused = {
         ("", ""): "path needs two directories",
         (plain, ""): "path needs two directories",
-        (plain, str(disk.mount / "absent")): "is no directory",
-        (plain, plain): "both directories are",
+        (plain, str(disk.mount / "absent")): "is not a directory",
+        (plain, plain): "plain and encrypted are the same directory",
         (encrypted, plain): "on one file system .* nothing encrypts the second",
         (plain, str(closed / "inner")): "nobody can't reach",
     }

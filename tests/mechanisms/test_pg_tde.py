@@ -163,7 +163,7 @@ def test_without_a_directory_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingServer, match=r"Percona Server.*--bindir.*CIPHERCOST_PERCONA_BINDIR"):
         MECHANISM.bindir()
     monkeypatch.setenv("CIPHERCOST_PERCONA_BINDIR", str(tmp_path / "gone"))
-    with pytest.raises(MissingServer, match="gone, and there is no such directory"):
+    with pytest.raises(MissingServer, match="gone, which is not a directory"):
         MECHANISM.bindir()
     monkeypatch.setenv("CIPHERCOST_PERCONA_BINDIR", str(tmp_path))
     assert MECHANISM.bindir() == str(tmp_path)
@@ -188,7 +188,7 @@ def test_a_server_that_repeats_its_command_line_is_not_believed(home: House, req
     rest = home.rest("pg-tde", require_postgresql)
     with home.up(rest, "encrypted", {"pg_tde.wal_encrypt": "on"}) as look:
         assert told(look, "SHOW pg_tde.wal_encrypt") == "on"
-        assert MECHANISM.status(look) == (False, "the extension pg_tde is not there")
+        assert MECHANISM.status(look) == (False, "the extension pg_tde is not installed")
 
 
 def test_a_table_can_not_be_made_where_the_access_method_is_missing(
@@ -209,7 +209,7 @@ def stock(home: House, require_postgresql: Installation) -> Iterator[Look]:
 
 
 def test_the_plain_arm_is_plain(stock: Look) -> None:
-    assert MECHANISM.status(stock) == (True, "pg_tde.wal_encrypt is not there; the extension is not there")
+    assert MECHANISM.status(stock) == (True, "pg_tde.wal_encrypt is missing; the extension is not installed")
 
 
 def test_a_servers_own_environment_decides_which_instructions_it_uses(
@@ -289,14 +289,14 @@ def test_all_that_a_server_says_is_as_was_asked_for(rest_256: Rest, tmp_path: Pa
 @pytest.mark.parametrize(
     ("answers", "words"),
     [
-        (changed("pg_tde.cipher", "aes_128"), "pg_tde.cipher is aes_128, and aes_256 was asked for"),
-        (changed("pg_tde.cipher", None), "pg_tde.cipher is aes_128, and aes_256 was asked for"),
+        (changed("pg_tde.cipher", "aes_128"), "pg_tde.cipher is aes_128, but aes_256 was requested"),
+        (changed("pg_tde.cipher", None), "pg_tde.cipher is aes_128, but aes_256 was requested"),
         (changed("pg_tde.wal_encrypt", "off"), "pg_tde.wal_encrypt is off"),
         (
             SAID_2_2 | {"FROM relations": [["14", "2", "words"]]},
-            "2 of 14 tables and indexes are not encrypted, words among them",
+            "2 of 14 tables and indexes are not encrypted, among them words",
         ),
-        (SAID_2_2 | {"pg_get_function_identity_arguments": []}, "the extension pg_tde is not there"),
+        (SAID_2_2 | {"pg_get_function_identity_arguments": []}, "the extension pg_tde is not installed"),
     ],
 )
 def test_whatever_is_otherwise_in_one_session_fails_the_server_witness(
@@ -319,7 +319,7 @@ def test_tables_that_are_made_by_a_server_of_another_cipher_end_the_cell(rest_25
     MECHANISM.settled(recorded(rest_256, "encrypted", SAID_2_2, tmp_path))
     MECHANISM.settled(recorded(rest_256, "plain", {}, tmp_path))
     with pytest.raises(
-        Unproven, match=r"server witness, encrypted arm, while its tables were made: pg_tde\.cipher is aes_128"
+        Unproven, match=r"server witness, encrypted arm, while its tables were created: pg_tde\.cipher is aes_128"
     ):
         MECHANISM.settled(recorded(rest_256, "encrypted", changed("pg_tde.cipher", "aes_128"), tmp_path))
 
@@ -358,18 +358,18 @@ def log_key(cipher: int, kind: int = 2) -> bytes:
     [
         ([1, 1], [(1, 2)], True, True, "2 keys of tables and indexes and 1 of the write-ahead log are for aes_256"),
         ([1, 1], [(1, 1)], False, True, "2 keys of tables and indexes are for aes_256"),
-        ([1, 0, 1], [(1, 2)], True, False, "of 3 keys of tables and indexes 1 for aes_128, and aes_256 was asked for"),
+        ([1, 0, 1], [(1, 2)], True, False, "of 3 keys of tables and indexes 1 for aes_128, but aes_256 was requested"),
         (
             [1],
             [(1, 2), (0, 2)],
             True,
             False,
-            "of 2 keys of the write-ahead log 1 for aes_128, and aes_256 was asked for",
+            "of 2 keys of the write-ahead log 1 for aes_128, but aes_256 was requested",
         ),
-        ([1], [(1, 2), (1, 1)], True, False, "by its keys the write-ahead log is not encrypted"),
-        ([1], [(1, 2)], False, False, "by its keys the write-ahead log is encrypted"),
-        ([2], [(1, 2)], True, False, "of 1 keys of tables and indexes 1 for cipher 2, and aes_256 was asked for"),
-        ([], [(1, 2)], True, False, "no key of a table lies in pg_tde"),
+        ([1], [(1, 2), (1, 1)], True, False, "according to its keys the write-ahead log is not encrypted"),
+        ([1], [(1, 2)], False, False, "according to its keys the write-ahead log is encrypted"),
+        ([2], [(1, 2)], True, False, "of 1 keys of tables and indexes 1 for cipher 2, but aes_256 was requested"),
+        ([], [(1, 2)], True, False, "pg_tde contains no key of a table"),
     ],
 )
 def test_keys_are_read_for_what_cipher_they_are(
@@ -385,7 +385,7 @@ def test_of_another_layout_nothing_is_claimed(tmp_path: Path) -> None:
     (tmp_path / "16384_keys").touch()
     passed, words = pg_tde.judge_keys(pg_tde.keys_in(tmp_path), "aes_128", wal=False)
     assert passed
-    assert words == "5_keys in pg_tde: the layout is not version 2.2's, so which cipher keys are for was not seen"
+    assert words == "5_keys in pg_tde: not the layout of version 2.2, so the cipher of its keys is unknown"
 
 
 def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: 
         keys_of(tmp_path / "pg_tde" / "5_keys", pg_tde.TABLE_LAYOUT, table_key(cipher))
         heard, words = MECHANISM.structure(recorded(stock.rest, "encrypted", told, tmp_path))
         assert heard is passed, words
-        assert ("aes_128 was asked for" in words) is not passed
+        assert ("aes_128 was requested" in words) is not passed
 
 
 # ── advice ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -455,8 +455,8 @@ def test_a_log_that_was_asked_to_be_in_clear_is_a_finding_and_the_disk_witness_n
     assert "the canary is in none but pg_wal/" in text
     assert "ENCRYPTED but for pg_wal/* (wal=off), proven by every witness" in text
     assert "(left in clear by wal=off; " in text
-    assert "as asked: the write-ahead log is in clear" in text
-    assert "wal=off: every row that is written to an encrypted table lies in the write-ahead log in clear" in text
+    assert "as requested: the write-ahead log is not encrypted" in text
+    assert "wal=off: every row written to an encrypted table is also in the write-ahead log, unencrypted" in text
 
 
 def test_a_server_that_takes_another_cipher_from_its_second_start_on_is_not_proven(
@@ -471,7 +471,7 @@ def test_a_server_that_takes_another_cipher_from_its_second_start_on_is_not_prov
         return settings(self, arm, rest) | ({"pg_tde.cipher": "aes_128"} if started[arm] > 2 and arm != "plain" else {})
 
     monkeypatch.setattr(pg_tde.PgTde, "settings", later)
-    with pytest.raises(Unproven, match=r"pg_tde\.cipher is aes_128, and aes_256 was asked for"):
+    with pytest.raises(Unproven, match=r"pg_tde\.cipher is aes_128, but aes_256 was requested"):
         proven("pg-tde", cipher="256")
 
 

@@ -146,11 +146,11 @@ def test_what_encrypted_is_asked_of_the_library() -> None:
 @pytest.mark.parametrize(
     ("factors", "asked", "words"),
     [
-        ({"hmac": "sha1"}, {}, "HMAC is HMAC_SHA1, and HMAC_SHA512 was asked for"),
-        ({}, {"hmac": "off"}, "HMAC is HMAC_SHA512, and off was asked for"),
-        ({"hmac": "off"}, {}, "HMAC is off, and HMAC_SHA512 was asked for"),
-        ({"page_size": "8192"}, {}, "cipher_page_size is 8192, and 4096 was asked for"),
-        (QUICK, {"kdf": "passphrase", "kdf_iter": "2000"}, "kdf_iter is 1000, and 2000 was asked for"),
+        ({"hmac": "sha1"}, {}, "HMAC is HMAC_SHA1, but HMAC_SHA512 was requested"),
+        ({}, {"hmac": "off"}, "HMAC is HMAC_SHA512, but off was requested"),
+        ({"hmac": "off"}, {}, "HMAC is off, but HMAC_SHA512 was requested"),
+        ({"page_size": "8192"}, {}, "cipher_page_size is 8192, but 4096 was requested"),
+        (QUICK, {"kdf": "passphrase", "kdf_iter": "2000"}, "kdf_iter is 1000, but 2000 was requested"),
     ],
 )
 def test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness(
@@ -222,7 +222,7 @@ def test_rounds_belong_to_a_passphrase() -> None:
     filled = MECHANISM.check(QUICK)
     assert MECHANISM.check(filled) == filled
     for wrong, words in (
-        ({"kdf_iter": "1000"}, "counts for a passphrase alone"),
+        ({"kdf_iter": "1000"}, "applies only to a passphrase"),
         ({"kdf": "passphrase", "kdf_iter": "many"}, "not a number"),
         ({"kdf": "passphrase", "kdf_iter": "0"}, "not a number"),
     ):

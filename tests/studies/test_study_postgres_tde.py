@@ -523,11 +523,11 @@ def test_stand_ins_encrypt_with_256_bits() -> None:
 @pytest.mark.parametrize(
     ("said", "bits"),
     [
-        ("41 of 41 files of the server's have the policy AES-256-XTS, names AES-256-CBC-CTS", 256),
+        ("41 of the server's 41 files have the policy AES-256-XTS, names AES-256-CBC-CTS", 256),
         ("the server's data lies on fuse.gocryptfs of a directory that is encrypted with AES-GCM-256", 256),
-        ("data_encryption is on, pg_controldata says on, 128 bits", 128),
+        ("data_encryption is on, pg_controldata prints on, 128 bits", 128),
         ("9 tables and indexes are encrypted, pg_tde.cipher is aes_256, pg_tde.wal_encrypt is on", 256),
-        ("data_encryption_version is 1; pg_encryption/key.bin is there", None),
+        ("data_encryption_version is 1; pg_encryption/key.bin exists", None),
     ],
 )
 def test_how_long_the_key_was_is_what_the_witnesses_said(said: str, bits: int | None) -> None:

@@ -246,7 +246,7 @@ class Web(Packaged, HasTls, Payload, Documents):
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     """Return the protocol versions that a server offers, oldest first, and its cipher list before TLS 1.3. Pure.
 
-    `given`: `Config.tls`. TLS 1.0 and 1.1 are offered only at security level 0, below which they don't work.
+    `given`: `Config.tls`. TLS 1.0 and 1.1 are offered only at security level 0; at higher levels OpenSSL refuses them.
     """
     level = given["security_level"]
     versions, suites = ["1.2", "1.3"], tls_names.offered("1.2")
