@@ -483,7 +483,7 @@ def test_a_cache_is_never_too_small_for_the_clients_and_may_be_the_servers_own()
         ("postgresql://me:secret@localhost/db", "set PGPASSWORD"),
         ("postgresql://localhost/db?password=secret", "set PGPASSWORD"),
         ("mysql://localhost/db", "must begin with postgresql://"),
-        ("postgresql://localhost:many/db", "can't be read"),
+        ("postgresql://localhost:many/db", "not a valid URL"),
         ("postgresql://localhost/db?sslrootcrt=x", "did you mean 'sslrootcert'"),
     ],
 )

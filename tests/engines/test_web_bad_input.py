@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
     "length too short, encrypted": (GOOD, SHORT, "good", "encrypted arm: GET /: bytes follow the response"),
     "404": (NOT_FOUND, NOT_FOUND, "good", "the server answers 404 [status-404]"),
     "500, plain": (says(response("500 Oh")), GOOD, "good", "plain arm: GET: the server answers 500 [status-500]"),
-    "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; redirects are not followed"),
+    "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; ciphercost follows no redirects"),
     "http to https": (TO_HTTPS, GOOD, "good", "plain arm: GET: the server answers 301 (to https://localhost/;"),
     "garbage": (GARBAGE, GARBAGE, "good", "the answer is no HTTP response"),
     "self-signed": (GOOD, GOOD, "", "signed by an unknown authority; name that with --ca"),
@@ -217,8 +217,8 @@ KINDS: dict[str, tuple[Answer, str, str]] = {
     "length too short": (SHORT, "malformed", "bytes follow the response"),
     "404": (says(response("404 Not Found")), "status-404", "GET /: 404 Not Found"),
     "500": (says(response("500 Oh Dear")), "status-500", "500 Oh Dear"),
-    "redirect loop": (LOOP, "status-302", "to / (redirects are not followed)"),
-    "http to https": (TO_HTTPS, "status-301", "to https://localhost/ (redirects are not followed)"),
+    "redirect loop": (LOOP, "status-302", "to / (ciphercost follows no redirects)"),
+    "http to https": (TO_HTTPS, "status-301", "to https://localhost/ (ciphercost follows no redirects)"),
     "garbage": (GARBAGE, "malformed", "no HTTP"),
     "two lengths": (says(response("200 OK", "Content-Length: 7")), "malformed", ""),
     "endless head": (says(b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 20_000, close=True), "malformed", ""),
@@ -288,7 +288,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("url:tls",), "give --url http://… --url https://…"),
         (("url:tls", *PAIR[:2]), "--url https://… is missing"),
         (("url:tls", *PAIR[2:]), "--url http://… is missing"),
-        (("url:tls", "--url", "ftp://localhost/", *PAIR[2:]), "--url ftp://localhost/: write http://HOST/…"),
+        (("url:tls", "--url", "ftp://localhost/", *PAIR[2:]), "--url ftp://localhost/: not a web address; write http://HOST/…"),
         (("url:tls", *PAIR[:2], *PAIR[:2]), "--url: two URLs with http://"),
         (("url:tls", *PAIR, *PAIR[:2]), "--url is given 3 times"),
         (("url:tls", "--url", "http://u:secret@localhost/", *PAIR[2:]), "holds a user or a password"),
@@ -344,7 +344,7 @@ def test_a_server_that_can_not_be_had_is_one_reason_and_no_table(tmp_path: Path)
     done = ciphercost("run", "nginx@0.9:tls", *LOAD, cwd=tmp_path)
     assert done.returncode == 1
     # In the answer at the top, and with the cell.
-    assert words_of(done).count("no nginx 0.9 was found, and none could be fetched") == 2
+    assert words_of(done).count("no nginx 0.9 was found on this machine, and fetching one failed") == 2
     assert "no number is printed for this cell" in done.stdout
     assert "one experiment" not in done.stdout
 
