@@ -24,9 +24,9 @@ from ciphercost.engines.postgresql import (
     RunningServer,
     major,
     options,
+    parse_version,
     password_for,
     version_of,
-    version_said,
 )
 from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.host.installation import Installation
@@ -402,10 +402,10 @@ def test_if_no_source_has_it_each_gives_its_reason(tmp_path: Path, monkeypatch: 
 
 
 def test_versions_of_vendors_are_read() -> None:
-    assert version_said("postgres (PostgreSQL) 17.11 (Debian 17.11-1)\n") == "17.11"
-    assert version_said("postgres (PostgreSQL) 18beta1\n") == "18beta1"
-    assert version_said("postgres (PostgreSQL) 17.5 - Percona Server for PostgreSQL 17.5.2\n") == "17.5"
-    assert version_said("initdb (PostgreSQL) 17.5\n") == ""
+    assert parse_version("postgres (PostgreSQL) 17.11 (Debian 17.11-1)\n") == "17.11"
+    assert parse_version("postgres (PostgreSQL) 18beta1\n") == "18beta1"
+    assert parse_version("postgres (PostgreSQL) 17.5 - Percona Server for PostgreSQL 17.5.2\n") == "17.5"
+    assert parse_version("initdb (PostgreSQL) 17.5\n") == ""
 
 
 def test_a_server_under_a_vendors_own_name_is_found_and_started(

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from ciphercost.engines.postgresql import version_said
+from ciphercost.engines.postgresql import parse_version
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import cybertec_tde
 from ciphercost.mechanisms._rest import KeyState, Rest
@@ -115,7 +115,7 @@ def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: 
 
 
 def test_its_version_is_read() -> None:
-    assert version_said("postgres (PostgreSQL) 15.4_TDE_1.1.6\n") == "15.4_TDE_1.1.6"
+    assert parse_version("postgres (PostgreSQL) 15.4_TDE_1.1.6\n") == "15.4_TDE_1.1.6"
 
 
 # ── what a server said ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.engines.postgresql import version_said
+from ciphercost.engines.postgresql import parse_version
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
@@ -103,8 +103,8 @@ def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: 
 
 
 def test_its_version_is_read() -> None:
-    assert version_said("postgres (EnterpriseDB) 16.2.0\n") == "16.2.0"
-    assert version_said("postgres (PostgreSQL) 15.3.1 (EDB Postgres Extended Server)\n").startswith("15.3")
+    assert parse_version("postgres (EnterpriseDB) 16.2.0\n") == "16.2.0"
+    assert parse_version("postgres (PostgreSQL) 15.3.1 (EDB Postgres Extended Server)\n").startswith("15.3")
 
 
 # ── what a server reports, according to the documentation ─────────────────────────────────────────────────────────────

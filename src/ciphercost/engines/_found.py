@@ -51,7 +51,7 @@ class Found(Engine):
             TakesUrl.of(self).check_url(url)
             return Installation(self.name, version, "running", url)
         if bindir:
-            return self._in(Path(bindir).absolute(), version)
+            return self._in_directory(Path(bindir).absolute(), version)
         for each in self.available():
             if versions.matches(each.version, version) and package_cache.reachable(Path(each.location)):
                 return each
@@ -79,7 +79,7 @@ class Found(Engine):
             + "\nInstall one, or name the directory of its programs with --bindir."
         )
 
-    def _in(self, bindir: Path, version: str) -> Installation:
+    def _in_directory(self, bindir: Path, version: str) -> Installation:
         found = self.version_in(bindir)
         if not found:
             raise MissingServer(f"--bindir {bindir}: {self.absent}")

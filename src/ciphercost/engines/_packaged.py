@@ -38,7 +38,7 @@ class Packaged(Found):
     version_words: str
     """Regular expression with one group, the version, for the output of `version_option`."""
 
-    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
+    def printed_version(self, program: Path, before: Iterable[str] = ()) -> str:
         """Return the version that the program prints, e.g. `9.7.4`; empty if it is another program or doesn't run here.
 
         `before`: command of a program loader.
@@ -65,7 +65,7 @@ class Packaged(Found):
             yield from sorted(Path("/").glob(pattern), key=lambda path: versions.version_key(str(path)), reverse=True)
 
     def version_in(self, bindir: Path) -> str:
-        return next(filter(None, (self.said_version(bindir / program) for program in self.programs)), "")
+        return next(filter(None, (self.printed_version(bindir / program) for program in self.programs)), "")
 
     @property
     def absent(self) -> str:
@@ -110,7 +110,7 @@ class Packaged(Found):
         program = next((each for each in self.programs if (work.path / self.place / each).exists()), "")
         if not program:
             raise MissingServer(f"the packages {', '.join(self.packages)} contain no {self.programs[0]}")
-        version = self.said_version(work.path / self.place / program, run_in_place.with_loader(work.path))
+        version = self.printed_version(work.path / self.place / program, run_in_place.with_loader(work.path))
         if not version:
             raise MissingServer(f"the unpacked {program} doesn't run on this machine")
         run_in_place.run_in_place(work, [f"{self.place}/{program}", *self.runs_in_place])

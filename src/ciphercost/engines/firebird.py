@@ -445,7 +445,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
                 cpus=cpus,
             )
         except RunError as error:
-            raise RunError("\n".join([str(error).rstrip(), *_said_since(lengths, directory)])) from None
+            raise RunError("\n".join([str(error).rstrip(), *_logged_since(lengths, directory)])) from None
         return FirebirdServer(started, directory, _library_of(bindir))
 
     # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
@@ -602,7 +602,7 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
         hand_over(directory / name)
 
 
-def _said_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:
+def _logged_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:
     """Return the last lines that the server has written to its own logs since they had these lengths."""
     said = [log.read_bytes()[lengths.get(log, 0) :].decode(errors="replace") for log in directory.glob(OWN_LOGS)]
     return "".join(said).strip().splitlines()[-LAST_LINES:]

@@ -152,10 +152,10 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return version_said(done.stdout)
+    return parse_version(done.stdout)
 
 
-def version_said(text: str) -> str:
+def parse_version(text: str) -> str:
     """Extract the version from the output of `postgres -V`. Pure.
 
     `postgres (PostgreSQL) 15.4_TDE_1.1.6` -> `15.4_TDE_1.1.6`; `(EnterpriseDB) 16.2.0` works too.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from ciphercost.engines import Server
-from ciphercost.engines._web.family import asked, http_version
+from ciphercost.engines._web.family import http_version, request_ok
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
@@ -202,7 +202,7 @@ class Url(HasTls, TakesUrl):
         return http_version(parameters)
 
     def greet(self, agent: Agent, arm: str) -> str:
-        return asked(agent, arm, "GET")[1]
+        return request_ok(agent, arm, "GET")[1]
 
     def echo(self, text: str) -> str:  # noqa: ARG002
         return "GET"

@@ -167,7 +167,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
 
     # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
+    def printed_version(self, program: Path, before: Iterable[str] = ()) -> str:
         return version_of(program, mariadb=self.name == "mariadb", before=before)
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
 
 AUTHORITY = "localhost"
-SIGN = "/ciphercost.txt"
+CANARY_PATH = "/ciphercost.txt"
 """A document on every server that ciphercost starts: the canary."""
 PAYLOAD = "/ciphercost.bin"
 """A document of 16 MB: a response of known size."""
@@ -142,7 +142,7 @@ class Web(Packaged, HasTls, Payload, Documents):
     def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:
         """Write incompressible bytes, the same in every run. A copy of the directory links to them."""
         place.mkdir(mode=0o711)
-        (place / SIGN.lstrip("/")).write_text(canary)
+        (place / CANARY_PATH.lstrip("/")).write_text(canary)
         for path, size in documents.items():
             target = place / path.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -171,7 +171,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ways = Ways(port, *others(port))
+            ways = Ways(port, *two_more_ports(port))
             cores = len(chosen) if chosen else 1
             made.append(Config(directory, ways, cores, given, program.parent.parent, connections))
             return [program, *self.write(made[-1], installation.version)]
@@ -221,23 +221,23 @@ class Web(Packaged, HasTls, Payload, Documents):
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def greet(self, agent: Agent, arm: str) -> str:
-        return asked(agent, arm, f"GET {SIGN}")[1]
+        return request_ok(agent, arm, f"GET {CANARY_PATH}")[1]
 
     def sessions(self, server: Server, agent: Agent, arm: str, *, everywhere: bool = False) -> list[list[str | None]]:
         """Send a request with a note on each connection and look for the note in the server's log."""
         assert isinstance(server, WebServer)
         note = secrets.token_hex(8)
-        asked = agent.query(arm, f"GET {SIGN}?{NOTE}={note}", everywhere=everywhere)
-        found = server.log.noted(note, len(asked))
-        if len(found) != len(asked):
-            raise AgentError(f"the server's log has only {len(found)} of this witness's {len(asked)} requests", "log")
+        answers = agent.query(arm, f"GET {CANARY_PATH}?{NOTE}={note}", everywhere=everywhere)
+        found = server.log.noted(note, len(answers))
+        if len(found) != len(answers):
+            raise AgentError(f"the server's log has only {len(found)} of this witness's {len(answers)} requests", "log")
         return [
             ["t" if each.protocol else "f", each.protocol, each.cipher, *([VERIFIED] if each.client else [])]
             for each in found
         ]
 
     def echo(self, text: str) -> str:
-        return f"GET {SIGN}?word={text}"
+        return f"GET {CANARY_PATH}?word={text}"
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
@@ -257,7 +257,7 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def others(port: int) -> tuple[int, int]:
+def two_more_ports(port: int) -> tuple[int, int]:
     """Return two more free ports. Each is free when found, so one might be found twice."""
     found = {port}
     while len(found) < 3:
@@ -274,7 +274,7 @@ def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:
     return {"http": "2"} if wanted == "2" else {}
 
 
-def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
+def request_ok(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
     """Return (status, server, body) of a request.
 
     Raises AgentError with code `status-404` or similar unless status is 2xx.
