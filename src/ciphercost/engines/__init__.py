@@ -2,7 +2,10 @@
 
 An engine file defines `ENGINE`, an instance of a class that inherits from `Engine` and from the `capabilities` that the
 server has. The file's name is the engine's name, so adding a file adds a server; names that begin with `_` are shared
-code.
+code. An engine knows no mechanism: mechanisms ask an engine for its capabilities.
+
+A new server usually inherits from `_packaged.Packaged` (one program, found in PATH or unpacked from Debian packages)
+and starts a `_network.StartedServer`. `valkey.py` is a short complete example.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class Engine(ABC):
     usual_workload: str = "point-select"
     """Default workload."""
     loads: bool = True
-    """False: the server stores no data, so ciphercost neither loads nor checks a workload's tables."""
+    """False: the server has no tables, so ciphercost neither loads nor checks those of a workload."""
     embedded: bool = False
     """True: there is no server process; the database runs inside the agent (SQLite)."""
     foreign: bool = False
@@ -78,7 +81,7 @@ class Engine(ABC):
     no_url: str = ""
     """Why the engine takes no `--url`. Follows the engine's name in the error; empty: a general reason."""
     mute: tuple[Witness, ...] = ()
-    """Witnesses that can't report on this engine: a server you already run says nothing about its sessions."""
+    """Witnesses that can't report on this engine, such as `server` if the server reports nothing about its sessions."""
     caches_logins: bool = False
     """Whether the first login after a start takes a different, slower path than later ones."""
 

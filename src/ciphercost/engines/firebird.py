@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
 
 PLUGIN_SETTING = "plugin:"
-"""Prefix of a setting that registers a plugin with the server; the value holds the plugin's own settings, one per
-line."""
+"""Prefix of a setting that registers a plugin; the value holds the plugin's own settings, one per line."""
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
 ARM_DATABASES = tuple(f"ciphercost_{arm}" for arm in ARMS)
 MARK = "made by ciphercost, run "
@@ -238,8 +237,7 @@ def _parse(url: str) -> SplitResult:
 
 
 def database_in(parts: SplitResult) -> str:
-    """Return the alias or path after the first slash: `employee` of `…:3050/employee`, `/data/x.fdb` of
-    `…//data/x.fdb`. Pure."""
+    """Return the alias or path after the first slash: `employee` of `…/employee`, `/data/x.fdb` of `…//data/x.fdb`. Pure."""
     return unquote(parts.path.removeprefix("/"))
 
 
@@ -315,8 +313,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return True
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
-        """Set the pages of the cache that all connections to a database share, and whether the page cache is used as
-        well."""
+        """Set the pages of the cache that a database's connections share, and whether to use the page cache as well."""
         found = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}
         return found | ({"UseFileSystemCache": "false"} if direct else {})
 
@@ -376,8 +373,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         guard: Guard,
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
-        """Create a root with an empty database and a user who owns it; its random password lies in the root (mode
-        0600)."""
+        """Create a root with an empty database and its owner, whose random password lies in the root (mode 0600)."""
         bindir = Path(installation.location)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name in ("lock", "temporary"):
@@ -454,8 +450,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return {"wire_crypt": "off"}
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
-        """Firebird 4 has no schemas, so this creates a database file beside yours, with a comment that names the
-        run."""
+        """Create a database file beside yours, since Firebird 4 has no schemas. Its comment names the run."""
         path = self._beside(agent, fields, name)
         try:
             agent.connect("schema", **{**fields, "database": path, "create": True})
@@ -528,8 +523,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return _firebird_pages.sizes(directory / f"{name}.fdb")
 
     def _beside(self, agent: Agent, fields: Mapping[str, object], name: str) -> str:
-        """Return the path of our database: in the directory of yours, which only the server knows if you use an
-        alias."""
+        """Return the path of our database, in the directory of yours. If you use an alias, only the server knows it."""
         agent.connect("schema", **fields)
         rows = agent.query("schema", "SELECT MON$DATABASE_NAME FROM MON$DATABASE")
         agent.disconnect("schema")

@@ -109,8 +109,7 @@ class Mariadb(Family):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """Refuse a group that the server's OpenSSL doesn't know: OpenSSL ignores it, and the server would start without
-        a group."""
+        """Refuse a group unknown to the server's OpenSSL, which would ignore it: the server would start without it."""
         server = super().start(installation, directory, guard, cpus=cpus, settings=settings, logs=logs)
         configuration = (settings or {}).get("env:OPENSSL_CONF", "")
         if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:

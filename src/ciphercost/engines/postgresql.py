@@ -340,8 +340,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return self._that_runs(package_cache.keep(self.name, f"{version}-debian", make))
 
     def _from_apt(self, wanted: str) -> Installation:
-        """Fetch the given version, or apt's default one, from this machine's release or any other source that its apt
-        knows."""
+        """Fetch the given version, or apt's default one, from any source that this machine's apt knows."""
         version = major_of(wanted)
 
         def make(work: Work) -> Receipt:
@@ -495,8 +494,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return major(version) >= NEWER["debug_io_direct"]
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
-        """Direct I/O covers data only, from version 16 on: the server calls it a developer option and lacks it
-        before."""
+        """Direct I/O covers data only, and exists from version 16 on. The server calls it a developer option."""
         settings = {"shared_buffers": f"{max(size, LEAST_BUFFERS) // PAGE * PAGE // 1024}kB"} if size else {}
         return settings | ({"debug_io_direct": "data"} if direct else {})
 

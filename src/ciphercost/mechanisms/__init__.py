@@ -51,8 +51,7 @@ class Mechanism(ABC):
     """Short form of the names of all mechanisms in one file; empty if it is the only one."""
 
     def bindir(self) -> str:
-        """Return the directory of binaries that only this mechanism needs, if you configured one; empty: any will
-        do."""
+        """Return the directory of binaries that only this mechanism needs; empty: any will do."""
         return ""
 
     def serves(self, engine: Engine) -> bool:
@@ -93,8 +92,7 @@ class Mechanism(ABC):
         return False, f"it is not known what {self.name} looks like on the wire"
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """Return the fields of a `connected` answer that follow from these factors, besides those that `connect`
-        requests by name."""
+        """Return further fields of a `connected` answer that follow from these factors."""
         return {}
 
     @abstractmethod

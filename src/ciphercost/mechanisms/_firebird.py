@@ -26,8 +26,7 @@ def octets(value: str, length: int) -> str:
 
 
 def sealed(cipher: str, size: int) -> str:
-    """Return the statement that creates the function: from a text's bytes and a key to an IV of `size` bytes and
-    ciphertext."""
+    """Return the statement that creates the function: (text's bytes, key) -> IV of `size` bytes, ciphertext."""
     # In a UUID's 16 bytes the first 6 and the last 6 are fully random.
     iv = "U" if size == 16 else "SUBSTRING(U FROM 1 FOR 6) || SUBSTRING(U FROM 11 FOR 6)"
     return (

@@ -34,8 +34,7 @@ PAGES = 64
 LAYOUT = PAGE | 4
 """Bytes 18 and 19 of each unencrypted page: its size and its layout version, the same in every version since 8.3."""
 SHRUNK = 0.95
-"""Unencrypted pages have headers, padding and free space, and compress below this share; well encrypted pages don't
-compress."""
+"""Unencrypted pages (headers, padding, free space) compress below this share; well encrypted pages don't."""
 LARGEST = (
     "SELECT pg_relation_filepath(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' "

@@ -77,11 +77,9 @@ class AtRest(Mechanism):
     layer = "rest"
     witnesses: tuple[Witness, ...] = ("server", "disk")
     loaded_once: bool = False
-    """True: both arms begin with copies of the same data, since encryption lies below the server. False: each is loaded
-    from the same seed."""
+    """True: both arms begin with copies of the same data, as encryption lies below the server. False: with the same seed."""
     direct_io: bool = True
-    """False: O_DIRECT would not mean the same in both arms (encrypted ext4 falls back to the page cache), so neither
-    uses it."""
+    """False: neither arm uses O_DIRECT, whose meaning would differ (encrypted ext4 falls back to the page cache)."""
     key_states: tuple[KeyState, ...] = ()
     """States that `key_taken` can produce."""
 
@@ -90,8 +88,7 @@ class AtRest(Mechanism):
         return engine.in_clear()
 
     def prepare(self, rest: Rest) -> Installation:
-        """Return the installation that both arms run; if it must differ from the one found, create it below
-        `rest.secrets.parent`."""
+        """Return the installation that both arms run. If it must differ from `rest`'s, create it beside `rest.secrets`."""
         return rest.installation
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:  # noqa: ARG002
@@ -143,18 +140,15 @@ class AtRest(Mechanism):
         raise NotImplementedError
 
     def structure(self, look: Look) -> tuple[bool, str]:  # noqa: ARG002
-        """Judge what the arm's files look like besides the canary: page types, headers. (True, "") if nothing is
-        known."""
+        """Judge what the arm's files look like besides the canary (page types, headers); (True, "") if unknown."""
         return True, ""
 
     def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
-        """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; `warning` is
-        printed."""
+        """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; `warning` is printed."""
         return {}
 
     def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002
-        """Return statements that give the data, or the keys that encrypt it, a new key; none: the server has no such
-        feature."""
+        """Return statements that give the data, or the keys that encrypt it, a new key; none: the server can't."""
         return ()
 
     def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
@@ -170,13 +164,11 @@ class AtRest(Mechanism):
         return {}
 
     def searched(self, volume: Volume) -> str:  # noqa: ARG002
-        """Return which part of the volume `backing` does not show, for people; empty: it shows everything on the
-        disk."""
+        """Return what of the volume is not in `backing`, for people; empty: everything on the disk is."""
         return ""
 
     def advice(self, place: str) -> str:
-        """Return the setting that stops temporary data from leaking into this file, for people; empty: none is
-        known."""
+        """Return the setting that stops temporary data from leaking into this file, for people; empty: unknown."""
         if self.loaded_once and "etilqs_" in place:
             return "SQLITE_TMPDIR in a directory that is encrypted too, or PRAGMA temp_store=2"
         return ""

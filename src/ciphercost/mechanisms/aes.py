@@ -55,8 +55,7 @@ class Aes(Columns):
         return kinds[engine.name](self.mode, key, iv, random=random)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
-        """Set the mode in both arms' sessions: MySQL takes it from a variable, and so does MariaDB if a statement names
-        none."""
+        """Set the mode in both arms' sessions: MySQL reads it from a variable, MariaDB if a statement names none."""
         fields = super().connection(engine, arm, factors, secrets)
         mode = f"SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
         if engine.name == "mysql":

@@ -67,8 +67,7 @@ class Fscrypt(AtRest):
 
     @contextmanager
     def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
-        """Raises Unproven if no file can be created under the policy: the kernel accepts a policy for ciphers that it
-        lacks."""
+        """Raises Unproven if the policy allows no file: the kernel accepts a policy for ciphers that it lacks."""
         with image.mounted(rest.guard, place, size) as file:
             directory = place / DATA
             directory.mkdir(mode=0o700)
@@ -94,8 +93,7 @@ class Fscrypt(AtRest):
         volumes.sync(_mount(volume.path))
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """Ask the server where its data lies, check that it is on the image, and ask the kernel for every file's
-        policy."""
+        """Check that the data is where the server says, on the image, and ask the kernel for every file's policy."""
         home = data_of(look)
         if reason := _not_on(home, look.volume):
             return False, reason

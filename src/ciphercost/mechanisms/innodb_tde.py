@@ -56,8 +56,7 @@ class InnodbTde(AtRest):
     key_states: tuple[KeyState, ...] = ("missing", "wrong")
 
     def prepare(self, rest: Rest) -> Installation:
-        """Create a directory of links to the installation, with a copy of the program and two files that refer to the
-        data directory."""
+        """Link to the installation, except for a copy of the program and two files that refer to the data directory."""
         bindir = Path(rest.installation.location)
         base, place = bindir.parent, plugins(bindir)
         if place is None or not (place / f"{COMPONENT}.so").exists():
@@ -226,8 +225,7 @@ def _other(keyring: str) -> str:
 
 
 def _mirror(base: Path, into: Path, own: list[Path]) -> None:
-    """Create a directory of links to what `base` contains; the directories `own` (relative) and their parents are real
-    ones."""
+    """Create a directory of links to the content of `base`; the directories `own` and their parents are real ones."""
     into.mkdir(mode=0o755)
     into.chmod(0o755)  # whatever the umask: another user runs the server
     for each in base.iterdir():

@@ -1,5 +1,4 @@
-"""MariaDB's own encryption, with keys from a file: InnoDB's tables and log, Aria's tables, temporary tables and
-files."""
+"""MariaDB's own encryption with keys from a file: InnoDB, its log, Aria, temporary tables and files."""
 
 from __future__ import annotations
 

@@ -179,8 +179,7 @@ def _try_blocks(ours: Path, below: Path) -> None:
 
 
 def _remember(rest: Rest, ours: Path) -> None:
-    """Record the directory for `ciphercost clean`, in case even the supervisor is killed: it lies outside the run's
-    scratch."""
+    """Record the directory, outside the run's scratch, for `ciphercost clean` in case the supervisor is killed too."""
     notes = marks.scratch_base() / rest.guard.run_id
     if notes.is_dir():
         owned.add_line(notes / marks.OUTSIDE_FILE, str(ours))

@@ -65,8 +65,7 @@ WITH own AS (
 )
 SELECT count(*), count(*) FILTER (WHERE NOT said), min(name) FILTER (WHERE NOT said)
 FROM (SELECT oid::regclass::text AS name, coalesce(pg_tde_is_encrypted({argument}), false) AS said FROM relations) AS asked"""
-"""Every table outside the catalogs, its TOAST table, and their indexes: (how many, how many unencrypted, one of
-these)."""
+"""Counts of all tables outside the catalogs, TOAST tables and indexes: (all, unencrypted, one of the latter)."""
 
 ADD_PROVIDER = ("pg_tde_add_global_key_provider_file",)
 CREATE_KEY = ("pg_tde_create_key_using_global_key_provider",)
@@ -113,8 +112,7 @@ class PgTde(VendorTde):
         )
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
-        """The library sits between the server and its files even if nothing is encrypted: by default both arms bear
-        that cost."""
+        """The library sits between server and files even without encryption; by default both arms bear that cost."""
         if arm == "plain":
             # Explicit even if empty: Percona's packages load their telemetry in postgresql.conf.
             return {"shared_preload_libraries": LIBRARY if rest.factors["preload"] == "both" else ""}

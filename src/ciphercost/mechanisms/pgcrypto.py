@@ -16,8 +16,7 @@ MODES = ("cbc", "ecb", "cfb")
 CFB_SINCE = 18
 CIPHERS = {"cbc": "aes-cbc/pad:pkcs", "ecb": "aes-ecb/pad:pkcs", "cfb": "aes-cfb/pad:none"}
 LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
-"""Otherwise the log would hold each statement that fails, with its key; the witness's statement with a wrong key does
-fail."""
+"""Otherwise the log holds every failing statement with its key; the witness's trial with a wrong key does fail."""
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
 """The schema `public` is not in the search path, so SQL names it with every function."""
 EXTENSION_IS_THERE = (

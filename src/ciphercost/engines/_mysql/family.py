@@ -76,8 +76,7 @@ def accounts(identified: str) -> str:
 
 
 def share(bindir: Path, file: str) -> Path | None:
-    """Return the directory of messages, character sets and scripts that goes with these programs: the one with
-    `file`."""
+    """Return the directory of messages, character sets and scripts for these programs: the one with `file`."""
     base = bindir.parent
     for place in ("share/mariadb", "share/mysql", "share"):
         if (base / place / file).exists():
@@ -148,8 +147,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
     own_settings: Mapping[str, str] = MappingProxyType({})
     """Settings of this engine, in addition to the common ones."""
     to_disk: tuple[str, str]
-    """Two statements: after the first, a session's internal temporary tables go to disk; the second flushes
-    `spills.TABLE`."""
+    """Two statements. After the first, internal temporary tables go to disk; the second flushes `spills.TABLE`."""
 
     @abstractmethod
     def make(
@@ -201,8 +199,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         guard: Guard,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Create `data/`, `tmp/` and a file with our user's random password (mode 0600), side by side in
-        `directory`."""
+        """Create in `directory`: `data/`, `tmp/` and a file with our user's random password (mode 0600)."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         (directory / "tmp").mkdir(mode=0o700)
         hand_over(directory)

@@ -1,5 +1,4 @@
-"""What web servers share: documents, three ports (unencrypted, TLS, without sendfile) and a log that serves as a
-witness."""
+"""What web servers share: documents, ports (unencrypted, TLS, without sendfile) and the log as a witness."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ class Config(msgspec.Struct, frozen=True):
     ways: Ways
     cores: int
     tls: Mapping[str, str]
-    """certificate, key, group, resumption, security_level and client_ca, as returned by `Web.tls_settings`; empty: no
-    TLS."""
+    """certificate, key, group, resumption, security_level and client_ca, from `Web.tls_settings`; empty: no TLS."""
     root: Path
     """Installation prefix of the program: `/usr` for `/usr/sbin/nginx`."""
     connections: int = CONNECTIONS
@@ -116,8 +114,7 @@ class Web(Packaged, HasTls, Payload, Documents):
     tls_weak_keys = True
     tls_client_cert = True
     sendfile_stalls_http2: bool = False
-    """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement if the server sends them by
-    sendfile."""
+    """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement when sent by sendfile."""
     http2_since: str = ""
     """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
     payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})

@@ -2,18 +2,18 @@
 
 An engine inherits from exactly the capabilities it has, and implements their abstract methods:
 
-class Postgresql(Found, HasTls, TakesUrl, OwnSchema, StoresData, …): ...
+    class Postgresql(Found, HasTls, TakesUrl, OwnSchema, StoresData, …): ...
 
-| capability           | the server …                                        | needed for                            |
-|----------------------|-----------------------------------------------------|---------------------------------------|
-| `EncryptsConnections`| encrypts connections and can report that it does    | mechanisms in transit                 |
-| `HasTls`             | … by TLS                                            | `tls`                                 |
-| `StoresData`         | keeps data on disk                                  | mechanisms at rest, the disk witness  |
-| `OwnSchema`          | can hold a separate schema for ciphercost           | `--url`, mechanisms in columns        |
-| `TakesUrl`           | may be one you already run                          | `--url`, `ciphercost prove`           |
-| `TakesSettings`      | takes your own server settings                      | `--setting`                           |
-| `Documents`          | serves files                                        | web workloads                         |
-| `Payload`            | can send a response of known size                   | `--cpu-crypto off`                    |
+| capability            | the server …                                    | needed for                              |
+|-----------------------|-------------------------------------------------|-----------------------------------------|
+| `EncryptsConnections` | encrypts connections, and may report which ones | mechanisms in transit                   |
+| `HasTls`              | … by TLS                                        | `tls`                                   |
+| `StoresData`          | keeps data on disk                              | mechanisms at rest, the disk witness    |
+| `OwnSchema`           | can hold a separate schema for ciphercost       | SQL with `--url`, mechanisms in columns |
+| `TakesUrl`            | may be one you already run                      | `--url`, `ciphercost prove`             |
+| `TakesSettings`       | takes your own server settings                  | `--setting`                             |
+| `Documents`           | serves files                                    | web workloads                           |
+| `Payload`             | can send a response of known size               | `--cpu-crypto off`                      |
 
 Code that works without a capability asks `isinstance(engine, HasTls)`. Code that needs it writes `HasTls.of(engine)`,
 which raises UsageError for an engine that lacks it.

@@ -24,8 +24,7 @@ class OwnSchema(Capability):
     unlisted: str = ""
     """User-visible text: why `schemas` may miss some; empty: it lists all."""
     sizes: str = ""
-    """SQL that returns one row for the current schema: bytes of tables, bytes of indexes; empty: the server counts
-    neither."""
+    """SQL that returns one row for the current schema: bytes of tables, bytes of indexes; empty: there is none."""
 
     @abstractmethod
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
@@ -56,13 +55,11 @@ class OwnSchema(Capability):
         """Return the `connect` fields that make statements work in this schema."""
 
     def in_own_schema(self, name: str) -> dict[str, object]:
-        """The same for a server that ciphercost started, whose data directory may be a copy made after
-        `make_schema`."""
+        """The same on a server that ciphercost started; its data may have been copied since `make_schema`."""
         return self.in_schema(name)
 
     def stored_bytes(self, directory: Path, name: str) -> tuple[int, int] | None:  # noqa: ARG002
-        """Return the two figures of `sizes`, read from the files of a server that ciphercost started; None if
-        impossible."""
+        """Return the figures of `sizes` from the files of a server that ciphercost started; None if impossible."""
         return None
 
     @abstractmethod
