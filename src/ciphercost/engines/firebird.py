@@ -237,7 +237,7 @@ def _parse(url: str) -> SplitResult:
 
 
 def database_in(parts: SplitResult) -> str:
-    """Return the alias or path after the first slash: `employee` of `…/employee`, `/data/x.fdb` of `…//data/x.fdb`. Pure."""
+    """Return the alias or path after the first slash: `employee` of `…/employee`, `/d/x.fdb` of `…//d/x.fdb`. Pure."""
     return unquote(parts.path.removeprefix("/"))
 
 

@@ -77,7 +77,10 @@ class AtRest(Mechanism):
     layer = "rest"
     witnesses: tuple[Witness, ...] = ("server", "disk")
     loaded_once: bool = False
-    """True: both arms begin with copies of the same data, as encryption lies below the server. False: with the same seed."""
+    """True: both arms begin with copies of the same data (encryption lies below the server).
+
+    False: with the same seed.
+    """
     direct_io: bool = True
     """False: neither arm uses O_DIRECT, whose meaning would differ (encrypted ext4 falls back to the page cache)."""
     key_states: tuple[KeyState, ...] = ()
@@ -88,7 +91,7 @@ class AtRest(Mechanism):
         return engine.in_clear()
 
     def prepare(self, rest: Rest) -> Installation:
-        """Return the installation that both arms run. If it must differ from `rest`'s, create it beside `rest.secrets`."""
+        """Return the installation that both arms run. One that must differ is created beside `rest.secrets`."""
         return rest.installation
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:  # noqa: ARG002
@@ -144,7 +147,7 @@ class AtRest(Mechanism):
         return True, ""
 
     def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
-        """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; `warning` is printed."""
+        """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; prints `warning`."""
         return {}
 
     def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002

@@ -96,7 +96,7 @@ class SqlCipher(AtRest):
     # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """Ask the library: the plain file opens without a key, the encrypted one doesn't and its pages match the key."""
+        """Ask the library: the plain file opens without a key; the encrypted one doesn't, and its pages match."""
         if look.arm == "plain" and look.connect.get("key"):
             return False, "the plain arm has a key"
         opened, words = _opens(look, None)
