@@ -598,8 +598,8 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
 
 def _logged_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:
     """Return the last lines that the server has written to its own logs since they had these lengths."""
-    said = [log.read_bytes()[lengths.get(log, 0) :].decode(errors="replace") for log in directory.glob(OWN_LOGS)]
-    return "".join(said).strip().splitlines()[-LAST_LINES:]
+    written = [log.read_bytes()[lengths.get(log, 0) :].decode(errors="replace") for log in directory.glob(OWN_LOGS)]
+    return "".join(written).strip().splitlines()[-LAST_LINES:]
 
 
 ENGINE = Firebird()

@@ -33,17 +33,17 @@ PROGRAM = "pg_controldata"
 class Control(msgspec.Struct, frozen=True):
     """What a cluster's control file states about its encryption."""
 
-    said: str = ""
+    reported: str = ""
     """`on` or `off`; empty: not stated."""
     bits: str = ""
     """Key length; empty: not stated."""
 
     @property
     def on(self) -> bool:
-        return self.said == "on"
+        return self.reported == "on"
 
     def __str__(self) -> str:
-        return f"{self.said}, {self.bits} bits" if self.bits else self.said
+        return f"{self.reported}, {self.bits} bits" if self.bits else self.reported
 
 
 class CybertecTde(VendorTde):
@@ -97,22 +97,22 @@ class CybertecTde(VendorTde):
     def status(self, look: Look) -> tuple[bool, str]:
         """Read `data_encryption`, and the cluster's control file, which may also state the key length."""
         rows = look.query(SAID)
-        said = (rows[0][0] or "off") if rows else "missing"
+        reported = (rows[0][0] or "off") if rows else "missing"
         control = self._control(look)
-        words = f"data_encryption is {said}" + (f", pg_controldata prints {control}" if control.said else "")
+        words = f"data_encryption is {reported}" + (f", pg_controldata prints {control}" if control.reported else "")
         if look.arm == "plain":
-            return said != "on" and not control.on, words
-        if said != "on" or (control.said and not control.on):
+            return reported != "on" and not control.on, words
+        if reported != "on" or (control.reported and not control.on):
             return False, words
-        asked = look.rest.factors["bits"]
-        if control.bits and control.bits != asked:
-            return False, f"{words}, but {asked} bits were requested"
+        requested = look.rest.factors["bits"]
+        if control.bits and control.bits != requested:
+            return False, f"{words}, but {requested} bits were requested"
         if control.bits:
             return True, words
         if _chooses_bits(look.rest):
             program = Path(look.rest.installation.location) / PROGRAM
             return False, f"{words}: the key length is unknown, {program} does not print it"
-        return True, f"{words}; this version always uses keys of {asked} bits"
+        return True, f"{words}; this version always uses keys of {requested} bits"
 
     @staticmethod
     def _control(look: Look) -> Control:
@@ -133,9 +133,9 @@ def control_of(text: str) -> Control:
     `on, 128-bit` on the first line too, which is documented, though no version tried here prints it.
     """
     fields = dict(re.findall(r"^([^:\n]+):[^\S\n]*(.*?)[^\S\n]*$", text, re.MULTILINE))
-    said, _, inline = fields.get("Data encryption", "").partition(",")
+    reported, _, inline = fields.get("Data encryption", "").partition(",")
     bits = re.search(r"\d+", fields.get("Encryption key length", "") or inline)
-    return Control(said.strip(), bits[0] if bits else "")
+    return Control(reported.strip(), bits[0] if bits else "")
 
 
 def unfit(directory: Path) -> str:

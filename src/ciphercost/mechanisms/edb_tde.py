@@ -67,10 +67,10 @@ class EdbTde(VendorTde):
             rows = look.query("SELECT data_encryption_version FROM pg_control_init()")
         except AgentError as error:
             return look.arm == "plain", f"the server knows no data_encryption_version: {error}"
-        said = (rows[0][0] if rows else None) or "0"
+        reported = (rows[0][0] if rows else None) or "0"
         there = (look.volume.path / KEY_FILE).exists()
-        words = f"data_encryption_version is {said}; {KEY_FILE} {'exists' if there else 'does not exist'}"
-        on = said != "0"
+        words = f"data_encryption_version is {reported}; {KEY_FILE} {'exists' if there else 'does not exist'}"
+        on = reported != "0"
         if look.arm == "plain":
             return not on and not there, words
         return on and there, f"{words}; the server does not report its key length"

@@ -113,8 +113,8 @@ class MariadbTde(AtRest):
             wrong += [f"the tablespace {row[0]} is encrypted" for row in spaces if row[1] not in (None, "0")]
             wrong += [] if tables == "OFF" else [f"innodb_encrypt_tables is {tables}"]
             wrong += [f"{name} is on" for name, value in switches.items() if value != "0"]
-            said = f"no key plugin; no tablespace (of {len(spaces)}) and no log is encrypted"
-            return not wrong, "; ".join(wrong[:5]) or said
+            summary = f"no key plugin; no tablespace (of {len(spaces)}) and no log is encrypted"
+            return not wrong, "; ".join(wrong[:5]) or summary
         wrong = [] if [PLUGIN, "ACTIVE"] in plugin else [f"the plugin {PLUGIN} is not active"]
         wrong += [] if tables == "FORCE" else [f"innodb_encrypt_tables is {tables}, not FORCE"]
         wrong += [f"{name} is off" for name, value in switches.items() if value != "1"]

@@ -63,8 +63,8 @@ WITH own AS (
 ), relations AS (
   SELECT oid FROM tables UNION SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables)
 )
-SELECT count(*), count(*) FILTER (WHERE NOT said), min(name) FILTER (WHERE NOT said)
-FROM (SELECT oid::regclass::text AS name, coalesce(pg_tde_is_encrypted({argument}), false) AS said FROM relations) AS asked"""
+SELECT count(*), count(*) FILTER (WHERE NOT encrypted), min(name) FILTER (WHERE NOT encrypted)
+FROM (SELECT oid::regclass::text AS name, coalesce(pg_tde_is_encrypted({argument}), false) AS encrypted FROM relations) AS answers"""
 """Counts of all tables outside the catalogs, TOAST tables and indexes: (all, unencrypted, one of the latter)."""
 
 ADD_PROVIDER = ("pg_tde_add_global_key_provider_file",)
@@ -164,8 +164,8 @@ class PgTde(VendorTde):
         Needed in every session: a server reads its cipher from its settings at every start, and creates new keys for
         that cipher.
         """
-        said = dict(map(_pair, look.query(SETTINGS)))
-        log = said.get("pg_tde.wal_encrypt", "missing")
+        reported = dict(map(_pair, look.query(SETTINGS)))
+        log = reported.get("pg_tde.wal_encrypt", "missing")
         functions = dict(map(_pair, look.query(FUNCTIONS)))
         if look.arm == "plain":
             words = f"pg_tde.wal_encrypt is {log}; the extension is {'installed' if functions else 'not installed'}"
@@ -176,7 +176,7 @@ class PgTde(VendorTde):
         ((count, clear, one),) = look.query(RELATIONS.format(argument=argument))
         if clear != "0":
             return False, f"{clear} of {count} tables and indexes are not encrypted, among them {one}"
-        if wrong := other_cipher(said, look.rest):
+        if wrong := other_cipher(reported, look.rest):
             return False, wrong
         wanted = look.rest.factors["wal"]
         for candidates in (VERIFY_DATA, *([VERIFY_LOG] if wanted == "on" else [])):
@@ -185,7 +185,7 @@ class PgTde(VendorTde):
                     look.query(f"SELECT {function}()")
                 except AgentError as error:
                     return False, f"{function} fails: {error}"
-        cipher = said.get("pg_tde.cipher", "")
+        cipher = reported.get("pg_tde.cipher", "")
         by = f"pg_tde.cipher is {cipher}" if cipher else f"this version has only {ONLY_CIPHER}"
         words = f"{count} tables and indexes are encrypted, {by}, pg_tde.wal_encrypt is {log}"
         if wanted == "on":
@@ -238,8 +238,8 @@ class PgTde(VendorTde):
 
 def other_cipher(settings: Mapping[str, str], rest: Rest) -> str:
     """Return how the server's cipher differs from the request; empty: it doesn't. Pure."""
-    cipher, asked = settings.get("pg_tde.cipher", ONLY_CIPHER), rest.factors["cipher"]
-    return "" if cipher == asked else f"pg_tde.cipher is {cipher}, but {asked} was requested"
+    cipher, requested = settings.get("pg_tde.cipher", ONLY_CIPHER), rest.factors["cipher"]
+    return "" if cipher == requested else f"pg_tde.cipher is {cipher}, but {requested} was requested"
 
 
 def statements(functions: Mapping[str, str], file: Path, *, wal: bool, version: str) -> tuple[str, ...]:
@@ -266,15 +266,15 @@ def keys(functions: Mapping[str, str], *, wal: bool, version: str) -> tuple[str,
     make = _first(CREATE_KEY, functions)
     default, server = _first(DEFAULT_KEY, functions), _first(SERVER_KEY, functions)
     setters = {"data": default or _first(DATABASE_KEY, functions)} | ({"log": server} if wal else {})
-    said: list[str] = []
+    made: list[str] = []
     for what, setter in setters.items():
         if not setter:
             raise RunError(f"pg_tde {version} has no function that sets the key of the {what}: it is too old")
         name = f"{PROVIDER}-{what}-{randomness.token_hex(8)}"
         if make and default:
-            said.append(f"SELECT {make}('{name}', '{PROVIDER}')")
-        said.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
-    return tuple(said)
+            made.append(f"SELECT {make}('{name}', '{PROVIDER}')")
+        made.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
+    return tuple(made)
 
 
 def altered(key_file: bytes) -> bytes:
@@ -327,12 +327,12 @@ def _cipher_name(number: int) -> str:
     return CIPHERS.get(number, f"cipher {number}")
 
 
-def judge_keys(keys: Keys, asked: str, *, wal: bool) -> tuple[bool, str]:
+def judge_keys(keys: Keys, requested: str, *, wal: bool) -> tuple[bool, str]:
     """Judge whether the keys beside the data are for the requested cipher. Returns (verdict, words). Pure."""
     for what, found in (("tables and indexes", keys.tables), ("the write-ahead log", keys.log)):
-        if wrong := {name: count for name, count in found.items() if name != asked}:
-            said = ", ".join(f"{count} for {name}" for name, count in sorted(wrong.items()))
-            return False, f"of {found.total()} keys of {what} {said}, but {asked} was requested"
+        if wrong := {name: count for name, count in found.items() if name != requested}:
+            listed = ", ".join(f"{count} for {name}" for name, count in sorted(wrong.items()))
+            return False, f"of {found.total()} keys of {what} {listed}, but {requested} was requested"
     if keys.other:
         # Before version 2.2 there was one cipher. A later version's layout is unknown: only the server's own report
         # remains.
@@ -345,7 +345,7 @@ def judge_keys(keys: Keys, asked: str, *, wal: bool) -> tuple[bool, str]:
     if keys.last != wal:
         return False, f"according to its keys the write-ahead log is {'encrypted' if keys.last else 'not encrypted'}"
     log = f" and {keys.log.total()} of the write-ahead log" if keys.log else ""
-    return True, f"{keys.tables.total()} keys of tables and indexes{log} are for {asked}"
+    return True, f"{keys.tables.total()} keys of tables and indexes{log} are for {requested}"
 
 
 def _first(candidates: tuple[str, ...], functions: Mapping[str, str]) -> str:
@@ -357,8 +357,8 @@ def _pair(row: list[str | None]) -> tuple[str, str]:
 
 
 def _version(look: Look) -> str:
-    ((said,),) = look.query("SELECT pg_tde_version()")
-    return (said or "").removeprefix("pg_tde ")
+    ((version,),) = look.query("SELECT pg_tde_version()")
+    return (version or "").removeprefix("pg_tde ")
 
 
 MECHANISM = PgTde()

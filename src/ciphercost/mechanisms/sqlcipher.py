@@ -109,8 +109,8 @@ class SqlCipher(AtRest):
         if wrong := other_than_asked(found, self.check(look.rest.factors)):
             return False, f"{detail}; {wrong}"
         authentic, words = _authentic(look)
-        said = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
-        return authentic, "; ".join(part for part in (detail, said, words) if part)
+        settings = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
+        return authentic, "; ".join(part for part in (detail, settings, words) if part)
 
     def refuses(self, look: Look) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
@@ -136,7 +136,7 @@ class SqlCipher(AtRest):
     def implementation(self, look: Look) -> dict[str, str]:
         if look.arm == "plain":
             return {}
-        said = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
+        provider = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
         settings = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
         factors = self.check(look.rest.factors)
         derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
@@ -144,7 +144,7 @@ class SqlCipher(AtRest):
         if not look.agent.hello.get("aes"):
             able = aes.Capabilities(able.cpu, able.cpu)
         found = {
-            "implementation": f"{said['cipher_provider_version'] or said['cipher_provider']}, {able.words()}",
+            "implementation": f"{provider['cipher_provider_version'] or provider['cipher_provider']}, {able.words()}",
             "sqlcipher": _ask(look, "PRAGMA cipher_version"),
             "page_size": settings.get("cipher_page_size", ""),
             "hmac": _hmac(settings),
@@ -164,9 +164,9 @@ class SqlCipher(AtRest):
         return "PRAGMA temp_store=2, which is in force in both arms here" if "etilqs_" in place else ""
 
 
-def cipher_settings(said: str) -> dict[str, str]:
+def cipher_settings(text: str) -> dict[str, str]:
     """Parse lines of `PRAGMA name = value;` into values by name. Pure."""
-    lines = (line.strip().removeprefix("PRAGMA ").rstrip(";") for line in said.splitlines())
+    lines = (line.strip().removeprefix("PRAGMA ").rstrip(";") for line in text.splitlines())
     return dict(line.split(" = ", 1) for line in lines if " = " in line)
 
 
@@ -182,14 +182,16 @@ def other_than_asked(settings: Mapping[str, str], factors: Mapping[str, str]) ->
     if not settings:
         return "the library reports no cipher_settings"
     hmac = HMAC.get(factors["hmac"], "off")
-    asked = {
+    requested = {
         "cipher_page_size": (settings.get("cipher_page_size", ""), factors["page_size"]),
         "HMAC": (_hmac(settings), hmac),
     }
     if factors["kdf"] == "passphrase":
-        asked["kdf_iter"] = settings.get("kdf_iter", ""), factors["kdf_iter"]
+        requested["kdf_iter"] = settings.get("kdf_iter", ""), factors["kdf_iter"]
     return "; ".join(
-        f"{name} is {said}, but {wanted} was requested" for name, (said, wanted) in asked.items() if said != wanted
+        f"{name} is {reported}, but {wanted} was requested"
+        for name, (reported, wanted) in requested.items()
+        if reported != wanted
     )
 
 

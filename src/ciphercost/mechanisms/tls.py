@@ -90,9 +90,9 @@ class Tls(Mechanism):
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "group"
-            said = f"version={version} does not go with {name}={factors[name]}: {reason}"
+            conflict = f"version={version} does not go with {name}={factors[name]}: {reason}"
             fix = "write cipher=aes256-cbc" if version in OLD else "write version=1.2"
-            raise UsageError(f"{said}; {fix}" if of_cipher else f"{said}; leave one of them out")
+            raise UsageError(f"{conflict}; {fix}" if of_cipher else f"{conflict}; leave one of them out")
         if version in OLD and tls.no_old_tls:
             raise UsageError(f"version={version}: {tls.no_old_tls}; write version=1.2 or 1.3")
         if factors["certificate"] in WEAK and not tls.tls_weak_keys:

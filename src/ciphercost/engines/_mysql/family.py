@@ -116,10 +116,10 @@ class FamilyServer(StartedServer):
 
 def answers(port: int) -> bool:
     """Whether a server on loopback sends its greeting. Raises RunError if it refuses our connections for good."""
-    said = greeting("127.0.0.1", port)
-    if said.refusal:
-        raise RunError(f"the server refuses connections: {said.refusal}")
-    return bool(said.version)
+    reported = greeting("127.0.0.1", port)
+    if reported.refusal:
+        raise RunError(f"the server refuses connections: {reported.refusal}")
+    return bool(reported.version)
 
 
 class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):

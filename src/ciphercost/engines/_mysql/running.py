@@ -33,11 +33,11 @@ class RunningServer(_network.RunningServer):
             programs,
             ca=parameters.get("ssl-ca", ""),
         )
-        said = greeting(self.address, self.port)
-        if said.version and said.mariadb != (engine == "mariadb"):
-            other, right = ("MariaDB", "mariadb") if said.mariadb else ("MySQL", "mysql")
+        reported = greeting(self.address, self.port)
+        if reported.version and reported.mariadb != (engine == "mariadb"):
+            other, right = ("MariaDB", "mariadb") if reported.mariadb else ("MySQL", "mysql")
             raise UsageError(
-                f"--url {url}: the server at this address is {other} {said.version}, not {engine}. "
+                f"--url {url}: the server at this address is {other} {reported.version}, not {engine}. "
                 f"Write {right}:// for {engine}:// and name the engine {right}."
             )
 

@@ -8,7 +8,7 @@ from ciphercost.engines.capabilities import Capability
 
 
 class Payload(Capability):
-    """A server that can send about as many bytes as asked for, in one row.
+    """A server that can send about as many bytes as requested, in one row.
 
     The CPU time shows which instructions encrypt them.
     """
