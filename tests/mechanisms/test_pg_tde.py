@@ -170,7 +170,7 @@ def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.Mo
 
 def test_a_stock_server_is_refused_with_clear_words(home: House, require_postgresql: Installation) -> None:
     rest = home.rest("pg-tde", require_postgresql)
-    with pytest.raises(MissingServer, match=r"is not Percona Server.*no pg_tde\.so.*CIPHERCOST_PERCONA_BINDIR"):
+    with pytest.raises(MissingServer, match=r"is not Percona Server.*pg_tde\.so is missing.*CIPHERCOST_PERCONA_BINDIR"):
         MECHANISM.prepare(rest)
     running = home.rest("pg-tde", Installation("postgresql", "17", "running", "postgresql://x"))
     with pytest.raises(UsageError, match="takes no --url"):

@@ -523,7 +523,7 @@ def test_stand_ins_encrypt_with_256_bits() -> None:
 @pytest.mark.parametrize(
     ("said", "bits"),
     [
-        ("41 of the server's 41 files have the policy AES-256-XTS, names AES-256-CBC-CTS", 256),
+        ("41 of 41 server files have the policy AES-256-XTS, names AES-256-CBC-CTS", 256),
         ("the server's data lies on fuse.gocryptfs of a directory that is encrypted with AES-GCM-256", 256),
         ("data_encryption is on, pg_controldata prints on, 128 bits", 128),
         ("9 tables and indexes are encrypted, pg_tde.cipher is aes_256, pg_tde.wal_encrypt is on", 256),

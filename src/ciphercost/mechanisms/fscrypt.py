@@ -108,10 +108,10 @@ class Fscrypt(AtRest):
         if not files:
             return False, f"{home} contains no file"
         if look.arm == "plain":
-            return not policies, f"{policies} of the server's {files} files have an encryption policy"
+            return not policies, f"{policies} of {files} server files have an encryption policy"
         if others:
             return False, f"{others} of {files} files have another policy than {mode.words}"
-        return policies == files, f"{policies} of the server's {files} files have the policy {mode.words}"
+        return policies == files, f"{policies} of {files} server files have the policy {mode.words}"
 
     def implementation(self, look: Look) -> dict[str, str]:
         """Name the kernel's driver; the kernel lists a mode once a file was written under it."""

@@ -108,7 +108,7 @@ class PgTde(VendorTde):
         return (
             ""
             if module(bindir, LIBRARY)
-            else f"{LIBRARY}.so is missing beside it (from version 18 on it has a package of its own)"
+            else f"its {LIBRARY}.so is missing (from version 18 on it is in a separate package)"
         )
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
