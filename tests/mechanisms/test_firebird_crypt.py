@@ -180,7 +180,7 @@ def test_a_file_that_is_not_a_database_is_named(tmp_path: Path) -> None:
 
 def test_a_server_without_the_sample_plugins_is_named(arms: Arms, tmp_path: Path) -> None:
     elsewhere = Installation("firebird", "4.0.9", "path", str(tmp_path / "bin"))
-    with pytest.raises(MissingServer, match="without its sample plugin fbSampleDbCrypt"):
+    with pytest.raises(MissingServer, match="lacks its sample plugin fbSampleDbCrypt"):
         MECHANISM.prepare(msgspec.structs.replace(arms.rest, installation=elsewhere))
 
 

@@ -64,7 +64,7 @@ def test_each_arm_says_what_it_lies_on() -> None:
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
                 assert not passed
-                assert "and not on fuse." in words
+                assert "not on fuse." in words
                 if arm == "encrypted":
                     assert mechanism.implementation(seen)["cipher"] == "XChaCha20-Poly1305"
                     assert mechanism.refuses(seen) == (
