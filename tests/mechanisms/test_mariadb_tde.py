@@ -146,7 +146,9 @@ def test_waiting_for_a_conversion_that_never_ends_is_an_error(both: Pair, monkey
         idle = {"innodb_encrypt_log": "OFF", "innodb_encryption_threads": "0"}
         with (
             both.started("encrypted", directory, **idle) as look,
-            pytest.raises(RunError, match="still encrypting its tablespaces after 1 seconds: the tablespace innodb_system"),
+            pytest.raises(
+                RunError, match="still encrypting its tablespaces after 1 seconds: the tablespace innodb_system"
+            ),
         ):
             both.mechanism.settled(look)
 
