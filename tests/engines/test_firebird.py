@@ -1,4 +1,4 @@
-"""firebird: found where it is, started as it should be, a database of our own on a server of the user's; and the words when not."""
+"""Firebird: finding and starting it, our own database on a server you already run, and the error messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def server(installation: Installation) -> Iterator[FirebirdServer]:
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_installed_is_found_in_place(installation: Installation) -> None:
+def test_an_installed_server_is_found_in_place(installation: Installation) -> None:
     assert ENGINE.find(installation.version[:3]).location == installation.location
     assert ENGINE.find(bindir=installation.location).version == installation.version
     home = home_of(Path(installation.location))
@@ -59,11 +59,11 @@ def test_what_is_installed_is_found_in_place(installation: Installation) -> None
 def test_a_directory_without_a_server_is_named(tmp_path: Path, installation: Installation) -> None:
     with pytest.raises(MissingServer, match=f"--bindir {tmp_path}"):
         ENGINE.find(bindir=str(tmp_path))
-    with pytest.raises(MissingServer, match=f"that is Firebird {installation.version}, not 3"):
+    with pytest.raises(MissingServer, match=f"this is Firebird {installation.version}, not 3"):
         ENGINE.find("3", bindir=installation.location)
 
 
-def test_a_version_or_a_source_that_nobody_has_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_version_or_source_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
     with pytest.raises(MissingServer, match=r"(?s)no Firebird 9\.9 .*known: 4\.0.*--bindir"):
         ENGINE.install("9.9")
@@ -71,7 +71,7 @@ def test_a_version_or_a_source_that_nobody_has_is_named(tmp_path: Path, monkeypa
         ENGINE.install("4.0", "maven")
 
 
-def test_the_mechanism_is_firebirds_alone(tmp_path: Path) -> None:
+def test_only_firebird_has_the_mechanism(tmp_path: Path) -> None:
     assert "wire-crypt" in mechanisms.of(ENGINE)
     assert "wire-crypt" not in mechanisms.of(engines.get("postgresql"))
     assert WIRE_CRYPT.connection(ENGINE, "plain", {}, tmp_path) == {"wire_crypt": "off"}
@@ -99,7 +99,7 @@ def test_its_own_user_has_a_random_password_that_only_its_owner_can_read(server:
     path = server.directory / PASSWORD_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(path.read_text()) == 32
-    assert not list(server.directory.glob("*.sql")), "the script that held the password is gone"
+    assert not list(server.directory.glob("*.sql")), "the script that holds the password must be gone"
     with Agent() as agent, pytest.raises(AgentError, match="user name or password is wrong") as caught:
         agent.connect("wrong", **{**server.connection(), "password": "guessed"})
     assert caught.value.code == "28000"
@@ -143,7 +143,7 @@ def test_it_dies_with_its_run(installation: Installation) -> None:
     assert not directory.exists()
 
 
-def test_a_server_that_can_not_start_says_why(installation: Installation, tmp_path: Path) -> None:
+def test_a_server_that_can_not_start_reports_the_reason(installation: Installation, tmp_path: Path) -> None:
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
         ENGINE.initialise(installation, directory, run_supervisor)
@@ -154,13 +154,13 @@ def test_a_server_that_can_not_start_says_why(installation: Installation, tmp_pa
         assert "an earlier start" not in str(caught.value)
 
 
-def test_what_else_listens_on_its_port_is_not_taken_for_it(server: FirebirdServer) -> None:
+def test_another_program_on_its_port_is_not_mistaken_for_it(server: FirebirdServer) -> None:
     assert answers(server.port)
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert not answers(other.getsockname()[1])
 
 
-# ── a server of the user's own ────────────────────────────────────────────────────────────────────────────────────────
+# ── a server you already run ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_what_else_listens_on_its_port_is_not_taken_for_it(server: FirebirdServe
         ("firebird://me:secret@localhost/db", "set ISC_PASSWORD"),
         ("firebird://localhost/db?password=secret", "set ISC_PASSWORD"),
         ("postgresql://localhost/db", "must begin with firebird://"),
-        ("firebird://localhost:many/db", "can't be read"),
+        ("firebird://localhost:many/db", "not a valid URL"),
         ("firebird://localhost/db?charset=UTF8", "parameter 'charset'"),
         ("firebird://localhost", "names no database"),
         ("firebird://localhost/", "names no database"),
     ],
 )
-def test_a_url_that_can_not_be_used_is_refused_before_anything_is_done(url: str, words: str) -> None:
+def test_an_unusable_url_is_refused_before_anything_else(url: str, words: str) -> None:
     for refuse in (ENGINE.check_url, lambda url: ENGINE.find(url=url)):
         with pytest.raises(UsageError) as caught:
             refuse(url)
@@ -188,7 +188,7 @@ def test_a_url_names_an_alias_or_a_path() -> None:
     assert database_in(urlsplit("firebird://h//data/a%20b.fdb")) == "/data/a b.fdb"
 
 
-def test_a_running_server_is_seen_but_left_alone(
+def test_a_running_server_is_found_but_not_changed(
     server: FirebirdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = server.connection()
@@ -205,7 +205,7 @@ def test_a_running_server_is_seen_but_left_alone(
 
 
 @pytest.mark.parametrize("database", ["ciphercost", ""], ids=["alias", "path"])
-def test_a_database_of_our_own_is_made_marked_and_dropped(
+def test_our_own_database_is_created_marked_and_dropped(
     server: FirebirdServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert server.directory is not None
@@ -235,14 +235,14 @@ def test_a_database_without_our_mark_is_not_dropped_unless_told_so(server: Fireb
     with Agent() as agent:
         agent.connect("own", **{**fields, "database": path, "create": True})
         agent.disconnect("own")
-        with pytest.raises(AgentError, match="left alone"):
+        with pytest.raises(AgentError, match="leaves it alone"):
             ENGINE.drop_schema(agent, fields, "ciphercost_theirs")
         assert Path(path).exists()
         ENGINE.drop_schema(agent, fields, "ciphercost_theirs", unmarked=True)
     wait_for("the file's end", lambda: not Path(path).exists())
 
 
-def test_a_file_that_is_there_is_left_alone(server: FirebirdServer) -> None:
+def test_an_existing_file_is_left_alone(server: FirebirdServer) -> None:
     assert server.directory is not None
     (server.directory / "ciphercost_taken.fdb").write_bytes(b"theirs")
     with Agent() as agent, pytest.raises(AgentError, match="exists already on that server"):
@@ -250,7 +250,7 @@ def test_a_file_that_is_there_is_left_alone(server: FirebirdServer) -> None:
     assert (server.directory / "ciphercost_taken.fdb").read_bytes() == b"theirs"
 
 
-def test_where_no_database_may_be_made_the_words_say_what_is_missing(installation: Installation) -> None:
+def test_the_error_names_the_missing_right_to_create_a_database(installation: Installation) -> None:
     with firebird.started(installation, DatabaseAccess="None") as own, Agent() as agent:
         with pytest.raises(AgentError, match=r"configuration denies access.*DatabaseAccess in firebird\.conf"):
             ENGINE.make_schema(agent, own.connection(), "ciphercost_free", "run")

@@ -1,4 +1,4 @@
-"""mysql, mariadb: found where they are, started as they should be, TLS as asked for; and the words when it can't be."""
+"""MySQL and MariaDB: finding and starting them, their TLS, and the error messages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def port_of(server: Server) -> int:
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_server_runs_unprivileged_on_loopback_alone(home: House, plain_server: Server) -> None:
+def test_a_server_runs_unprivileged_on_loopback_only(home: House, plain_server: Server) -> None:
     server = plain_server
     uid = (marks.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
@@ -73,13 +73,13 @@ def test_a_server_runs_unprivileged_on_loopback_alone(home: House, plain_server:
     assert server.library.startswith("OpenSSL 3.")
 
 
-def test_it_ends_when_told(home: House) -> None:
+def test_it_stops_on_request(home: House) -> None:
     with home.started() as server:
         pass
     assert marks.start_time(server.pid) == ""
 
 
-def test_the_password_is_random_and_lies_beside_the_data_alone(plain_server: Server) -> None:
+def test_the_password_is_random_and_stored_only_beside_the_data(plain_server: Server) -> None:
     assert plain_server.directory is not None
     path = plain_server.directory / PASSWORD_FILE
     password = path.read_text()
@@ -89,7 +89,7 @@ def test_the_password_is_random_and_lies_beside_the_data_alone(plain_server: Ser
     assert {each.name for each in plain_server.directory.iterdir()} == {"data", "tmp", PASSWORD_FILE, "server.pid"}
 
 
-def test_nobody_but_our_user_gets_in(home: House, plain_server: Server) -> None:
+def test_only_our_user_can_log_in(home: House, plain_server: Server) -> None:
     accounts = "SELECT user, host FROM mysql.user ORDER BY user"
     allowed = home.client(plain_server, accounts, *home.clear())
     assert allowed.returncode == 0, allowed.stderr
@@ -108,7 +108,7 @@ def test_durability_is_the_servers_default(home: House, plain_server: Server) ->
     assert said in (["1", "ON", binary_log], ["1", "1", binary_log])
 
 
-def test_a_server_that_does_not_start_says_why(home: House) -> None:
+def test_a_server_that_does_not_start_reports_the_reason(home: House) -> None:
     with (
         pytest.raises(RunError, match=r"(?s)did not start \(log: .*no-such-setting"),
         home.started({"no-such-setting": "1"}),
@@ -122,13 +122,13 @@ def test_variables_and_settings_are_told_apart(home: House) -> None:
         assert home.client(server, "SELECT @@max_connections", *home.clear()).stdout.strip() == "300"
 
 
-def test_enough_connections_for_both_arms_are_asked_for(home: House) -> None:
+def test_there_are_enough_connections_for_both_arms(home: House) -> None:
     assert home.engine.settings_for(8) == {}
     assert home.engine.settings_for(DEFAULT_CONNECTIONS) == {"max-connections": str(2 * DEFAULT_CONNECTIONS + 20)}
 
 
-def test_the_scratch_may_lie_deep(home: House, tmp_path: Path) -> None:
-    """A unix socket's path ends at 107 bytes; there is none."""
+def test_the_scratch_directory_may_have_a_long_path(home: House, tmp_path: Path) -> None:
+    """The path of a unix socket is limited to 107 bytes, so the server has no socket."""
     assert "--socket=" in home.engine.base_command(home.installation, tmp_path / ("x" * 120))  # type: ignore[attr-defined]
 
 
@@ -136,7 +136,7 @@ def test_the_scratch_may_lie_deep(home: House, tmp_path: Path) -> None:
 
 
 def options(home: House, ca: object, version: str, name: str) -> list[str]:
-    """Of the server's own client: verify all, and offer one version and one suite."""
+    """Options of the server's own client: verify everything, and offer one version and one suite."""
     pinned = [f"--ssl-ca={ca}", f"--tls-version=TLSv{version}"]
     if home.engine.name == "mariadb":
         return [*pinned, "--ssl-verify-server-cert", f"--ssl-cipher={name}"]
@@ -170,7 +170,7 @@ def test_cells_that_differ_in_version_or_suite_ask_for_the_same_server(home: Hou
 
 
 def handshake(server: Server, ca: object, group: str) -> str:
-    """The cipher that Python's own TLS agrees on over this curve. Raises SSLError."""
+    """Return the cipher that Python's TLS negotiates over this curve. Raises SSLError."""
     context = ssl.create_default_context(cafile=str(ca))
     context.set_ecdh_curve(group)
     with socket.create_connection(("127.0.0.1", port_of(server)), timeout=20) as plain:
@@ -183,11 +183,11 @@ def handshake(server: Server, ca: object, group: str) -> str:
             return (encrypted.cipher() or ("",))[0]
 
 
-def test_the_group_is_the_servers_to_choose_or_refused_before_anything_is_started(home: House) -> None:
+def test_a_group_that_the_server_can_not_choose_is_refused_before_anything_starts(home: House) -> None:
     known = {"p256": "prime256v1", "p384": "secp384r1", "x25519": "X25519"}
     if home.engine.name == "mysql":
         for group in ("x25519", "x25519mlkem768"):
-            with pytest.raises(UsageError, match=f"mysql can't agree on the group {group}"):
+            with pytest.raises(UsageError, match=f"mysql can't use the group {group}"):
                 home.engine.check_factors("tls", {"group": group}, "")
         with home.started(certificate="ecdsa-p256") as server:
             ca = home.fields(server, "encrypted", certificate="ecdsa-p256")["tls_ca"]
@@ -208,7 +208,7 @@ def test_the_group_is_the_servers_to_choose_or_refused_before_anything_is_starte
 
 def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: House) -> None:
     if home.engine.name == "mysql":
-        pytest.skip("refused already by check_factors")
+        pytest.skip("check_factors refuses it earlier")
     with home.started(certificate="ecdsa-p256") as server:
         knows = [int(part) for part in server.library.split()[1].split(".")[:2]] >= [3, 5]
     factors = {"group": "x25519mlkem768", "certificate": "ecdsa-p256"}
@@ -217,7 +217,7 @@ def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: House) 
             answer = agent.connect("a", **home.fields(server, "encrypted", **factors))
             assert answer["group"] == "X25519MLKEM768"
         return
-    with pytest.raises(UsageError, match="doesn't know the group x25519mlkem768"), home.started(None, **factors):
+    with pytest.raises(UsageError, match="lacks the group x25519mlkem768"), home.started(None, **factors):
         pass
 
 
@@ -238,7 +238,7 @@ def test_every_workload_can_be_loaded_and_its_check_answers(home: House, plain_s
     if name == "bulk-read":
         pieces, size = program.parameters["chunks"], program.parameters["chunk_bytes"]
         assert done.stdout.splitlines()[-1].split() == [str(pieces), str(int(pieces) * int(size))]
-    elif name == "hospital-client":  # its check opens no more than the first names
+    elif name == "hospital-client":  # its check opens only the first names
         assert [line.split()[0] for line in done.stdout.splitlines()[-100:]] == [str(n + 1) for n in range(100)]
     elif "rows" in given:
         assert done.stdout.splitlines()[-1].split()[0] == str(program.parameters["rows"])
@@ -255,28 +255,30 @@ def test_a_directory_without_a_server_is_named(name: str, tmp_path: Path) -> Non
 
 def test_another_version_in_the_directory_is_named(home: House) -> None:
     where = home.installation.location
-    with pytest.raises(MissingServer, match=f"that is {home.engine.title} {home.installation.version}, not 5.1"):
+    with pytest.raises(MissingServer, match=f"this is {home.engine.title} {home.installation.version}, not 5.1"):
         home.engine.find("5.1", bindir=where)
     found = home.engine.find(bindir=where)
     assert (found.version, found.source) == (home.installation.version, "path")
 
 
-def test_the_one_is_not_taken_for_the_other(home: House) -> None:
+def test_mysql_and_mariadb_are_told_apart(home: House) -> None:
     other = engines.get("mariadb" if home.engine.name == "mysql" else "mysql")
     with pytest.raises(MissingServer, match=other.title):
         other.find(bindir=home.installation.location)
 
 
 @pytest.mark.parametrize("name", ["mysql", "mariadb"])
-def test_what_can_not_be_had_is_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_version_is_an_error_with_reasons(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
-    with pytest.raises(MissingServer, match=r"(?s)debian: Debian has none \(it has .*apt: .*--bindir"):
+    with pytest.raises(MissingServer, match=r"(?s)debian: Debian has no such version \(it has .*apt: .*--bindir"):
         engines.get(name).install("4.1")
     with pytest.raises(UsageError, match="did you mean 'debian'"):
         engines.get(name).install("", "debain")
 
 
-# ── a server of the user's own ────────────────────────────────────────────────────────────────────────────────────────
+# ── a server you already run ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -285,18 +287,18 @@ def test_what_can_not_be_had_is_said(name: str, tmp_path: Path, monkeypatch: pyt
         ("mysql://me:secret@localhost/db", "set MYSQL_PWD"),
         ("mysql://localhost/db?password=secret", "set MYSQL_PWD"),
         ("mariadb://localhost/db", "must begin with mysql://"),
-        ("mysql://localhost:many/db", "can't be read"),
+        ("mysql://localhost:many/db", "not a valid URL"),
         ("mysql://localhost/db?sslca=x", "did you mean 'ssl-ca'"),
     ],
 )
-def test_a_url_that_can_not_be_used_is_refused_before_anything_is_done(url: str, words: str) -> None:
+def test_an_unusable_url_is_refused_before_anything_else(url: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         engines.get("mysql").find(url=url)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
-def test_a_running_server_is_seen_but_left_alone(
+def test_a_running_server_is_found_but_not_changed(
     home: House, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = plain_server.connection()

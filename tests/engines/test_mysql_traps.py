@@ -1,6 +1,6 @@
-"""traps: ways in which MySQL and MariaDB seem encrypted and are not, or differ between the arms in more than encryption.
+"""Ways in which MySQL and MariaDB seem encrypted and are not, or in which the arms differ in more than encryption.
 
-Each is made to happen on a real server; then the witnesses must notice.
+Each test provokes one on a real server; the witnesses must detect it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def without_tls(home: House) -> Iterator[Server]:
 
 def only(home: House, name: str) -> None:
     if home.engine.name != name:
-        pytest.skip(f"a trap of {name} alone")
+        pytest.skip(f"only {name} has this trap")
 
 
 def hear(home: House, server: Server, **factors: str) -> list[Proof]:
@@ -56,16 +56,16 @@ def hear(home: House, server: Server, **factors: str) -> list[Proof]:
         return witnesses.prove(home.engine, TLS, home.pair(server, **factors), agent, 1)[0]
 
 
-# ── falling back to clear ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── falling back to an unencrypted connection ─────────────────────────────────────────────────────────────────────────
 
 
-def test_a_client_that_prefers_tls_falls_back_silently_and_ours_does_not(home: House, without_tls: Server) -> None:
+def test_a_client_that_prefers_tls_falls_back_silently_but_the_agent_does_not(home: House, without_tls: Server) -> None:
     lenient = {
         "mysql": ["--ssl-mode=PREFERRED", "--get-server-public-key"],
         "mariadb": ["--ssl", "--skip-ssl-verify-server-cert"],
     }
     done = home.client(without_tls, EncryptsConnections.of(home.engine).tls_witness, *lenient[home.engine.name])
-    assert (done.returncode, done.stdout.strip()) == (0, "f")  # it was asked for TLS, and said nothing
+    assert (done.returncode, done.stdout.strip()) == (0, "f")  # TLS was requested, and the client gave no warning
     for verify in ("full", "ca", "require"):
         proofs = hear(home, without_tls, verify=verify)
         assert [proof.witness for proof in proofs if proof.arm == "encrypted"] == ["client"]
@@ -75,13 +75,13 @@ def test_a_client_that_prefers_tls_falls_back_silently_and_ours_does_not(home: H
         witnesses.require(proofs, TLS)
 
 
-def test_with_tls_at_the_server_all_witnesses_speak_for_both_arms(home: House, with_tls: Server) -> None:
-    """The other direction: the same proof passes where nothing is wrong."""
+def test_with_tls_on_the_server_all_witnesses_confirm_both_arms(home: House, with_tls: Server) -> None:
+    """The counterpart: the same proof passes if nothing is wrong."""
     proofs = hear(home, with_tls, certificate="ecdsa-p256")
     assert witnesses.unproven(proofs, TLS) == ""
 
 
-# ── a wire that says nothing ──────────────────────────────────────────────────────────────────────────────────────────
+# ── a wire that proves nothing ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: House) -> None:
@@ -95,13 +95,13 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: 
         through = ["-hlocalhost", f"-P{relay.port}", f"--socket={server.directory / 'data' / 's'}", "--database="]
         done = home.client(server, f"SELECT '{CANARY}'", *through)
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
-    assert CANARY in done.stdout, done.stderr  # a port was named, and the socket was taken
+    assert CANARY in done.stdout, done.stderr  # despite the port in the options, the client uses the socket
     assert (sent, received) == (b"", b"")
     for arm in ARMS:
         assert wire_witness.judge_wire(sent, received, CANARY, arm) == (False, probe.NULL_SEEN)
 
 
-def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: House, with_tls: Server) -> None:
+def test_compression_hides_the_canary_but_does_not_count_as_encryption(home: House, with_tls: Server) -> None:
     port = int(str(with_tls.connection()["port"]))
     compress = ["--compression-algorithms=zlib"] if home.engine.name == "mysql" else ["--compress"]
     wire: dict[str, tuple[bytes, bytes]] = {}
@@ -113,7 +113,7 @@ def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: Hous
         assert done.stdout.split() == [CANARY, CANARY * 50], done.stderr
     assert wire_witness.judge_wire(*wire["plain"], CANARY, "plain")[0]
     assert wire["compressed"][1].count(CANARY.encode()) < wire["plain"][1].count(CANARY.encode()) - 40
-    # Even where not one canary is left (a longer word, another algorithm): absence alone is not encryption.
+    # Even if no canary is left (a longer word, another algorithm): its absence alone is not encryption.
     sent, received = (part.replace(CANARY.encode(), b"\x78\x9c") for part in wire["compressed"])
     assert not wire_witness.judge_wire(sent, received, CANARY, "encrypted")[0]
     passed, detail = wire_witness.judge_wire(sent, received, CANARY, "plain")
@@ -129,7 +129,7 @@ def log_in(agent: Agent, fields: dict[str, object]) -> str:
     return auth
 
 
-def test_the_first_login_in_clear_is_an_rsa_exchange_and_the_next_is_not(home: House) -> None:
+def test_the_first_unencrypted_login_is_an_rsa_exchange_and_the_next_is_not(home: House) -> None:
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         fields = home.fields(server, "plain")
@@ -154,7 +154,7 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, sess
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
-def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
+def test_a_login_cache_flushed_in_between_is_detected(home: House) -> None:
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         pair = home.pair(server, certificate="ecdsa-p256")
@@ -169,7 +169,7 @@ def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
-# ── not what was asked for ────────────────────────────────────────────────────────────────────────────────────────────
+# ── a negotiation that differs from the request ───────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
     ],
     ids=["suite", "no-1.3", "no-1.2"],
 )
-def test_a_server_that_offers_something_else_is_refused_in_clear_words(
+def test_a_server_that_offers_something_else_is_refused_with_a_clear_message(
     home: House, factors: dict[str, str], narrowed: dict[str, str]
 ) -> None:
     with home.started(narrowed, certificate="ecdsa-p256") as server:
@@ -199,7 +199,7 @@ def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: House) -> None:
         assert witnesses.unproven(hear(home, server, **factors, cipher="aes128-gcm"), TLS) == ""
 
 
-def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
+def test_a_negotiation_that_differs_from_the_request_is_named() -> None:
     asked = {"tls_max": "1.3", "tls_ciphers": "A", "tls_groups": "X25519"}
     answer = {"protocol": "TLSv1.3", "cipher": "A", "group": "X25519", "resumed": 0}
     assert client_witness.other_than_asked(answer, asked) == ""
@@ -214,8 +214,8 @@ def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
     assert TLS.promises({"version": "1.3"}) == {}
 
 
-def test_a_certificate_of_another_key_than_was_asked_for_fails_the_client_witness(home: House) -> None:
-    """Also where the client checks nothing of it."""
+def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(home: House) -> None:
+    """Even if the client does not verify the certificate."""
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server:
         asked = {"verify": "require", "version": "1.3"}
@@ -240,7 +240,7 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
         agent.program(program)
         fields = home.fields(with_tls, "encrypted", **factors)
         answer = agent.connect("encrypted", **fields, per_request=True)
-        assert answer["resumed"] == 0  # the first has nothing to resume
+        assert answer["resumed"] == 0  # the first connection has nothing to resume
         done = agent.slice("encrypted", 60, discard=0.0, operations=20)
         assert (done.errors, done.operations) == (0, 20)
         if resumption == "off":
@@ -252,7 +252,7 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
 # ── a server that enforces encryption ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_errors_by_which_clear_is_refused_are_known(home: House) -> None:
+def test_the_errors_that_refuse_unencrypted_connections_are_known(home: House) -> None:
     with home.started({"require-secure-transport": "ON"}, certificate="ecdsa-p256") as server, Agent() as agent:
         agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
         with pytest.raises(AgentError) as caught:
@@ -271,7 +271,7 @@ def test_the_errors_by_which_clear_is_refused_are_known(home: House) -> None:
 # ── a database of our own ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_database_of_ours_is_made_marked_found_and_dropped(home: House, with_tls: Server, tmp_path: Path) -> None:
+def test_our_database_is_created_marked_found_and_dropped(home: House, with_tls: Server, tmp_path: Path) -> None:
     engine, fields = home.engine, home.fields(with_tls, "plain")
     with Agent(log=tmp_path / "agent.log") as agent:
         before = OwnSchema.of(engine).schemas(agent, fields)

@@ -1,4 +1,4 @@
-"""Where the encrypted connection to a user's server fails, whatever the reason, no login is sent to it unencrypted."""
+"""If the encrypted connection to your server fails, for any reason, no login is sent unencrypted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.mark.parametrize("how", SPOILT)
 @pytest.mark.parametrize("engine", ["postgresql", "mysql"])
-def test_prove_sends_no_login_in_clear(tmp_path: Path, engine: str, how: str) -> None:
+def test_prove_sends_no_unencrypted_login(tmp_path: Path, engine: str, how: str) -> None:
     with Hostile(engine, how, tmp_path / "pki") as hostile:
         argv = ("prove", url(engine, hostile), "--ca", str(hostile.ca), "--set", "verify=full")
         done = ciphercost(*argv, cwd=tmp_path, **SECRETS)
@@ -45,7 +45,7 @@ def test_prove_sends_no_login_in_clear(tmp_path: Path, engine: str, how: str) ->
 
 
 @pytest.mark.parametrize("how", SPOILT)
-def test_no_cell_of_a_run_sends_a_login_in_clear_whichever_comes_first(tmp_path: Path, how: str) -> None:
+def test_no_cell_of_a_run_sends_an_unencrypted_login_in_any_order(tmp_path: Path, how: str) -> None:
     with Hostile("postgresql", how, tmp_path / "pki") as hostile:
         cells = ("postgresql:none", "postgresql:tls")
         argv = ("run", *cells, "--url", url("postgresql", hostile), "--ca", str(hostile.ca), *QUICK)
@@ -58,7 +58,7 @@ def test_no_cell_of_a_run_sends_a_login_in_clear_whichever_comes_first(tmp_path:
 @pytest.mark.parametrize("how", ["another name", "expired", "strip", "reset"])
 @pytest.mark.parametrize("engine", ["postgresql", "mysql", "mariadb"])
 @pytest.mark.parametrize("command", ["prove", "run"])
-def test_a_jdbc_driver_sends_no_login_in_clear(tmp_path: Path, engine: str, how: str, command: str) -> None:
+def test_a_jdbc_driver_sends_no_unencrypted_login(tmp_path: Path, engine: str, how: str, command: str) -> None:
     with Hostile(engine, how, tmp_path / "pki") as hostile:
         flags = ("--client", "jdbc", "--ca", str(hostile.ca), "--set", "verify=full")
         argv = {
@@ -73,7 +73,7 @@ def test_a_jdbc_driver_sends_no_login_in_clear(tmp_path: Path, engine: str, how:
 
 @pytest.mark.parametrize("how", ["another authority", "strip", "close"])
 @pytest.mark.parametrize("cells", ["tls none", "none tls"])
-def test_nobody_who_spoils_the_encryption_can_have_the_password_asked_for(tmp_path: Path, how: str, cells: str) -> None:
+def test_a_failed_encryption_never_leads_to_a_password_prompt(tmp_path: Path, how: str, cells: str) -> None:
     names = [f"postgresql:{each}" for each in cells.split()]
     with Hostile("postgresql", how, tmp_path / "pki") as hostile:
         argv = [CLI, "run", *names, "--url", url("postgresql", hostile), "--ca", str(hostile.ca), *QUICK]
@@ -83,12 +83,12 @@ def test_nobody_who_spoils_the_encryption_can_have_the_password_asked_for(tmp_pa
     assert "Password of" not in shown
 
 
-def test_what_demands_less_of_a_server_than_what_failed_is_kept_from_it() -> None:
+def test_a_weaker_request_is_not_sent_to_a_server_that_failed_a_stronger_one() -> None:
     known, place = trust.Refused(), ("host", 5432)
     known.note(place, {"tls": "verify-ca"}, AgentError("no", "tls"))
     assert known.reason(place, {"tls": "off"})
     assert known.reason(place, {"tls": "require"})
-    assert not known.reason(place, {"tls": "verify-ca"})  # another cipher may do
+    assert not known.reason(place, {"tls": "verify-ca"})  # another cipher may work
     assert not known.reason(place, {"tls": "verify-full"})
     assert not known.reason(("host", 5433), {"tls": "off"})
     known.note(place, {"tls": "require"}, AgentError("no", "tls"))
@@ -96,6 +96,6 @@ def test_what_demands_less_of_a_server_than_what_failed_is_kept_from_it() -> Non
 
 
 def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
-    """Also those that an earlier part of a run that is resumed has done already."""
+    """Including cells that were already done before a resume."""
     cells = [resolve(CellSpec(engine="postgresql", mechanism=name, url="postgresql://h/d")) for name in ("none", "tls")]
     assert Servers(cells).cells == cells

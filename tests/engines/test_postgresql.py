@@ -1,4 +1,4 @@
-"""postgresql: found where it is, started as it should be, TLS as asked for; and the words when it can't be."""
+"""PostgreSQL: finding and starting it, its TLS, and the error messages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ciphercost.engines.postgresql import (
     RunningServer,
     major,
     options,
+    parse_version,
     password_for,
     version_of,
-    version_said,
 )
 from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.host.installation import Installation
@@ -88,7 +88,7 @@ def port_of(server: Server) -> int:
 
 
 def psql(server: Server, sql: str, **parameters: str) -> str:
-    """What a client of PostgreSQL's own sees."""
+    """Return what PostgreSQL's own client prints."""
     fields = server.connection()
     target = {"host": fields["host"], "port": fields["port"], "user": fields["user"], "dbname": fields["database"]}
     words = " ".join(f"{name}={value}" for name, value in {**target, "gssencmode": "disable", **parameters}.items())
@@ -107,7 +107,7 @@ def psql(server: Server, sql: str, **parameters: str) -> str:
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: Start) -> None:
+def test_a_server_runs_unprivileged_on_loopback_only_and_stops_on_request(start: Start) -> None:
     server = start()
     uid = (marks.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
@@ -125,7 +125,7 @@ def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: 
     assert marks.start_time(server.pid) == ""
 
 
-def test_the_password_is_random_and_lies_in_the_cluster_alone(start: Start, cluster: Path) -> None:
+def test_the_password_is_random_and_stored_only_in_the_cluster(start: Start, cluster: Path) -> None:
     server = start()
     password = server.connection()["password"]
     assert (cluster / PASSWORD_FILE).read_text() == password
@@ -145,7 +145,7 @@ def test_a_copy_of_a_cluster_can_be_started_beside_it(
     second.stop()
 
 
-def test_without_the_password_nobody_gets_in(start: Start, require: Require) -> None:
+def test_nobody_can_log_in_without_the_password(start: Start, require: Require) -> None:
     require(shutil.which("psql"), "psql (Debian: apt-get install postgresql-client)")
     server = start()
     fields = server.connection()
@@ -169,12 +169,12 @@ def test_durability_is_the_servers_default(start: Start, require: Require) -> No
         assert psql(server, f"SHOW {name}") == "on"
 
 
-def test_a_server_that_does_not_start_says_why(start: Start) -> None:
+def test_a_server_that_does_not_start_reports_the_reason(start: Start) -> None:
     with pytest.raises(RunError, match=r"(?s)did not start \(log: .*invalid value for parameter"):
         start({"shared_buffers": "many"})
 
 
-def test_a_port_that_was_taken_meanwhile_is_tried_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_taken_in_the_meantime_leads_to_another_attempt(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -193,9 +193,7 @@ def test_the_cryptographic_library_is_known(start: Start) -> None:
     assert start(certificate="ecdsa-p256").library.startswith("OpenSSL ")
 
 
-def test_it_also_works_for_somebody_who_is_not_root(
-    tmp_path: Path, require: Require, require_postgresql: Installation
-) -> None:
+def test_it_works_without_root(tmp_path: Path, require: Require, require_postgresql: Installation) -> None:
     require(os.geteuid() != 0 or shutil.which("setpriv"), "setpriv (Debian: apt-get install util-linux)")
     script = (
         "import sys; from pathlib import Path; from ciphercost import engines; from ciphercost.host import supervisor\n"
@@ -213,7 +211,7 @@ def test_it_also_works_for_somebody_who_is_not_root(
     home = marks.scratch_base() / f"home-{os.getpid()}"
     home.mkdir(parents=True)
     home.chmod(0o1777)
-    # This Python may lie where root alone can look: being let look is the one privilege that is left.
+    # Only root may be able to read this Python, so the test keeps that one privilege.
     look = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
     drop = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *look]
     before = drop if os.geteuid() == 0 else []
@@ -240,7 +238,7 @@ def test_it_also_works_for_somebody_who_is_not_root(
 
 
 def handshake(server: Server, context: ssl.SSLContext) -> tuple[str, str]:
-    """Protocol and cipher that Python's own TLS agrees on with the server."""
+    """Return protocol and cipher that Python's TLS negotiates with the server."""
     with socket.create_connection(("127.0.0.1", port_of(server)), timeout=20) as plain:
         plain.sendall(struct.pack("!II", 8, 80877103))
         assert plain.recv(1) == b"S"
@@ -250,7 +248,10 @@ def handshake(server: Server, context: ssl.SSLContext) -> tuple[str, str]:
 
 
 def client_of(ca: Path, factors: dict[str, str]) -> ssl.SSLContext:
-    """Python's own TLS, pinned as the agent is. It can't choose among TLS 1.3's suites: there it takes what the server prefers."""
+    """Python's TLS, pinned like the agent's.
+
+    It can't choose a TLS 1.3 suite, so there it takes the server's preference.
+    """
     full = TLS.check(factors)
     context = ssl.create_default_context(cafile=str(ca))
     context.minimum_version = context.maximum_version = ssl.TLSVersion[f"TLSv{full['version'].replace('.', '_')}"]
@@ -282,7 +283,7 @@ def test_cells_that_differ_in_version_or_suite_ask_for_the_same_server(scratch: 
     assert TLS.server_settings(ENGINE, TLS.check({"group": "p384"}), scratch / "secrets") != settings[0]
 
 
-def test_one_server_serves_both_arms_and_its_own_view_tells_them_apart(
+def test_one_server_serves_both_arms_and_reports_which_is_encrypted(
     start: Start, scratch: Path, require: Require
 ) -> None:
     require(shutil.which("psql"), "psql (Debian: apt-get install postgresql-client)")
@@ -306,7 +307,7 @@ def test_another_ca_is_refused(start: Start, tmp_path: Path) -> None:
 def test_the_whole_tls_matrix_on_every_version(
     require_server: RequireServer, run_supervisor: Supervisor, scratch: Path, tmp_path: Path, version: str
 ) -> None:
-    """One server a certificate; each version, suite and verification by the client alone. Then each group that is on offer."""
+    """One server per certificate; the client alone varies version, suite and verification. Then every offered group."""
     installation = require_server("postgresql", version)
     data = scratch / f"matrix-{version}"
     ENGINE.initialise(installation, data, run_supervisor)
@@ -342,13 +343,13 @@ def test_the_whole_tls_matrix_on_every_version(
                 assert major(installation.version) < 18
                 continue
             if group == "x25519mlkem768" and "1.1.1" in server.library:
-                continue  # the builds from Maven know no ML-KEM
+                continue  # the builds from Maven lack ML-KEM
             server = started(group=group)
             assert seen(server, {"group": group})["group"] == GROUPS[group]
             server.stop()
 
 
-def test_settings_are_said_in_the_words_of_each_version() -> None:
+def test_settings_are_translated_for_each_version() -> None:
     settings = {"ssl_groups": "P-256", "ssl": "on"}
     assert options("18.4", settings) == settings
     assert options("17.5", settings) == {"ssl": "on", "ssl_ecdh_curve": "prime256v1"}
@@ -358,7 +359,7 @@ def test_a_group_that_the_version_can_not_offer_is_refused_before_anything_is_st
     for version in ("", "18.4"):
         ENGINE.check_factors("tls", {"group": "x25519"}, version)
     ENGINE.check_factors("tls", {"group": "p384"}, "15.18")
-    with pytest.raises(UsageError, match="before version 18 only p256 and p384"):
+    with pytest.raises(UsageError, match="before version 18 it offers only p256 and p384"):
         ENGINE.check_factors("tls", {"group": "x25519"}, "17.5")
 
 
@@ -370,7 +371,7 @@ def test_resumption_is_refused_for_a_server_that_has_none() -> None:
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_version_is_asked_for_by_its_major_number_or_in_full() -> None:
+def test_a_version_is_a_major_number_or_complete() -> None:
     assert matches("17.5", "")
     assert matches("17.5", "17")
     assert matches("17.5", "17.5")
@@ -386,11 +387,11 @@ def test_a_directory_without_a_server_is_named(tmp_path: Path) -> None:
 
 
 def test_another_version_in_the_directory_is_named(require_postgresql: Installation) -> None:
-    with pytest.raises(MissingServer, match=f"that is PostgreSQL {require_postgresql.version}, not 9"):
+    with pytest.raises(MissingServer, match=f"this is PostgreSQL {require_postgresql.version}, not 9"):
         ENGINE.find("9", bindir=require_postgresql.location)
 
 
-def test_when_nothing_can_be_had_every_way_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_source_has_it_each_gives_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
     with pytest.raises(
         MissingServer, match=r"(?s)debian: has no PostgreSQL 9 .*apt: .*maven: has no PostgreSQL 9 .*--bindir"
@@ -401,10 +402,10 @@ def test_when_nothing_can_be_had_every_way_says_why(tmp_path: Path, monkeypatch:
 
 
 def test_versions_of_vendors_are_read() -> None:
-    assert version_said("postgres (PostgreSQL) 17.11 (Debian 17.11-1)\n") == "17.11"
-    assert version_said("postgres (PostgreSQL) 18beta1\n") == "18beta1"
-    assert version_said("postgres (PostgreSQL) 17.5 - Percona Server for PostgreSQL 17.5.2\n") == "17.5"
-    assert version_said("initdb (PostgreSQL) 17.5\n") == ""
+    assert parse_version("postgres (PostgreSQL) 17.11 (Debian 17.11-1)\n") == "17.11"
+    assert parse_version("postgres (PostgreSQL) 18beta1\n") == "18beta1"
+    assert parse_version("postgres (PostgreSQL) 17.5 - Percona Server for PostgreSQL 17.5.2\n") == "17.5"
+    assert parse_version("initdb (PostgreSQL) 17.5\n") == ""
 
 
 def test_a_server_under_a_vendors_own_name_is_found_and_started(
@@ -422,10 +423,11 @@ def test_a_server_under_a_vendors_own_name_is_found_and_started(
 
 
 @pytest.mark.parametrize("version", ["15", "17", "18"])
-def test_what_is_asked_of_a_server_at_rest_on_every_version(
+def test_queries_for_encryption_at_rest_work_on_every_version(
     require_server: RequireServer, run_supervisor: Supervisor, scratch: Path, tmp_path: Path, version: str
 ) -> None:
-    """One cluster: where it lies, its settings, its temporary files, its buffers and whether they are read past the page cache."""
+    """One cluster: its directory, its settings, its temporary files, its buffers, and whether reads bypass the page
+    cache."""
     installation = require_server("postgresql", version)
     data = scratch / f"rest-{version}"
     ENGINE.initialise(installation, data, run_supervisor)
@@ -456,7 +458,7 @@ def test_what_is_asked_of_a_server_at_rest_on_every_version(
 
 
 def opened_directly(server: Server, part: str) -> bool:
-    """Whether the server's processes have files open, whose path has this part, that bypass the page cache. There must be some."""
+    """Whether the server's open files whose path has this part bypass the page cache. There must be some."""
     flags: list[bool] = []
     for pid in tree(server.pid):
         flags.extend(bool(each & os.O_DIRECT) for name, each in opened(pid).items() if part in name)
@@ -465,7 +467,7 @@ def opened_directly(server: Server, part: str) -> bool:
     return flags[0]
 
 
-def test_a_cache_is_never_too_small_for_the_clients_and_may_be_the_servers_own() -> None:
+def test_a_cache_is_never_too_small_for_the_clients_and_may_keep_the_servers_default() -> None:
     assert ENGINE.cache_settings(0, direct=False) == {}
     assert ENGINE.cache_settings(1, direct=False) == {"shared_buffers": "2048kB"}
     assert ENGINE.cache_settings((100 << 20) + 1, direct=False) == {"shared_buffers": "102400kB"}
@@ -474,7 +476,7 @@ def test_a_cache_is_never_too_small_for_the_clients_and_may_be_the_servers_own()
     assert options("16.1", {"debug_io_direct": "data"}) == {"debug_io_direct": "data"}
 
 
-# ── a server of the user's own ────────────────────────────────────────────────────────────────────────────────────────
+# ── a server you already run ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -483,18 +485,18 @@ def test_a_cache_is_never_too_small_for_the_clients_and_may_be_the_servers_own()
         ("postgresql://me:secret@localhost/db", "set PGPASSWORD"),
         ("postgresql://localhost/db?password=secret", "set PGPASSWORD"),
         ("mysql://localhost/db", "must begin with postgresql://"),
-        ("postgresql://localhost:many/db", "can't be read"),
+        ("postgresql://localhost:many/db", "not a valid URL"),
         ("postgresql://localhost/db?sslrootcrt=x", "did you mean 'sslrootcert'"),
     ],
 )
-def test_a_url_that_can_not_be_used_is_refused_before_anything_is_done(url: str, words: str) -> None:
+def test_an_unusable_url_is_refused_before_anything_else(url: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         ENGINE.find(url=url)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
-def test_a_running_server_is_seen_but_left_alone(
+def test_a_running_server_is_found_but_not_changed(
     start: Start, run_supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = start()
@@ -530,7 +532,7 @@ def test_the_password_of_a_running_server_is_found_as_libpq_finds_it(
     assert password_for("h", 5432, "d", "u") == "first"
 
 
-def test_a_host_that_is_not_there_is_named() -> None:
+def test_an_unknown_host_is_named() -> None:
     with pytest.raises(UsageError, match=r"no-such-host\.invalid"):
         address_of("no-such-host.invalid", 5432)
 
@@ -546,14 +548,14 @@ def test_sqlite_is_a_directory_and_no_server(tmp_path: Path, run_supervisor: Sup
         sqlite.find(url="postgresql://localhost")
 
 
-def test_sqlcipher_arms_differ_in_the_key_alone(tmp_path: Path) -> None:
+def test_sqlcipher_arms_differ_only_in_the_key(tmp_path: Path) -> None:
     mechanism, sqlite = mechanisms.get("sqlcipher"), engines.get("sqlite")
     plain = mechanism.connection(sqlite, "plain", {}, tmp_path)
     encrypted = mechanism.connection(sqlite, "encrypted", {}, tmp_path)
     assert "key" not in plain
     assert plain["reserve"] == 80
     assert len(bytes.fromhex(str(encrypted["key"]))) == 32
-    assert encrypted == mechanism.connection(sqlite, "encrypted", {}, tmp_path), "one key for the whole run"
+    assert encrypted == mechanism.connection(sqlite, "encrypted", {}, tmp_path), "the whole run has one key"
     assert (tmp_path / "sqlcipher.key").stat().st_mode & 0o777 == 0o600
     ours = {each for each in str(plain["pragmas"]).split(";") if "page_size" not in each}
     theirs = {each for each in str(encrypted["pragmas"]).split(";") if "cipher" not in each}

@@ -25,7 +25,7 @@ CANARY = "canary0123456789"
 
 @pytest.fixture(scope="module")
 def home(require_server: RequireServer) -> Iterator[tuple[Server, dict[Arm, dict[str, object]]]]:
-    """A server with both ports, and how each arm connects."""
+    """A server with both ports, and the fields that connect each arm."""
     installation, run_id = require_server("valkey"), run_directory.new_id()
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
@@ -46,7 +46,7 @@ def home(require_server: RequireServer) -> Iterator[tuple[Server, dict[Arm, dict
 
 
 def prove(server: Server, connect: dict[Arm, dict[str, object]]) -> str:
-    """Why the arms are not proven; empty: they are."""
+    """Return why the arms are not proven; empty: they are."""
     pair = ServerPair(connect, [server], CANARY, by_arm={"plain": server, "encrypted": server})
     with Agent() as agent:
         proofs, _ = witnesses.prove(VALKEY, TLS, pair, agent, 1)
@@ -57,12 +57,12 @@ def test_encryption_is_proven_by_wire_and_client(home: tuple[Server, dict[Arm, d
     assert prove(*home) == ""
 
 
-def test_an_encrypted_arm_that_is_in_clear_is_not_proven(home: tuple[Server, dict[Arm, dict[str, object]]]) -> None:
+def test_an_unencrypted_encrypted_arm_is_not_proven(home: tuple[Server, dict[Arm, dict[str, object]]]) -> None:
     server, connect = home
     assert "encrypted arm" in prove(server, {**connect, "encrypted": connect["plain"]})
 
 
-def test_tls_at_the_port_in_clear_is_not_proven(home: tuple[Server, dict[Arm, dict[str, object]]]) -> None:
+def test_tls_on_the_unencrypted_port_is_not_proven(home: tuple[Server, dict[Arm, dict[str, object]]]) -> None:
     server, connect = home
     to_plain = connect["encrypted"] | {"port": connect["plain"]["port"]}
     assert "encrypted arm" in prove(server, {**connect, "encrypted": to_plain})
@@ -89,7 +89,8 @@ def test_commands_and_their_replies(home: tuple[Server, dict[Arm, dict[str, obje
 def test_a_connection_for_each_query_ends_when_it_is_over(
     home: tuple[Server, dict[Arm, dict[str, object]]], arm: Arm
 ) -> None:
-    """In clear the server closes a connection only after QUIT; otherwise each next one waits for the deadline."""
+    """Unencrypted, the server closes a connection only after QUIT; without it each following one waits for the
+    deadline."""
     with Agent() as agent:
         agent.connect(arm, **home[1][arm], per_request=True)
         for _ in range(3):

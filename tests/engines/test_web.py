@@ -1,4 +1,4 @@
-"""nginx, apache: started as they should be, TLS as asked for and as their log has it, and bytes that are the same on every way in."""
+"""nginx and Apache: starting them, their TLS as requested and logged, and the same bytes on every port."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from web_servers import CANARY, SERVERS, TLS, Site, program, site
 EC = "ecdsa-p256"
 WITH_TLS = {"certificate": EC}
 POST_QUANTUM = (3, 5)
-"""OpenSSL that knows X25519MLKEM768."""
+"""First OpenSSL with X25519MLKEM768."""
 BOTH = {0, 1} & os.sched_getaffinity(0) or None
 
 
@@ -55,7 +55,7 @@ def ports(of: Server) -> dict[str, int]:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and those that it has started."""
+    """Return a process and its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(each for child in children for each in tree(int(child)))]
 
@@ -63,7 +63,7 @@ def tree(pid: int) -> list[int]:
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> None:
+def test_it_runs_unprivileged_on_loopback_only(home: Site, server: Server) -> None:
     uid = (marks.server_user() or (os.geteuid(), 0))[0]
     processes = tree(server.pid)
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes} == {uid}
@@ -81,7 +81,7 @@ def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> N
     assert home.installation.version.startswith(("1.", "2."))
 
 
-def test_it_is_gone_when_told(home: Site) -> None:
+def test_it_is_gone_after_stop(home: Site) -> None:
     with home.started(WITH_TLS, cpus=BOTH) as started:
         wait_for("two workers", lambda: len(tree(started.pid)) > 2)
         processes = tree(started.pid)
@@ -111,35 +111,35 @@ def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) 
     wait_for("none of its files", lambda: not Path(scratch).exists())
 
 
-def test_a_server_that_does_not_start_says_why(home: Site) -> None:
+def test_a_server_that_does_not_start_reports_the_reason(home: Site) -> None:
     key = dict.fromkeys(("group", "security_level", "client_ca"), "") | {"resumption": "off"}
     key |= {"certificate": "/nonexistent/server.pem", "key": "/nonexistent/server.key"}
     with pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"), home.started(settings=key):
         pass
 
 
-def test_a_port_that_somebody_takes_meanwhile_is_another_attempt(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_on_the_port_leads_to_another_attempt(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        found = iter((port, port))  # the same twice is no answer
+        found = iter((port, port))  # the same port twice is not accepted
         monkeypatch.setattr(family, "free_port", lambda: next(found, None) or free_port())
         with home.started(WITH_TLS) as started:
             assert len(set(ports(started).values()) | {port}) == 4
 
 
-def test_a_version_that_is_not_there_is_said(home: Site) -> None:
-    with pytest.raises(MissingServer, match="Debian has none"):
+def test_an_unknown_version_is_an_error(home: Site) -> None:
+    with pytest.raises(MissingServer, match="Debian has no such version"):
         home.engine.find("0.9")
     with pytest.raises(MissingServer, match="no '"):
         home.engine.find(bindir="/usr/share")
-    with pytest.raises(UsageError, match="a web server of yours is url:tls"):
+    with pytest.raises(UsageError, match="a web server you already run use url:tls"):
         home.engine.find(url="https://localhost/")
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_way_in_answers_the_same_bytes(home: Site, server: Server) -> None:
+def test_every_port_answers_with_the_same_bytes(home: Site, server: Server) -> None:
     asked = ("GET /1KB", "GET /100KB", "GET /empty", "HEAD /100KB", "GET /deep/er/page.html?x=1", "POST /1KB a=1&b=2")
     seen = {}
     with Agent() as agent:
@@ -153,9 +153,9 @@ def test_every_way_in_answers_the_same_bytes(home: Site, server: Server) -> None
     assert len(set(seen.values())) == 1
 
 
-def test_both_versions_of_http_answer_the_same_on_every_way_in(home: Site, server: Server) -> None:
+def test_both_versions_of_http_answer_the_same_on_every_port(home: Site, server: Server) -> None:
     if home.installation.version.startswith("1.22"):
-        with pytest.raises(UsageError, match="does not speak HTTP/2 in clear"):
+        with pytest.raises(UsageError, match="can't speak unencrypted HTTP/2"):
             home.engine.way(home.installation.version, {"http": 2})
         return
     seen = set()
@@ -174,7 +174,7 @@ def test_both_versions_of_http_answer_the_same_on_every_way_in(home: Site, serve
     assert len(seen) == 1
 
 
-def test_what_is_not_there_fails_by_its_status(home: Site, server: Server) -> None:
+def test_a_missing_document_fails_with_its_status(home: Site, server: Server) -> None:
     with Agent() as agent:
         program(agent, "GET /nowhere")
         agent.connect("x", **home.fields(server, "plain"))
@@ -212,7 +212,7 @@ def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
         assert {row[0] for row in said} == {"t" if arm == "encrypted" else "f"}
         done = agent.slice("many", 120, discard=0, operations=20_000)
         assert (done.operations, done.rows, done.errors, done.first_error) == (20_000, 20_000, 0, "")
-        # Nobody was sent away to come again, which in TLS would be a handshake.
+        # The server closed no connection early; in TLS each would cost another handshake.
         assert done.connects == 0
 
 
@@ -220,12 +220,13 @@ def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
 
 
 def fits(version: str, certificate: str, group: str) -> bool:
-    """Whether TLS itself has this: before 1.3 a certificate's curve must be among the client's groups, and none is post-quantum."""
+    """Whether TLS allows it: before 1.3 the curve of a certificate must be among the client's groups, and none is
+    post-quantum."""
     return version == "1.3" or not (group == "x25519mlkem768" or (certificate == EC and group not in ("", "p256")))
 
 
 @pytest.mark.parametrize("certificate", CERTIFICATES)
-def test_the_log_says_what_the_client_negotiated(home: Site, server: Server, certificate: str) -> None:
+def test_the_log_states_what_the_client_negotiated(home: Site, server: Server, certificate: str) -> None:
     for group in ("", *GROUPS):
         if group == "x25519mlkem768" and version_key(server.library.split()[1])[:2] < POST_QUANTUM:
             with (
@@ -265,7 +266,7 @@ def test_the_log_has_the_share_of_sessions_that_were_resumed(
 ) -> None:
     given = {"certificate": EC, "resumption": resumption}
     if http == 2 and home.engine.name == "nginx":
-        return  # its log knows a connection's first request whatever the version
+        return  # its log contains a connection's first request, whatever the version
     count = FEW if resumption == "off" else CONNECTIONS
     with home.started(given) as started, Agent() as agent:
         program(agent, "GET /1KB")
@@ -282,7 +283,7 @@ def test_the_log_has_the_share_of_sessions_that_were_resumed(
             return sum(total) >= count
 
         wait_for("the log of every handshake", heard)
-        # `connect` opens one connection to try it, and asks nothing.
+        # `connect` opens one connection as a trial and sends no request.
         full, resumed = total
         assert full + resumed == count
         assert resumed == done.resumed
@@ -306,7 +307,7 @@ def test_a_suite_that_the_certificate_can_not_serve_is_refused(home: Site, serve
         )
 
 
-def test_a_note_that_nobody_sent_is_not_heard(home: Site, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_that_was_not_sent_is_not_found(home: Site, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(server, WebServer)
     monkeypatch.setattr(log, "WAIT_SECONDS", 0.1)
     assert server.log.noted("0123456789abcdef", 1) == []

@@ -1,4 +1,5 @@
-"""Web servers that misbehave: each failure is refused in clear words or counted by its kind, and never averaged in; bad usage is said."""
+"""Web servers that misbehave: each failure is refused with a clear message or counted by kind, and never averaged
+in."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ BUSY = mostly(10, response("503 Busy"))
 
 
 class Certificates:
-    """Of one test session: what each kind of certificate is, and the authority that signed it."""
+    """Of one test session: certificates of each kind, with the authority that signed them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -65,8 +66,8 @@ def run(plain: BadServer, encrypted: BadServer, ca: str, cwd: Path, *more: str) 
 # ── behind a pair of URLs ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_pair_that_is_in_order_is_measured(tmp_path: Path, certificates: Certificates) -> None:
-    """The control of all that follows."""
+def test_a_correct_pair_is_measured(tmp_path: Path, certificates: Certificates) -> None:
+    """The control for all tests below."""
     certificate, ca = certificates.made("good")
     with BadServer(GOOD) as plain, BadServer(GOOD, certificate) as encrypted:
         done = run(plain, encrypted, ca, tmp_path, "--json", "out.json")
@@ -89,7 +90,7 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
     "length too short, encrypted": (GOOD, SHORT, "good", "encrypted arm: GET /: bytes follow the response"),
     "404": (NOT_FOUND, NOT_FOUND, "good", "the server answers 404 [status-404]"),
     "500, plain": (says(response("500 Oh")), GOOD, "good", "plain arm: GET: the server answers 500 [status-500]"),
-    "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; redirects are not followed"),
+    "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; ciphercost follows no redirects"),
     "http to https": (TO_HTTPS, GOOD, "good", "plain arm: GET: the server answers 301 (to https://localhost/;"),
     "garbage": (GARBAGE, GARBAGE, "good", "the answer is no HTTP response"),
     "self-signed": (GOOD, GOOD, "", "signed by an unknown authority; name that with --ca"),
@@ -106,7 +107,7 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_wrong_from_the_start_is_refused_in_clear_words(
+def test_errors_from_the_start_are_refused_with_a_clear_message(
     tmp_path: Path, certificates: Certificates, what: str
 ) -> None:
     plain_answer, encrypted_answer, kind, words = REFUSED[what]
@@ -120,7 +121,7 @@ def test_what_is_wrong_from_the_start_is_refused_in_clear_words(
     assert "user and database" not in words_of(done)
 
 
-def test_each_port_may_speak_what_the_other_should(tmp_path: Path, require_server: RequireServer) -> None:
+def test_swapped_ports_are_refused(tmp_path: Path, require_server: RequireServer) -> None:
     with (
         site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
         made.started({"certificate": "ecdsa-p256"}) as server,
@@ -152,7 +153,7 @@ WARMED = 150
         (response(length=len(BODY) + 10), True, "closed-early"),
     ],
 )
-def test_failures_under_load_are_counted_and_said(
+def test_failures_under_load_are_counted_and_reported(
     tmp_path: Path, certificates: Certificates, words: bytes, close: bool, kind: str
 ) -> None:
     certificate, ca = certificates.made("good")
@@ -242,7 +243,7 @@ def test_every_failure_has_its_kind(certificates: Certificates, what: str, secur
             assert words in done.first_error
 
 
-def test_what_fails_is_not_among_what_is_measured(certificates: Certificates) -> None:
+def test_failed_requests_are_not_measured(certificates: Certificates) -> None:
     with BadServer(mostly(10, response("503 Busy"))) as server, Agent() as agent:
         program(agent, "GET /")
         agent.connect("x", driver="http", host="127.0.0.1", port=server.port, tls="off")
@@ -250,7 +251,7 @@ def test_what_fails_is_not_among_what_is_measured(certificates: Certificates) ->
         assert (done.operations, done.rows, done.errors, done.error_kinds) == (450, 450, 50, "status-503=50")
 
 
-def test_a_server_that_closes_after_each_answer_is_asked_again_on_a_new_connection() -> None:
+def test_a_server_that_closes_after_each_answer_gets_a_new_connection() -> None:
     for words in (response(), response("200 OK", "Connection: close")):
         with BadServer(says(words, close=True)) as server, Agent() as agent:
             program(agent, "GET /")
@@ -264,9 +265,7 @@ def test_a_server_that_closes_after_each_answer_is_asked_again_on_a_new_connecti
     ("kind", "ca", "words"),
     [("good", False, "unknown authority"), ("expired", True, "expired"), ("elsewhere", True, "name mismatch")],
 )
-def test_the_agent_does_not_connect_to_a_certificate_that_is_not_right(
-    certificates: Certificates, kind: str, ca: bool, words: str
-) -> None:
+def test_the_agent_refuses_a_wrong_certificate(certificates: Certificates, kind: str, ca: bool, words: str) -> None:
     certificate, authority = certificates.made(kind)
     given = {"tls_ca": authority} if ca else {}
     with BadServer(GOOD, certificate) as server, Agent() as agent:
@@ -288,15 +287,18 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("url:tls",), "give --url http://… --url https://…"),
         (("url:tls", *PAIR[:2]), "--url https://… is missing"),
         (("url:tls", *PAIR[2:]), "--url http://… is missing"),
-        (("url:tls", "--url", "ftp://localhost/", *PAIR[2:]), "--url ftp://localhost/: write http://HOST/…"),
-        (("url:tls", *PAIR[:2], *PAIR[:2]), "--url is given twice for http://"),
+        (
+            ("url:tls", "--url", "ftp://localhost/", *PAIR[2:]),
+            "--url ftp://localhost/: not a web address; write http://HOST/…",
+        ),
+        (("url:tls", *PAIR[:2], *PAIR[:2]), "--url: two URLs with http://"),
         (("url:tls", *PAIR, *PAIR[:2]), "--url is given 3 times"),
         (("url:tls", "--url", "http://u:secret@localhost/", *PAIR[2:]), "holds a user or a password"),
         (("url:tls", "--url", "http://localhost:0/", *PAIR[2:]), "write http://HOST/…"),
         (("url:tls", "--url", "http://localhost:99999/", *PAIR[2:]), "Port out of range"),
         (("url:tls", "--url", "http:///", *PAIR[2:]), "write http://HOST/…"),
         (("url:tls", *PAIR, "--rows", "5"), "remove --rows"),
-        (("url:tls", *PAIR, "--set", "resumption=tickets"), "url has no resumption 'tickets'"),
+        (("url:tls", *PAIR, "--set", "resumption=tickets"), "resumption=tickets: url has no such option"),
         (("url:tls", *PAIR, "--set", "certificate=rsa4096"), "your server presents its own certificate"),
         (("url@2:tls", *PAIR), "leave version and --bindir out"),
         (("nginx:tls", "--rows", "10"), "remove --rows"),
@@ -304,9 +306,9 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("nginx:tls", "--workload", "point-select"), "workload point-select does not run on nginx"),
         (("postgresql:tls", "--workload", "file"), "workload file does not run on postgresql"),
         (("nginx:tls", "--set", "http=3"), "write --set http=1"),
-        (("nginx@1.22:tls", "--set", "http=2"), "does not speak HTTP/2 in clear"),
-        (("nginx:tls", "--set", "resumption=on"), "nginx has no resumption 'on'"),
-        (("mysql:tls", "--set", "resumption=tickets"), "mysql has no resumption 'tickets'"),
+        (("nginx@1.22:tls", "--set", "http=2"), "can't speak unencrypted HTTP/2"),
+        (("nginx:tls", "--set", "resumption=on"), "resumption=on: nginx has no such option"),
+        (("mysql:tls", "--set", "resumption=tickets"), "resumption=tickets: mysql has no such option"),
         (("nginx:tls", *PAIR[:2]), "url:tls --url http://…"),
         (("apache:tls", *PAIR), "apache needs one URL"),
         (("nginx:tls", "--set", "size=0"), "size must be at least 1"),
@@ -320,7 +322,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
     ],
     ids=lambda value: "-".join(value).replace("/", "_").replace("--", "") if isinstance(value, tuple) else "",
 )
-def test_nonsense_is_one_clear_message(
+def test_bad_usage_is_one_clear_message(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -340,16 +342,16 @@ def test_nonsense_is_one_clear_message(
     assert "secret" not in said
 
 
-def test_a_server_that_can_not_be_had_is_one_reason_and_no_table(tmp_path: Path) -> None:
+def test_an_unavailable_server_gives_one_reason_and_no_table(tmp_path: Path) -> None:
     done = ciphercost("run", "nginx@0.9:tls", *LOAD, cwd=tmp_path)
     assert done.returncode == 1
-    # In the answer at the top, and with the cell.
-    assert words_of(done).count("no nginx 0.9 was found, and none could be fetched") == 2
+    # Once in the answer at the top, once with the cell.
+    assert words_of(done).count("no nginx 0.9 was found on this machine, and fetching one failed") == 2
     assert "no number is printed for this cell" in done.stdout
     assert "one experiment" not in done.stdout
 
 
-def test_a_host_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
+def test_an_unknown_host_is_bad_usage(tmp_path: Path) -> None:
     done = ciphercost("run", "url:tls", "--url", "http://nobody.invalid/", *PAIR[2:], *LOAD, cwd=tmp_path)
     assert done.returncode == 2
     assert "--url: can't find the host 'nobody.invalid'" in done.stderr
@@ -369,17 +371,17 @@ def test_a_host_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_one_address_has_a_counterpart(url: str, plain: str, encrypted: str) -> None:
+def test_one_address_implies_the_other(url: str, plain: str, encrypted: str) -> None:
     assert tuple(f"{each.scheme}://{each.host}:{each.port}{each.path}" for each in pair(url)) == (plain, encrypted)
 
 
-def test_a_host_is_called_as_the_user_called_it() -> None:
+def test_the_host_keeps_the_name_in_the_url() -> None:
     assert [each.authority for each in pair("http://[::1]:81/ https://[::1]/x")] == ["[::1]:81", "[::1]"]
     with pytest.raises(UsageError):
         pair("")
     engine = engines.get("url")
     assert isinstance(engine, Url)
-    assert "speak HTTP" in engine.mend("malformed")
+    assert "speak HTTP" in engine.hint("malformed")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,5 @@
-"""client-aes-gcm-256 on real servers: what the application seals and opens, how often, what the witnesses say, and what is refused."""
+"""client-aes-gcm-256 on real servers: what the application encrypts and decrypts, how often, the witnesses, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def test_both_arms_draw_the_same() -> None:
         "INSERT INTO t (a) VALUES (1) RETURNING id, opened(a, 9)",
     ],
 )
-def test_items_that_a_select_gives_are_opened(text: str) -> None:
+def test_values_in_select_lists_are_opened(text: str) -> None:
     (statement,) = parsed(text).statements
     assert statement.open
     assert "ciphercost" not in statement.sql
@@ -112,7 +113,7 @@ def test_what_needs_a_server_with_the_key_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("workload", ["search", "sort", "hospital", "hospital-2024"])
-def test_a_workload_that_does_not_fit_is_refused_before_anything_is_started(workload: str) -> None:
+def test_an_unfit_workload_is_refused_before_anything_starts(workload: str) -> None:
     done = CliRunner().invoke(commands.cli, ["run", "sqlite:client-aes-gcm-256", "--workload", workload, "--quick"])
     assert isinstance(done.exception, UsageError), done.output
     said = str(done.exception)
@@ -124,7 +125,7 @@ def test_a_workload_that_does_not_fit_is_refused_before_anything_is_started(work
 
 
 class House(msgspec.Struct):
-    """A server with a schema for each arm, the agent connected to both."""
+    """A server with a schema for each arm, and the agent connected to both."""
 
     engine: Engine
     agent: Agent
@@ -135,7 +136,7 @@ class House(msgspec.Struct):
         return self.secrets.of(arm)
 
     def drop(self, arm: Arm, table: str) -> None:
-        with contextlib.suppress(AgentError):  # where there is none
+        with contextlib.suppress(AgentError):  # if there is none
             self.agent.query(arm, f"DROP TABLE {table}")
 
     def sight(self, arm: Arm, secrets: Secrets | None = None) -> Sight:
@@ -184,7 +185,7 @@ def house(
 
 
 def program_of(house: House, *names: str) -> Program:
-    """hospital-client in both arms, with these of its transactions alone."""
+    """Return hospital-client in both arms, reduced to these transactions."""
     found = workloads.get("hospital-client")
     made = workloads.prepare(found, house.engine.dialect, {}, ROWS, house.secrets.codec)
     return msgspec.structs.replace(made, transactions=tuple(each for each in made.transactions if each[0] in names))
@@ -199,7 +200,7 @@ def filled(house: House) -> House:
     return house
 
 
-def test_literals_are_sealed_here_and_opened_by_anybody_who_has_the_key(house: House) -> None:
+def test_literals_are_sealed_here_and_opened_with_the_key(house: House) -> None:
     for arm in ARMS:
         codec = house.codec(arm)
         house.drop(arm, "t")
@@ -224,7 +225,7 @@ def test_literals_are_sealed_here_and_opened_by_anybody_who_has_the_key(house: H
     assert (seen["plain"].opened, seen["encrypted"].opened) == (0, 2 * len(TEXTS))
 
 
-def test_every_value_is_sealed_and_opened_once_an_operation(filled: House) -> None:
+def test_every_value_is_sealed_and_opened_once_per_operation(filled: House) -> None:
     counts = {
         "insert": (SECRETS, 0),
         "select": (0, SECRETS * ROWS),
@@ -235,7 +236,7 @@ def test_every_value_is_sealed_and_opened_once_an_operation(filled: House) -> No
     for name, (sealed, opened) in counts.items():
         filled.agent.program(program_of(filled, name))
         done = {arm: filled.run(arm, 4) for arm in ARMS}
-        # The four that were inserted are seen too.
+        # The four inserted ones count too.
         opened = opened * (ROWS + 4) // ROWS
         assert (done["plain"].sealed, done["plain"].opened) == (0, 0), name
         assert (done["encrypted"].sealed, done["encrypted"].opened) == (4 * sealed, 4 * opened), name
@@ -243,7 +244,7 @@ def test_every_value_is_sealed_and_opened_once_an_operation(filled: House) -> No
         assert done["plain"].rows == done["encrypted"].rows, name
 
 
-def test_the_check_compares_what_the_values_say(filled: House) -> None:
+def test_the_check_compares_the_decrypted_values(filled: House) -> None:
     made = program_of(filled, "select")
 
     def answer(arm: Arm) -> list[list[str | None]]:
@@ -273,7 +274,7 @@ def filled_canary(house: House, codec: Codec | None = None) -> None:
             house.agent.query("encrypted", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {sealed})")
 
 
-def test_the_witness_speaks_for_both_arms_and_nothing_is_found(house: House) -> None:
+def test_the_witness_confirms_both_arms_without_findings(house: House) -> None:
     filled_canary(house)
     for arm in ARMS:
         passed, words = column_checks.server(house.sight(arm))

@@ -1,4 +1,5 @@
-"""Mutual TLS, weak keys and old versions on nginx and Apache: each proven, each with a witness that says no, and refused elsewhere."""
+"""Mutual TLS, weak keys and old versions on nginx and Apache: each is proven, each witness can fail, other servers
+refuse them."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
 
 
 def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
-    """What the witnesses say of both arms, and what the encrypted one negotiated."""
+    """Return the witnesses' reports on both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
         return witnesses.prove(home.engine, TLS, pair_of(home, server, factors), agent, 1)
 
@@ -68,7 +69,7 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
     assert client_witness.negotiated(negotiated)["client_certificate"] == "verified by the server"
 
 
-def test_a_server_that_refuses_everybody_is_no_proof_that_it_requires_a_certificate(home: Site) -> None:
+def test_a_server_that_refuses_everybody_does_not_prove_that_it_requires_a_certificate(home: Site) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
         pair = pair_of(home, server, MUTUAL)
         server.stop()
@@ -85,7 +86,7 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
         assert not found.passed
         assert "no client certificate" in found.detail
         assert "client_certificate" not in client_witness.negotiated(negotiated)
-        # The load's own connections are asked too.
+        # The witness also asks about the load's own connections.
         with Agent() as agent:
             answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
             known = {**answer, "client_certificate": "verified by the server"}
@@ -125,7 +126,7 @@ def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Pat
         ({"tls_security_level": 6}, "tls_security_level: must be 0 to 5"),
     ],
 )
-def test_the_agent_says_what_is_wrong_with_its_own_certificate(
+def test_the_agent_reports_what_is_wrong_with_its_own_certificate(
     home: Site, change: dict[str, object], message: str
 ) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
@@ -156,7 +157,7 @@ def test_rsa_keys_of_every_size_are_proven_and_weak_ones_need_a_lower_security_l
 
 @pytest.mark.parametrize("certificate", ["rsa2048", "ecdsa-p256"])
 @pytest.mark.parametrize("version", tls_names.OLD)
-def test_old_versions_are_negotiated_where_they_are_asked_for(home: Site, version: str, certificate: str) -> None:
+def test_old_versions_are_negotiated_on_request(home: Site, version: str, certificate: str) -> None:
     for cipher in tls_names.SUITES_OLD:
         factors = {"version": version, "certificate": certificate, "cipher": cipher}
         with home.started(factors) as server:
@@ -168,7 +169,7 @@ def test_old_versions_are_negotiated_where_they_are_asked_for(home: Site, versio
 
 
 @pytest.mark.parametrize("version", tls_names.OLD)
-def test_a_server_that_nobody_asked_for_old_versions_refuses_them(home: Site, version: str) -> None:
+def test_a_server_refuses_old_versions_by_default(home: Site, version: str) -> None:
     with home.started({"certificate": "rsa2048"}) as server:
         proofs, _ = proven(home, server, {"version": version, "certificate": "rsa2048"})
     client = next(each for each in proofs if (each.arm, each.witness) == ("encrypted", "client"))
@@ -176,7 +177,7 @@ def test_a_server_that_nobody_asked_for_old_versions_refuses_them(home: Site, ve
     assert "protocol version" in client.detail
 
 
-def test_a_server_that_speaks_another_version_than_asked_is_not_proven(home: Site) -> None:
+def test_a_server_that_speaks_another_version_than_requested_is_not_proven(home: Site) -> None:
     factors = {"version": "1.0", "certificate": "rsa2048"}
     with home.started(factors) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", factors)
@@ -236,7 +237,7 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
         ("url", {"client-cert": "on"}, "client-cert=on: .* not on url"),
         ("mysql", {"version": "1.1"}, r"version=1\.1: .*; write version=1\.2 or 1\.3"),
         ("mariadb", {"certificate": "rsa1536"}, "rsa1536: OpenSSL refuses RSA keys below 2048 bits"),
-        ("nginx", {"version": "1.1", "cipher": "aes256-gcm"}, r"TLS 1\.1 has only suites of CBC; write cipher=aes256-cbc"),
+        ("nginx", {"version": "1.1", "cipher": "aes256-gcm"}, r"TLS 1\.1 has only CBC suites; write cipher=aes256-cbc"),
         ("nginx", {"version": "1.0", "group": "x25519mlkem768"}, r"TLS 1\.0 has no post-quantum groups"),
         ("nginx", {"version": "1.0", "group": "x25519", "certificate": "ecdsa-p256"}, r"in TLS 1\.0 the curve"),
     ],
@@ -255,7 +256,7 @@ def test_what_can_not_be_is_refused_with_the_reason(
     assert re.search(message, " ".join(done.stderr.split()))
 
 
-def test_a_cipher_that_is_not_given_is_one_that_the_version_has() -> None:
+def test_the_default_cipher_fits_the_version() -> None:
     assert {v: TLS.check({"version": v})["cipher"] for v in ("1.3", "1.2", "1.1", "1.0")} == {
         "1.3": "aes256-gcm", "1.2": "aes256-gcm", "1.1": "aes256-cbc", "1.0": "aes256-cbc",
     }  # fmt: skip

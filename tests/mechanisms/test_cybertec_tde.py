@@ -1,4 +1,5 @@
-"""cybertec-tde: the command that prints its key is really run by a shell; a stock server refused; real servers where one is named."""
+"""cybertec-tde: a shell really runs the command that prints its key; a stock server is refused; a real server if one is
+named."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from ciphercost.engines.postgresql import version_said
+from ciphercost.engines.postgresql import parse_version
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import cybertec_tde
 from ciphercost.mechanisms._rest import KeyState, Rest
@@ -32,7 +33,7 @@ def rest(home: House, require_postgresql: Installation) -> Rest:
 
 
 def printed(command: str) -> subprocess.CompletedProcess[str]:
-    """What the server reads: it hands the command to a shell."""
+    """Return what the server reads: it passes the command to a shell."""
     return subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
 
 
@@ -43,19 +44,19 @@ def test_the_command_is_one_word_for_a_shell_and_prints_the_key(rest: Rest) -> N
     assert (said.returncode, len(bytes.fromhex(said.stdout.strip()))) == (0, 16)
     assert said.stdout == MECHANISM.key_file(rest).read_text()
     assert MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"] == command
-    assert printed(command).stdout == said.stdout, "one key for the whole run"
+    assert printed(command).stdout == said.stdout, "the whole run has one key"
     assert (mode(MECHANISM.key_file(rest)), mode(Path(command))) == (0o600, 0o700)
     assert said.stdout.strip() not in Path(command).read_text()
 
 
 @pytest.mark.parametrize(("bits", "size"), [("128", 16), ("192", 24), ("256", 32)])
-def test_a_key_is_as_long_as_was_asked_for(home: House, require_postgresql: Installation, bits: str, size: int) -> None:
+def test_a_key_has_the_requested_length(home: House, require_postgresql: Installation, bits: str, size: int) -> None:
     rest = home.rest("cybertec-tde", require_postgresql, bits=bits)
     command = MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"]
     assert len(bytes.fromhex(printed(command).stdout)) == size
 
 
-def test_the_plain_arm_is_made_as_any_cluster(rest: Rest) -> None:
+def test_the_plain_arm_is_created_like_any_cluster(rest: Rest) -> None:
     assert MECHANISM.settings("plain", rest) == {}
 
 
@@ -75,13 +76,13 @@ def test_without_the_key_the_command_fails_and_with_another_prints_that(rest: Re
     assert printed(command).stdout == before
 
 
-def test_a_place_that_a_shell_would_read_otherwise_is_refused(tmp_path: Path) -> None:
+def test_a_path_with_shell_characters_is_refused(tmp_path: Path) -> None:
     assert unfit(tmp_path) == ""
     for name in ("a b", "it's", "a;b", "a$b", "100%D"):
-        assert "mean something to a shell" in unfit(tmp_path / name)
+        assert "characters with a meaning in a shell" in unfit(tmp_path / name)
 
 
-def test_a_place_from_which_nothing_may_be_run_is_refused() -> None:
+def test_a_noexec_file_system_is_refused() -> None:
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     closed = [Path(fields[1]) for fields in mounts if "noexec" in fields[3].split(",") and "\\" not in fields[1]]
     if not closed:
@@ -90,13 +91,13 @@ def test_a_place_from_which_nothing_may_be_run_is_refused() -> None:
 
 
 def test_bits_that_the_server_can_not_choose_are_refused(home: House, require_postgresql: Installation) -> None:
-    with pytest.raises(UsageError, match="128 bits alone"):
+    with pytest.raises(UsageError, match="128 bits only"):
         MECHANISM.check_rest(home.rest("cybertec-tde", require_postgresql, bits="256"))
     with pytest.raises(UsageError, match="no bits '100'"):
         MECHANISM.check({"bits": "100"})
 
 
-def test_without_a_directory_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CIPHERCOST_CYBERTEC_BINDIR", raising=False)
     with pytest.raises(MissingServer, match=r"Cybertec.*--bindir.*CIPHERCOST_CYBERTEC_BINDIR"):
         MECHANISM.bindir()
@@ -110,11 +111,11 @@ def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
 @pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
 def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: Arm, passed: bool) -> None:
     with home.up(rest, arm, {}) as look:
-        assert MECHANISM.status(look) == (passed, "data_encryption is not there")
+        assert MECHANISM.status(look) == (passed, "data_encryption is missing")
 
 
 def test_its_version_is_read() -> None:
-    assert version_said("postgres (PostgreSQL) 15.4_TDE_1.1.6\n") == "15.4_TDE_1.1.6"
+    assert parse_version("postgres (PostgreSQL) 15.4_TDE_1.1.6\n") == "15.4_TDE_1.1.6"
 
 
 # ── what a server said ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,17 +132,17 @@ Float8 argument passing:              by value
 Data page checksum version:           0
 Mock authentication nonce:            c45cd75303b38e1eccaadd65535fa7522b848331e5edb1bc02dbeaa1d3cbd356
 """
-"""Some of the lines that stand above, as 13.3 prints them."""
+"""Some of the lines before these, as 13.3 prints them."""
 FINGERPRINT = "Data encryption fingerprint:          740A905130FE614CE0BE36B612157A09\n"
 SAYS = {
     "15.4_TDE_1.1.6": f"{CONTROL}Data encryption:                      on\nEncryption key length:                128\n{FINGERPRINT}",
     "15, 256 bits": f"{CONTROL}Data encryption:                      on\nEncryption key length:                256\n{FINGERPRINT}",
-    "15, in clear": f"{CONTROL}Data encryption:                      off\n",
+    "15, unencrypted": f"{CONTROL}Data encryption:                      off\n",
     "13.3": f"{CONTROL}Data encryption:                      on\n{FINGERPRINT}",
     "documented": f"{CONTROL}Data encryption: on, 128-bit\n",
     "stock": CONTROL,
 }
-"""Of 13.3 as it was printed here, of 14 and 15.4 as trials elsewhere saw it and as the vendor's patches for them have it."""
+"""Of 13.3 as printed here; of 14 and 15.4 as seen in trials elsewhere and in the vendor's patches."""
 
 
 @pytest.mark.parametrize(
@@ -149,15 +150,13 @@ SAYS = {
     [
         ("15.4_TDE_1.1.6", "on", "128", "on, 128 bits"),
         ("15, 256 bits", "on", "256", "on, 256 bits"),
-        ("15, in clear", "off", "", "off"),
+        ("15, unencrypted", "off", "", "off"),
         ("13.3", "on", "", "on"),
         ("documented", "on", "128", "on, 128 bits"),
         ("stock", "", "", ""),
     ],
 )
-def test_what_the_control_file_says_is_read_as_every_version_prints_it(
-    version: str, said: str, bits: str, words: str
-) -> None:
+def test_the_control_file_of_every_version_is_parsed(version: str, said: str, bits: str, words: str) -> None:
     found = control_of(SAYS[version])
     assert (found, str(found)) == (Control(said, bits), words)
 
@@ -168,7 +167,8 @@ def test_a_stock_pg_controldata_says_nothing_of_encryption(home: House, rest: Re
 
 
 class Directory(Protocol):
-    """Binaries of which two are there: `initdb`, that has these options, and `pg_controldata`, that says this; empty: it fails."""
+    """A directory with two programs: `initdb` with these options, and `pg_controldata` that prints this text; empty: it
+    fails."""
 
     def __call__(self, options: str, says: str) -> Path: ...
 
@@ -196,20 +196,20 @@ ON: Rows = [["on"]]
 @pytest.mark.parametrize(
     ("options", "bits", "setting", "version", "passed", "words"),
     [
-        (NEW, "128", ON, "15.4_TDE_1.1.6", True, "data_encryption is on, pg_controldata says on, 128 bits"),
-        (NEW, "256", ON, "15, 256 bits", True, "data_encryption is on, pg_controldata says on, 256 bits"),
-        (NEW, "128", ON, "documented", True, "data_encryption is on, pg_controldata says on, 128 bits"),
-        (NEW, "256", ON, "15.4_TDE_1.1.6", False, "pg_controldata says on, 128 bits, and 256 bits were asked for"),
-        (NEW, "128", ON, "15, 256 bits", False, "pg_controldata says on, 256 bits, and 128 bits were asked for"),
-        (NEW, "128", ON, "15, in clear", False, "data_encryption is on, pg_controldata says off"),
-        (NEW, "128", [["off"]], "15.4_TDE_1.1.6", False, "data_encryption is off, pg_controldata says on, 128 bits"),
-        (NEW, "128", [], "stock", False, "data_encryption is not there"),
-        (NEW, "128", ON, "13.3", False, "pg_controldata does not say it"),
-        (NEW, "256", ON, "", False, "pg_controldata does not say it"),
-        (OLD, "128", ON, "13.3", True, "pg_controldata says on; this version has keys of 128 bits alone"),
+        (NEW, "128", ON, "15.4_TDE_1.1.6", True, "data_encryption is on, pg_controldata prints on, 128 bits"),
+        (NEW, "256", ON, "15, 256 bits", True, "data_encryption is on, pg_controldata prints on, 256 bits"),
+        (NEW, "128", ON, "documented", True, "data_encryption is on, pg_controldata prints on, 128 bits"),
+        (NEW, "256", ON, "15.4_TDE_1.1.6", False, "pg_controldata prints on, 128 bits, but 256 bits were requested"),
+        (NEW, "128", ON, "15, 256 bits", False, "pg_controldata prints on, 256 bits, but 128 bits were requested"),
+        (NEW, "128", ON, "15, unencrypted", False, "data_encryption is on, pg_controldata prints off"),
+        (NEW, "128", [["off"]], "15.4_TDE_1.1.6", False, "data_encryption is off, pg_controldata prints on, 128 bits"),
+        (NEW, "128", [], "stock", False, "data_encryption is missing"),
+        (NEW, "128", ON, "13.3", False, "pg_controldata does not print it"),
+        (NEW, "256", ON, "", False, "pg_controldata does not print it"),
+        (OLD, "128", ON, "13.3", True, "pg_controldata prints on; this version always uses keys of 128 bits"),
     ],
 )
-def test_in_every_session_the_keys_length_is_what_was_asked_for(
+def test_the_key_has_the_requested_length_in_every_session(
     home: House,
     binaries: Directory,
     options: str,
@@ -228,7 +228,12 @@ def test_in_every_session_the_keys_length_is_what_was_asked_for(
 
 @pytest.mark.parametrize(
     ("setting", "version", "passed"),
-    [([["off"]], "15, in clear", True), ([], "stock", True), (ON, "15.4_TDE_1.1.6", False), ([["off"]], "13.3", False)],
+    [
+        ([["off"]], "15, unencrypted", True),
+        ([], "stock", True),
+        (ON, "15.4_TDE_1.1.6", False),
+        ([["off"]], "13.3", False),
+    ],
 )
 def test_a_plain_arm_has_neither_the_setting_nor_a_control_file_that_says_on(
     home: House, binaries: Directory, setting: Rows, version: str, passed: bool

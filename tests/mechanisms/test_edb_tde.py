@@ -1,4 +1,4 @@
-"""edb-tde: the wrapping commands are really run by a shell; a stock server refused; real servers where one is named."""
+"""edb-tde: a shell really runs the wrapping commands; a stock server is refused; a real server if one is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.engines.postgresql import version_said
+from ciphercost.engines.postgresql import parse_version
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
@@ -34,15 +34,13 @@ def rest(home: House, require_postgresql: Installation) -> Rest:
 def as_the_server_runs_it(
     command: str, key_file: str, directory: Path, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """%p is replaced, %% is a %; a shell runs it in the data directory."""
+    """%p is replaced, %% is a %; a shell runs the command in the data directory."""
     text = command.replace("%%", "\0").replace("%p", key_file).replace("\0", "%")
     return subprocess.run(text, shell=True, cwd=directory, input=given, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("name", ["pass", "it's 100%p a pass"])
-def test_what_one_command_wraps_the_other_unwraps_and_nothing_of_it_is_in_clear(
-    tmp_path: Path, require: Require, name: str
-) -> None:
+def test_one_command_wraps_the_key_and_the_other_unwraps_it(tmp_path: Path, require: Require, name: str) -> None:
     require(shutil.which("openssl"), "openssl (Debian: apt-get install openssl)")
     password = tmp_path / name
     password.write_text("0123456789abcdef\n")
@@ -69,7 +67,7 @@ def test_without_the_password_the_key_is_not_unwrapped(
 def test_options_of_initdb_are_those_of_the_documentation(home: House, require_postgresql: Installation) -> None:
     rest = home.rest("edb-tde", require_postgresql)
     chosen = MECHANISM.settings("encrypted", rest)
-    assert chosen["initdb:data-encryption"] == "", "version 15 takes no number"
+    assert chosen["initdb:data-encryption"] == "", "version 15 accepts no number"
     assert chosen["initdb:key-wrap-command"].endswith('-out "%p"')
     assert chosen["initdb:key-unwrap-command"].endswith('-in "%p"')
     assert mode(MECHANISM.key_file(rest)) == 0o600
@@ -86,7 +84,7 @@ def test_256_bits_are_refused_before_version_16(home: House) -> None:
         MECHANISM.check_rest(home.rest("edb-tde", Installation("postgresql", "15.4.0", "path", "/x"), bits="256"))
 
 
-def test_without_a_directory_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CIPHERCOST_EDB_BINDIR", raising=False)
     with pytest.raises(MissingServer, match=r"EDB.*--bindir.*CIPHERCOST_EDB_BINDIR"):
         MECHANISM.bindir()
@@ -105,11 +103,11 @@ def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: 
 
 
 def test_its_version_is_read() -> None:
-    assert version_said("postgres (EnterpriseDB) 16.2.0\n") == "16.2.0"
-    assert version_said("postgres (PostgreSQL) 15.3.1 (EDB Postgres Extended Server)\n").startswith("15.3")
+    assert parse_version("postgres (EnterpriseDB) 16.2.0\n") == "16.2.0"
+    assert parse_version("postgres (PostgreSQL) 15.3.1 (EDB Postgres Extended Server)\n").startswith("15.3")
 
 
-# ── what a server said, by the documentation ──────────────────────────────────────────────────────────────────────────
+# ── what a server reports, according to the documentation ─────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -135,8 +133,8 @@ def test_control_file_and_wrapped_key_must_both_be_as_the_arms_name_says(
     heard, words = MECHANISM.status(recorded(rest, arm, {"data_encryption_version": said}, tmp_path))
     assert heard is passed, words
     if arm == "encrypted" and passed:
-        assert words.endswith("how long its key is the server does not say")
-        assert MECHANISM.cipher(rest).endswith(", as initdb was asked")
+        assert words.endswith("the server does not report its key length")
+        assert MECHANISM.cipher(rest).endswith(", as requested from initdb")
 
 
 # ── EDB's own ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,5 @@
-"""firebird-crypt: switched on, waited for, seen on the pages, refused without its key; and what it leaves in clear."""
+"""firebird-crypt: switched on, waited for, visible on the pages, refused without its key; and what it leaves
+unencrypted."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ CANARY = "canary0123456789abcdef0123456789abcdef"
 
 
 class Arms(msgspec.Struct):
-    """Two roots that were made alike; one database is encrypted."""
+    """Two roots created in the same way; one database is encrypted."""
 
     rest: Rest
     directories: dict[Arm, Path]
 
     @contextmanager
     def look(self, arm: Arm) -> Iterator[Look]:
-        """The arm's server, started as a run would, with one connection."""
+        """Start the arm's server as a run would, with one connection."""
         rest, directory = self.rest, self.directories[arm]
         server = ENGINE.start(
             rest.installation, directory, rest.supervisor, settings=MECHANISM.settings(arm, rest), logs=directory.parent
@@ -95,17 +96,17 @@ def test_server_and_pages_say_what_the_arms_name_says_and_refuse_the_others(arms
         assert look.query(f"SELECT word FROM {CANARY_TABLE}") == [[CANARY]]
 
 
-def test_the_canary_lies_in_clear_in_one_file_and_behind_xor_in_the_other(arms: Arms) -> None:
+def test_the_canary_is_readable_in_one_file_and_behind_xor_in_the_other(arms: Arms) -> None:
     key = int((arms.rest.secrets / KEY_FILE).read_text())
     plain, encrypted = ((arms.directories[arm] / FILE).read_bytes() for arm in ARMS)
     hidden = bytes(byte ^ key for byte in CANARY.encode())
     assert (plain.count(CANARY.encode()), plain.count(hidden)) == (1, 0)
     assert (encrypted.count(CANARY.encode()), encrypted.count(hidden)) == (0, 1)
     with arms.look("encrypted") as look:
-        assert f"gives the first row back {1} times" in MECHANISM.structure(look)[1]
+        assert f"makes the first row readable {1} times" in MECHANISM.structure(look)[1]
 
 
-def test_the_arms_differ_in_nothing_but_the_databases_state(arms: Arms) -> None:
+def test_the_arms_differ_only_in_the_databases_state(arms: Arms) -> None:
     found: dict[Arm, dict[str, str | None]] = {}
     for arm in ARMS:
         with arms.look(arm) as look:
@@ -123,7 +124,7 @@ def test_both_files_are_of_the_same_size(arms: Arms) -> None:
     assert abs(plain.clear - encrypted.encrypted) <= 0.02 * plain.clear
 
 
-def test_it_is_said_in_plain_words_that_this_is_no_cryptography(arms: Arms) -> None:
+def test_the_result_states_that_this_is_no_cryptography(arms: Arms) -> None:
     assert "XOR with one byte" in MECHANISM.title
     assert MECHANISM.protects.startswith("nothing")
     with arms.look("encrypted") as look:
@@ -137,14 +138,14 @@ def test_it_is_said_in_plain_words_that_this_is_no_cryptography(arms: Arms) -> N
 # ── witnesses that must fail ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_conversion_that_is_still_running_is_refused_and_so_is_what_it_ends_in(arms: Arms) -> None:
-    """Switched off behind the tool's back, and on again where it should be off."""
+def test_a_running_conversion_is_refused_and_so_is_its_result(arms: Arms) -> None:
+    """Encryption is switched off outside ciphercost, and on where it should be off."""
     with arms.look("plain") as look:
         for statement, converting, ends_in in (
             ('ALTER DATABASE ENCRYPT WITH "fbSampleDbCrypt"', 3, 1),
             ("ALTER DATABASE DECRYPT", 2, 0),
         ):
-            for _ in range(5):  # on a machine that stalls it may be over when it is asked for
+            for _ in range(5):  # on a machine that stalls, the conversion may be over before the question
                 look.query(statement)
                 now = state(look)[0]
                 said = [MECHANISM.status(msgspec.structs.replace(look, arm=arm)) for arm in ARMS]
@@ -154,14 +155,14 @@ def test_a_conversion_that_is_still_running_is_refused_and_so_is_what_it_ends_in
                     'ALTER DATABASE ENCRYPT WITH "fbSampleDbCrypt"' if ends_in == 0 else "ALTER DATABASE DECRYPT"
                 )
                 MECHANISM.settled(look)
-            assert now == converting, "the data is too small: conversion was over at once"
+            assert now == converting, "the data is too small: the conversion was over at once"
             assert all(not passed and "being" in detail for passed, detail in said)
             MECHANISM.settled(look)
             assert state(look)[0] == ends_in
             assert MECHANISM.status(look)[0] == (ends_in == 0)
 
 
-def test_a_page_of_the_other_kind_is_seen() -> None:
+def test_a_page_of_the_other_kind_is_detected() -> None:
     assert judge(Pages(flagged=True, plugin=True, encrypted=9, clear=0), "encrypted")[0]
     assert not judge(Pages(flagged=True, plugin=True, encrypted=9, clear=1), "encrypted")[0]
     assert not judge(Pages(flagged=False, plugin=True, encrypted=9, clear=0), "encrypted")[0]
@@ -172,16 +173,16 @@ def test_a_page_of_the_other_kind_is_seen() -> None:
     assert not judge(Pages(flagged=False, plugin=False, encrypted=0, clear=0), "plain")[0]
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_bytes(bytes(9000))
-    with pytest.raises(ValueError, match="no header page"):
+    with pytest.raises(ValueError, match="not a header page"):
         pages_of(path)
 
 
 def test_a_server_without_the_sample_plugins_is_named(arms: Arms, tmp_path: Path) -> None:
     elsewhere = Installation("firebird", "4.0.9", "path", str(tmp_path / "bin"))
-    with pytest.raises(MissingServer, match="without its sample plugin fbSampleDbCrypt"):
+    with pytest.raises(MissingServer, match="lacks its sample plugin fbSampleDbCrypt"):
         MECHANISM.prepare(msgspec.structs.replace(arms.rest, installation=elsewhere))
 
 
@@ -189,9 +190,7 @@ def test_a_server_without_the_sample_plugins_is_named(arms: Arms, tmp_path: Path
 
 
 @pytest.mark.parametrize("which", MECHANISM.key_states)
-def test_without_its_key_or_with_another_the_database_stays_shut_and_opens_again_with_its_own(
-    arms: Arms, which: str
-) -> None:
+def test_the_database_opens_only_with_its_own_key(arms: Arms, which: str) -> None:
     directory = arms.directories["encrypted"]
     key = arms.rest.secrets / KEY_FILE
     before = key.read_text()
@@ -213,8 +212,8 @@ def test_without_its_key_or_with_another_the_database_stays_shut_and_opens_again
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_temporary_tables_are_encrypted_too_and_sorts_are_not(arms: Arms, arm: Arm) -> None:
-    """Both lie in files that have lost their names."""
+def test_temporary_tables_are_encrypted_but_sorts_are_not(arms: Arms, arm: Arm) -> None:
+    """Both lie in unlinked files."""
     word = "canaryfedcba9876543210fedcba9876543210"
     key = int((arms.rest.secrets / KEY_FILE).read_text())
     hidden = bytes(byte ^ key for byte in word.encode())
@@ -235,7 +234,8 @@ def test_temporary_tables_are_encrypted_too_and_sorts_are_not(arms: Arms, arm: A
 
 
 def _seen_while(look: Look, statement: str, words: list[bytes]) -> set[tuple[str, bytes]]:
-    """Files that only the server holds open, with the word that they hold, at any time until the statement ends and once more."""
+    """Return files that only the server holds open, with the words they contained at any time until the statement
+    ended."""
     found: set[tuple[str, bytes]] = set()
     with ThreadPoolExecutor(1) as other:
         running = other.submit(look.query, statement)

@@ -1,4 +1,5 @@
-"""fscrypt: what is written is on the image in clear in one arm and in no way in the other; and each witness can fail."""
+"""fscrypt: written data is on the image unencrypted in one arm, and in no form in the other; and each witness can
+fail."""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ def _able(require: Require) -> None:
 def test_what_is_written_rests_in_clear_in_one_arm_alone() -> None:
     with resting("fscrypt") as (mechanism, rest, scratch):
         seen = both(mechanism, rest, scratch)
-    assert min(seen["plain"]) > 0, "a search that can't find it in clear proves nothing"
+    assert min(seen["plain"]) > 0, "a search that can't find unencrypted data proves nothing"
     assert seen["encrypted"] == (0, 0)
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
-def test_without_its_key_nothing_has_its_name_and_nothing_opens(state: KeyState) -> None:
+def test_without_its_key_no_file_has_its_name_and_none_opens(state: KeyState) -> None:
     with (
         resting("fscrypt") as (mechanism, rest, scratch),
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
@@ -57,7 +58,7 @@ def test_without_its_key_nothing_has_its_name_and_nothing_opens(state: KeyState)
         assert (volume.path / NAME).read_text().strip() == CANARY
 
 
-def test_a_file_that_is_open_keeps_the_key_from_being_taken() -> None:
+def test_an_open_file_keeps_the_key_from_being_removed() -> None:
     with (
         resting("fscrypt") as (mechanism, rest, scratch),
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
@@ -85,7 +86,7 @@ def test_each_arm_says_what_policy_its_files_have() -> None:
                 done(seen)
 
 
-def test_data_that_is_elsewhere_than_the_image_is_no_proof() -> None:
+def test_data_outside_the_image_is_not_proven() -> None:
     with (
         resting("fscrypt") as (mechanism, rest, scratch),
         Agent() as made,
@@ -98,7 +99,7 @@ def test_data_that_is_elsewhere_than_the_image_is_no_proof() -> None:
         assert "not on" in words
 
 
-def test_the_key_of_a_copy_is_not_there_either() -> None:
+def test_a_copy_has_no_key_either() -> None:
     with resting("fscrypt") as (mechanism, rest, scratch), Agent() as made:
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
             write(volume, rest)
@@ -113,7 +114,7 @@ def test_the_key_of_a_copy_is_not_there_either() -> None:
             said = mechanism.refuses(seen)
             done(seen)
             assert said is not None
-            assert not said[0], "a plain image gives everything back without any key"
+            assert not said[0], "a plain image is readable without any key"
 
 
 def test_the_drivers_name_is_in_the_result() -> None:
@@ -130,7 +131,7 @@ def test_the_drivers_name_is_in_the_result() -> None:
 
 
 def _lacking(scratch: Path, rest: Rest) -> str:
-    """A mode under which this kernel makes no file; empty: it has them all."""
+    """Return a mode under which this kernel can't create a file; empty: it supports all."""
     with image.mounted(rest.supervisor, scratch / "try", SIZE):
         key = policy.add_key(scratch / "try", os.urandom(policy.KEY_BYTES))
         for name, mode in policy.MODES.items():
@@ -142,12 +143,12 @@ def _lacking(scratch: Path, rest: Rest) -> str:
     return ""
 
 
-def test_a_policy_under_which_no_file_can_be_made_ends_unproven(require: Require, tmp_path: Path) -> None:
+def test_a_policy_under_which_no_file_can_be_created_ends_unproven(require: Require, tmp_path: Path) -> None:
     with resting("fscrypt") as (_, rest, scratch):
         mode = _lacking(scratch, rest)
-    require(mode, "this kernel has the ciphers of all modes, so that none fails")
+    require(mode, "this kernel has the ciphers of all modes, so none fails")
     with resting("fscrypt", mode=mode) as (mechanism, rest, scratch):
-        wanted = r"disk witness, encrypted arm: .* no file can be made: ENOPKG"
+        wanted = r"disk witness, encrypted arm: no file can be created under .*: ENOPKG"
         with (
             pytest.raises(Unproven, match=wanted),
             mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE),
@@ -163,9 +164,9 @@ def test_a_policy_under_which_no_file_can_be_made_ends_unproven(require: Require
     assert "operations per second" not in said
 
 
-def test_a_disk_that_is_full_is_said_before_anything_is_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_anything_is_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert image.room(100 << 20, 20 << 30) == 4 * (100 << 20) + image.ROOM
-    assert image.room(1 << 30, 3 << 30) == 3 << 29, "each arm may take half of what is free"
+    assert image.room(1 << 30, 3 << 30) == 3 << 29, "each arm may take half of the free space"
     assert image.room(1 << 30, 2 << 30) == 0
     with resting("fscrypt") as (mechanism, rest, scratch):
         monkeypatch.setattr(volumes, "free", lambda _: 1 << 20)

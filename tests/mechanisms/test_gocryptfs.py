@@ -1,4 +1,5 @@
-"""gocryptfs: encrypted below, and its twin of the same FUSE library in clear; they ask the same of the kernel; nothing stays mounted."""
+"""gocryptfs: encrypted below, while the plain arm's daemon on the same FUSE library passes files through; nothing stays
+mounted."""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ def _able(require: Require) -> None:
 def test_what_is_written_rests_in_clear_in_one_arm_alone(cipher: str) -> None:
     with resting("gocryptfs", cipher=cipher, scrypt="10") as (mechanism, rest, scratch):
         seen = both(mechanism, rest, scratch)
-    assert min(seen["plain"]) > 0, "a search that can't find it in clear proves nothing"
+    assert min(seen["plain"]) > 0, "a search that can't find unencrypted data proves nothing"
     assert seen["encrypted"] == (0, 0)
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
-def test_without_its_password_the_data_is_not_there(state: KeyState) -> None:
+def test_without_its_password_the_data_is_not_accessible(state: KeyState) -> None:
     with (
         resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch),
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
@@ -63,20 +64,20 @@ def test_each_arm_says_what_it_lies_on() -> None:
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
                 assert not passed
-                assert "and not on fuse." in words
+                assert "not on fuse." in words
                 if arm == "encrypted":
                     assert mechanism.implementation(seen)["cipher"] == "XChaCha20-Poly1305"
                     assert mechanism.refuses(seen) == (
                         True,
-                        "with another password it is not mounted: password incorrect",
+                        "with another password it does not mount: password incorrect",
                     )
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"scrypt": "10"}, "its directory is encrypted with XChaCha20-Poly1305; AES-GCM-256 was asked for"),
-        ({"cipher": "xchacha"}, "its password goes through scrypt with N = 1024; 2^16 was asked for"),
+        ({"scrypt": "10"}, "its directory is encrypted with XChaCha20-Poly1305, but AES-GCM-256 was requested"),
+        ({"cipher": "xchacha"}, "its password goes through scrypt with N = 1024, but 2^16 was requested"),
         ({"cipher": "xchacha", "scrypt": "10", "library": "go"}, "-openssl=false is not among its daemon's options"),
     ],
 )
@@ -101,7 +102,7 @@ def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness(
     assert said.endswith(words)
 
 
-def test_unmounted_behind_our_back_it_is_no_proof() -> None:
+def test_data_unmounted_outside_ciphercost_is_not_proven() -> None:
     with (
         resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch),
         Agent() as made,
@@ -121,7 +122,7 @@ def _read_by(pid: int) -> int:
 
 
 def test_both_arms_keep_and_drop_the_page_cache_alike() -> None:
-    """Else what is the kernel's way with a FUSE daemon would be taken for encryption."""
+    """Otherwise the kernel's way with a FUSE daemon would count as encryption."""
     size, page = 4 << 20, 8192
     seen = {}
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
@@ -148,7 +149,7 @@ def test_both_arms_keep_and_drop_the_page_cache_alike() -> None:
 def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
-            # While it starts it asks its own mount something; killed in the midst of that, it would never be gone.
+            # At its start it sends a request to its own mount; killed at that moment, it would never end.
             tasks = Path(f"/proc/{volume.pids[0]}/task")
             wait_for(
                 "its start", lambda: not any("request_wait" in (each / "wchan").read_text() for each in tasks.iterdir())
@@ -161,7 +162,7 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
         assert left_of(rest.supervisor.run_id) == []
 
 
-def test_what_is_busy_is_unmounted_all_the_same() -> None:
+def test_a_busy_mount_is_unmounted_all_the_same() -> None:
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
         with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
             write(volume, rest)
@@ -170,7 +171,7 @@ def test_what_is_busy_is_unmounted_all_the_same() -> None:
         standing.stop()
 
 
-def test_a_directory_can_be_synchronised_and_a_file_that_is_gone_still_be_used() -> None:
+def test_a_directory_can_be_synchronised_and_an_unlinked_file_stays_usable() -> None:
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
         for arm in ARMS:
             with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
@@ -185,7 +186,7 @@ def test_a_directory_can_be_synchronised_and_a_file_that_is_gone_still_be_used()
                     assert os.pread(file.fileno(), 4, 9000) == b"kept"
 
 
-def test_a_machine_without_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_gocryptfs_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(MissingServer, match="apt-get install gocryptfs"):

@@ -1,4 +1,5 @@
-"""columns on real servers: what is sealed comes back, every value is sealed, the witnesses can fail, and findings are those of the mode."""
+"""Mechanisms in columns on real servers: values survive, every value is encrypted, witnesses can fail, findings fit the
+mode."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ ROWS = 100
 
 
 class House:
-    """A server with a schema for each arm, to which the agent is connected by the arms' names."""
+    """A server with a schema for each arm; the agent is connected to it under the arms' names."""
 
     def __init__(self, engine: Engine, version: str, server: Server, agent: Agent, secrets: Path) -> None:
         self.engine, self.version, self.server, self.agent, self.secrets = engine, version, server, agent, secrets
@@ -62,7 +63,7 @@ class House:
             )
 
     def sealing(self, mechanism: Columns, factors: dict[str, str]) -> Secrets:
-        """This mechanism switched on: both arms connected, what it needs made in both."""
+        """Switch this mechanism on: connect both arms and create what it needs in both."""
         made = columns.secrets_of(mechanism, self.engine, factors, self.secrets)
         for arm in ARMS:
             fields = self.server.connection() | mechanism.connection(self.engine, arm, factors, self.secrets)
@@ -91,7 +92,7 @@ class House:
         return f"'{doubled}'" if self.engine.dialect != "mysql" else "'" + doubled.replace("\\", "\\\\") + "'"
 
     def rows(self, expression: str) -> str:
-        """ROWS rows of (a number from 1, the expression), made on the server."""
+        """Return ROWS rows of (a number from 1, the expression), computed by the server."""
         if self.engine.name == "postgresql":
             return f"SELECT n, {expression} FROM generate_series(1, {ROWS}) AS n"
         one = "SELECT 1 FROM RDB$DATABASE" if self.engine.name == "firebird" else "SELECT 1"
@@ -103,14 +104,14 @@ class House:
         return Sight(arm, sealing, canary, self.agent, arm, (self.server.directory,))
 
     def some(self, **factors: str) -> tuple[Columns, dict[str, str]]:
-        """A mechanism that this server has, of the usual kind."""
+        """Return a mechanism of this server, of the usual kind."""
         name = "pgcrypto-cbc-256" if self.engine.name == "postgresql" else "aes-cbc-256"
         mechanism = get("aes-ecb-128" if self.version.startswith("10.") else name)
         return mechanism, mechanism.check(factors)
 
     @property
     def cases(self) -> Iterator[tuple[str, Columns, dict[str, str]]]:
-        """Every mechanism that this version has, with every IV."""
+        """Yield every mechanism of this version, with every IV."""
         for mechanism in map(mechanisms.get, mechanisms.of(self.engine)):
             if not isinstance(mechanism, Columns) or mechanism.name.startswith("client-"):
                 continue
@@ -146,7 +147,7 @@ def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
         server.stop()
 
 
-def test_what_is_sealed_comes_back_letter_for_letter(house: House) -> None:
+def test_sealed_values_come_back_unchanged(house: House) -> None:
     for name, mechanism, factors in house.cases:
         codec = house.sealing(mechanism, factors).codec
         house.table(codec)
@@ -167,7 +168,7 @@ def in_clear(text: str, stored: str) -> bool:
 
 
 def test_every_row_of_a_statement_has_an_iv_of_its_own(house: House) -> None:
-    """Neither a constant folded by the planner nor an expression that is evaluated once a statement."""
+    """It is neither a constant folded by the planner nor an expression evaluated once per statement."""
     for name, mechanism, factors in house.cases:
         codec = house.sealing(mechanism, factors).codec
         house.table(codec)
@@ -187,7 +188,7 @@ def test_every_row_of_a_statement_has_an_iv_of_its_own(house: House) -> None:
 
 
 @pytest.mark.parametrize("iv", [bytes(range(100, 116)), b"\xff" * BLOCK], ids=["any", "overflow"])
-def test_the_bytes_are_those_of_another_implementation(house: House, iv: bytes) -> None:
+def test_the_bytes_equal_those_of_another_implementation(house: House, iv: bytes) -> None:
     """The second IV makes a counter overflow into all of its bytes."""
     text = "Grüße aus Köln, über dreißig Byte lang"
     compared = 0
@@ -200,7 +201,7 @@ def test_the_bytes_are_those_of_another_implementation(house: House, iv: bytes) 
         stored = house.ask(f"SELECT {codec.hex(f'({codec.seal(house.literal(text), LETTERS)})')}{here}")[0][0]
         mode = mechanism.name.split("-")[1] if "-" in mechanism.name else ""
         if (cipher := by_mode(mode, key, iv)) is None:
-            continue  # cfb1 is not in the library
+            continue  # the library has no cfb1
         padded = text.encode()
         if mode in ("ecb", "cbc"):
             missing = BLOCK - len(padded) % BLOCK
@@ -226,7 +227,7 @@ def by_mode(mode: str, key: bytes, iv: bytes) -> Any:
     return Cipher(algorithms.AES(key), known[mode]) if mode in known else None
 
 
-def test_each_finding_fires_on_the_mechanism_that_has_the_fault_and_on_no_other(house: House) -> None:
+def test_each_finding_applies_only_to_mechanisms_with_the_fault(house: House) -> None:
     for name, mechanism, factors in house.cases:
         sealing = house.sealing(mechanism, factors)
         canary = canary_scan.canary()
@@ -236,7 +237,7 @@ def test_each_finding_fires_on_the_mechanism_that_has_the_fault_and_on_no_other(
 
 
 def expected(name: str) -> set[str]:
-    """What a mechanism leaves open, by its mode and IV."""
+    """Return the findings that a mechanism must have, by its mode and IV."""
     if name.startswith("pgp-sym"):
         return set()
     found = {"unauthenticated"}
@@ -249,7 +250,7 @@ def expected(name: str) -> set[str]:
     return found
 
 
-def test_pgp_without_its_mdc_does_not_notice_a_change(house: House) -> None:
+def test_pgp_without_its_mdc_does_not_detect_a_change(house: House) -> None:
     if house.engine.name != "postgresql":
         return
     mechanism = get("pgp-sym")
@@ -263,7 +264,7 @@ def test_pgp_without_its_mdc_does_not_notice_a_change(house: House) -> None:
 
 
 def heard(house: House, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bool]:
-    """What each witness says of an arm; an error is a no."""
+    """Return each witness's verdict on an arm; an error is a no."""
     said = {}
     for name, witness in (("server", column_checks.server), ("disk", column_checks.disk)):
         try:
@@ -273,14 +274,14 @@ def heard(house: House, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bo
     return said
 
 
-def test_both_witnesses_believe_arms_that_are_what_they_say(house: House) -> None:
+def test_both_witnesses_confirm_correct_arms(house: House) -> None:
     sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     for arm in ARMS:
         columns.fill(house.agent, arm, sealing, canary, arm)
         assert heard(house, sealing, canary, arm) == {"server": True, "disk": True}
 
 
-def test_an_encrypted_arm_that_was_loaded_in_clear_fails_both(house: House) -> None:
+def test_an_encrypted_arm_loaded_unencrypted_fails_both(house: House) -> None:
     sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     house.ask(f"CREATE TABLE {TABLE} (id integer NOT NULL, word {PLAIN.column(LENGTH)})")
     for number, text in columns.rows(canary, "encrypted").items():
@@ -308,7 +309,7 @@ def test_a_wrong_key_fails_the_servers_witness(house: House) -> None:
     assert heard(house, other, canary, "encrypted") == {"server": False, "disk": True}
 
 
-def test_where_not_even_its_own_key_opens_it_a_wrong_key_proves_nothing(house: House) -> None:
+def test_a_wrong_key_proves_nothing_if_the_right_one_fails_too(house: House) -> None:
     sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
     sight = house.sight(sealing, canary, "encrypted")
@@ -327,7 +328,7 @@ def test_where_not_even_its_own_key_opens_it_a_wrong_key_proves_nothing(house: H
 
 
 @pytest.mark.parametrize("version", ["abc", "lts", "19beta1", ""])
-def test_a_version_in_words_is_left_to_the_server_to_refuse(version: str) -> None:
+def test_a_version_without_numbers_is_left_to_the_server_to_refuse(version: str) -> None:
     for name, engine in (("aes-cbc-256", "mariadb"), ("pgcrypto-cfb-256", "postgresql")):
         mechanisms.get(name).check_version(engines.get(engine), version)
 
@@ -341,7 +342,7 @@ def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_
     assert heard(house, sealing, canary, "encrypted") == {"server": True, "disk": False}
 
 
-def test_a_disk_witness_that_read_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
+def test_a_disk_witness_that_searched_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
     sealing = house.sealing(*house.some())
     sight = msgspec.structs.replace(house.sight(sealing, "x", "encrypted"), places=(tmp_path,))
     assert column_checks.disk(sight) == (False, "no bytes seen: the witness examined nothing")
@@ -350,7 +351,7 @@ def test_a_disk_witness_that_read_nothing_proves_nothing(house: House, tmp_path:
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_a_server_says_of_a_statement_shows_no_key(house: House) -> None:
+def test_error_messages_of_a_server_show_no_key(house: House) -> None:
     sealing = house.sealing(*house.some())
     shown, value = [], sealing.codec.seal("'x'", 10)
     for broken in (f"SELECT 1 WHERE ({value}", f"SELECT wrong wrong {value}"):
@@ -362,7 +363,7 @@ def test_what_a_server_says_of_a_statement_shows_no_key(house: House) -> None:
         assert "[key]" in shown[1]
 
 
-def test_a_server_that_writes_statements_down_is_found_out(house: House) -> None:
+def test_a_server_that_logs_statements_is_detected(house: House) -> None:
     mechanism, factors = house.some()
     sealing, canary = house.sealing(mechanism, factors), canary_scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
@@ -403,9 +404,9 @@ def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_wh
 
 
 def test_the_key_is_in_no_file_of_the_servers(house: House) -> None:
-    """Not even where a function was made for the mechanism."""
+    """Not even in that of a function created for the mechanism."""
     if house.engine.name == "mysql":
-        return  # the tests before have made it log statements
+        return  # earlier tests made it log statements
     for name, mechanism, factors in house.cases:
         if mechanism.prepare(house.engine, factors):
             own = secret(house.secrets, name.replace(" ", "-"), mechanism.key_bytes)
@@ -419,7 +420,7 @@ def test_the_key_is_in_no_file_of_the_servers(house: House) -> None:
 
 
 class Calls:
-    """Counts of PostgreSQL's own, of each function's calls."""
+    """PostgreSQL's own counts of function calls."""
 
     def __init__(self, house: House) -> None:
         self.house = house
@@ -463,7 +464,7 @@ def test_a_statement_calls_the_function_once_for_each_value(house: House) -> Non
 # ── the whole ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_stored_bytes_grow_by_what_was_encrypted(house: House) -> None:
+def test_stored_bytes_grow_by_the_encrypted_bytes(house: House) -> None:
     sealing = house.sealing(*house.some())
     for arm in ARMS:
         codec = sealing.of(arm)
@@ -478,7 +479,7 @@ def test_stored_bytes_grow_by_what_was_encrypted(house: House) -> None:
     found = column_checks.sizes(house.sight(sealing, "", arm) for arm in ARMS)
     for kind in ("table_bytes", "index_bytes"):
         assert found["encrypted"][kind] > found["plain"][kind] > 0
-    # 2,000 rows of 17 letters, or of 32 to 48 bytes.
+    # 2,000 rows of 17 characters, or of 32 to 48 bytes.
     assert 34_000 < found["plain"]["table_bytes"] < found["encrypted"]["table_bytes"] < 600_000
 
 
@@ -515,8 +516,8 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         ("run postgresql:pgcrypto-cbc-256", "workload point-select has no secret column"),
         ("run mysql:aes-cbc-256 --workload tpcb", "one of "),
         ("run mariadb:aes-cbc-256 --sql FILE", "--sql uses your tables as they are"),
-        ("run mariadb@10.11:aes-cbc-256 --workload search", "before 11.2 AES_ENCRYPT has ECB alone"),
-        ("run mariadb@10.11:aes-ecb-256 --workload search", "128-bit keys alone"),
+        ("run mariadb@10.11:aes-cbc-256 --workload search", "before 11.2 AES_ENCRYPT has only ECB"),
+        ("run mariadb@10.11:aes-ecb-256 --workload search", "only 128-bit keys"),
         ("run postgresql@15:pgcrypto-cfb-128 --workload search", "has no CFB"),
         ("run mysql:aes-ctr-256 --workload search", "mysql has no mechanism 'aes-ctr-256'"),
         ("run sqlite:aes-cbc-256 --workload search", "sqlite has no mechanism"),
@@ -537,7 +538,7 @@ def test_what_can_not_be_is_refused(arguments: str, words: str, tmp_path: Path) 
     assert words in str(error.value)
 
 
-def test_a_workload_with_secrets_is_named_where_one_is_wanted() -> None:
+def test_the_error_suggests_a_workload_with_secrets() -> None:
     with pytest.raises(UsageError, match="search, sort"):
         specs.check(Spec(cells=[CellSpec("postgresql", "pgcrypto-cbc-256")]))
 
@@ -557,7 +558,7 @@ def test_a_secret_too_long_for_firebirds_function_is_refused() -> None:
         codec.seal("x", 1021)
 
 
-def test_every_family_spells_the_names_that_are_in_it() -> None:
+def test_every_family_name_expands_to_its_mechanisms() -> None:
     for mechanism in map(mechanisms.get, mechanisms.names()):
         if mechanism.family:
             assert mechanism.name in unfolded(mechanism.family)
@@ -565,15 +566,15 @@ def test_every_family_spells_the_names_that_are_in_it() -> None:
 
 
 def unfolded(family: str) -> list[str]:
-    """`a-{b,c}` as `a-b` and `a-c`."""
+    """Expand `a-{b,c}` to `a-b` and `a-c`."""
     words = [part.strip("{}").split(",") for part in family.split("-")]
     return ["-".join(each) for each in itertools.product(*words)]
 
 
-def test_on_a_server_of_the_users_nothing_is_made_but_schemas_that_are_dropped(
+def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pgcrypto, which belongs to the whole database, must be there."""
+    """pgcrypto belongs to the whole database, so it must exist already."""
     if house.engine.name != "postgresql" or house.version < "18":
         return
     fields = house.server.connection()

@@ -1,4 +1,5 @@
-"""innodb_tde: on real servers: both arms are what their names say, each witness can fail, and what MySQL leaves in clear is seen."""
+"""innodb-tde on real servers: both arms are as named, each witness can fail, and what MySQL leaves unencrypted is
+detected."""
 
 from __future__ import annotations
 
@@ -68,13 +69,13 @@ def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair,
         assert not passed, words
 
 
-def test_the_canary_lies_in_clear_in_the_plain_arm_alone(both: Pair, plain: Look, encrypted: Look) -> None:
+def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
     assert both.seen(encrypted) == {}
     assert {"data/ciphercost/canaries.ibd", "data/binlog.000001"} & set(both.seen(plain))
     assert encrypted.query("SELECT count(*) FROM canaries") == [["3"]]
 
 
-def test_the_arms_differ_in_nothing_but_encryption(plain: Look, encrypted: Look) -> None:
+def test_the_arms_differ_only_in_encryption(plain: Look, encrypted: Look) -> None:
     said = in_force(plain), in_force(encrypted)
     assert {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)} == {
         "default_table_encryption",
@@ -112,9 +113,7 @@ def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair) -> Non
             assert words in said
             if on:
                 look.query(statement.format(on))
-        look.query(
-            "FLUSH TABLES canaries FOR EXPORT"
-        )  # the table was rebuilt: its pages may still be in the pool alone
+        look.query("FLUSH TABLES canaries FOR EXPORT")  # the table was rebuilt: its pages may still be only in the pool
         look.query("UNLOCK TABLES")
         passed, said = both.mechanism.structure(look)
         assert not passed
@@ -132,8 +131,8 @@ def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
 
 
 @pytest.mark.parametrize(("gone", "words"), [(CONFIGURATION, "is Disabled"), (MANIFEST, "is not loaded")])
-def test_a_keyring_that_is_disabled_behind_our_back_is_named(both: Pair, gone: str, words: str) -> None:
-    without_logs = both.with_factors(logs="off")  # with them encrypted it would not even start
+def test_a_keyring_disabled_outside_ciphercost_is_named(both: Pair, gone: str, words: str) -> None:
+    without_logs = both.with_factors(logs="off")  # with encrypted logs it would not even start
     with both.copy("plain") as directory:
         both.mechanism.furnish("encrypted", directory, both.rest)
         (directory / "data" / gone).unlink()
@@ -154,7 +153,7 @@ def test_a_keyring_in_the_plain_arm_is_refused(both: Pair) -> None:
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
-def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, state: KeyState) -> None:
+def test_without_its_key_it_does_not_start_and_with_it_the_data_is_complete(both: Pair, state: KeyState) -> None:
     with both.copy("encrypted") as directory:
         with (
             both.mechanism.key_taken(state, both.rest, directory),
@@ -166,7 +165,7 @@ def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, 
             assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
 
 
-def test_keys_are_for_the_servers_user_alone(both: Pair) -> None:
+def test_only_the_servers_user_can_read_the_keys(both: Pair) -> None:
     keyrings = list(both.rest.secrets.glob("keyring-*"))
     assert keyrings
     for each in keyrings:
@@ -222,7 +221,7 @@ def test_an_installation_without_the_component_is_named(both: Pair, installation
 # ── what it leaves open ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_temporary_data_is_seen_in_clear_in_both_arms_and_what_closes_it_is_known(both: Pair, look: Look) -> None:
+def test_temporary_data_is_readable_in_both_arms_and_has_advice(both: Pair, look: Look) -> None:
     found = spilt(both, look)
     assert set(found) == {"sort", "internal temporary table", "temporary table"}
     for name, hits in found.items():
@@ -233,7 +232,7 @@ def test_temporary_data_is_seen_in_clear_in_both_arms_and_what_closes_it_is_know
     assert both.mechanism.status(look)[0]
 
 
-def test_with_logs_off_what_is_written_lies_in_them_in_clear(installation: Installation) -> None:
+def test_with_logs_off_written_data_is_readable_in_them(installation: Installation) -> None:
     with pair("innodb-tde", installation, "encrypted", logs="off") as made:
         with made.up("encrypted") as look:
             passed, words = made.mechanism.status(look)
@@ -265,7 +264,7 @@ def test_logs_that_were_left_in_clear_stand_in_the_disk_witness_words_and_in_the
 
 
 @pytest.mark.parametrize(("direct", "method"), [(True, "O_DIRECT"), (False, "fsync")])
-def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, method: str) -> None:
+def test_the_pool_is_sized_and_direct_io_is_reported(both: Pair, direct: bool, method: str) -> None:
     wanted = {
         name.replace("-", "_"): value
         for name, value in StoresData.of(both.engine).cache_settings(1, direct=direct).items()

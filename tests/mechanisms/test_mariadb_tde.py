@@ -1,4 +1,5 @@
-"""mariadb_tde: on real servers: both arms are what their names say, each witness can fail, and what MariaDB leaves in clear is seen."""
+"""mariadb-tde on real servers: both arms are as named, each witness can fail, and what MariaDB leaves unencrypted is
+detected."""
 
 from __future__ import annotations
 
@@ -66,13 +67,13 @@ def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair,
         assert not passed, words
 
 
-def test_the_canary_lies_in_clear_in_the_plain_arm_alone(both: Pair, plain: Look, encrypted: Look) -> None:
+def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
     assert both.seen(encrypted) == {}
     assert "data/ciphercost/canaries.ibd" in both.seen(plain)
     assert encrypted.query("SELECT count(*) FROM canaries") == [["3"]]
 
 
-def test_the_arms_differ_in_nothing_but_encryption(plain: Look, encrypted: Look) -> None:
+def test_the_arms_differ_only_in_encryption(plain: Look, encrypted: Look) -> None:
     said = in_force(plain), in_force(encrypted)
     differ = {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)}
     assert differ == {
@@ -85,7 +86,7 @@ def test_the_arms_differ_in_nothing_but_encryption(plain: Look, encrypted: Look)
     } | (differ & {"file_key_management_digest", "file_key_management_use_pbkdf2"})
 
 
-def test_another_mode_than_asked_for_is_named(both: Pair, encrypted: Look) -> None:
+def test_a_mode_other_than_the_requested_one_is_named(both: Pair, encrypted: Look) -> None:
     assert both.mechanism.implementation(encrypted)["cipher"] == mariadb_tde.WORDS["ctr"]
     asked = msgspec.structs.replace(encrypted, rest=both.with_factors(cipher="cbc").rest)
     passed, said = both.mechanism.status(asked)
@@ -93,7 +94,7 @@ def test_another_mode_than_asked_for_is_named(both: Pair, encrypted: Look) -> No
     assert "file_key_management_encryption_algorithm is aes_ctr" in said
 
 
-def test_cbc_is_as_good(require_server: RequireServer) -> None:
+def test_cbc_is_proven_too(require_server: RequireServer) -> None:
     with (
         pair("mariadb-tde", require_server("mariadb", "11.8"), "encrypted", cipher="cbc") as made,
         made.up("encrypted") as look,
@@ -107,7 +108,7 @@ def test_cbc_is_as_good(require_server: RequireServer) -> None:
         assert made.mechanism.implementation(look)["cipher"] == "AES-256-CBC"
 
 
-def test_the_servers_own_words_for_a_mode_are_understood(both: Pair) -> None:
+def test_the_servers_own_names_of_modes_are_accepted(both: Pair) -> None:
     assert both.mechanism.check({"cipher": "aes-cbc"}) == {"cipher": "cbc"}
     with pytest.raises(UsageError, match="has no cipher 'gcm'"):
         both.mechanism.check({"cipher": "gcm"})
@@ -121,8 +122,8 @@ def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair) -> Non
         assert set(said.split("; ")) == {f"{name} is off" for name in names}
 
 
-def test_a_conversion_that_still_runs_is_refused(both: Pair) -> None:
-    """The plain arm's data under the encrypted arm's settings: it is encrypted bit by bit."""
+def test_a_running_conversion_is_not_proven(both: Pair) -> None:
+    """The plain arm's data under the encrypted arm's settings is encrypted step by step."""
     slow = {"innodb_encryption_rotation_iops": "1", "innodb_encrypt_log": "OFF", "innodb_encryption_threads": "1"}
     with both.copy("plain") as directory:
         with both.started("plain", directory) as look:
@@ -139,13 +140,15 @@ def test_a_conversion_that_still_runs_is_refused(both: Pair) -> None:
             assert unsettled(look.query(mariadb_tde.SPACES)) == []
 
 
-def test_waiting_for_a_conversion_that_never_ends_ends_in_words(both: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_conversion_that_never_ends_is_an_error(both: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mariadb_tde, "SETTLE_SECONDS", 1.0)
     with both.copy("plain") as directory:
         idle = {"innodb_encrypt_log": "OFF", "innodb_encryption_threads": "0"}
         with (
             both.started("encrypted", directory, **idle) as look,
-            pytest.raises(RunError, match="still encrypts what it has after 1 seconds: the tablespace innodb_system"),
+            pytest.raises(
+                RunError, match="still encrypting its tablespaces after 1 seconds: the tablespace innodb_system"
+            ),
         ):
             both.mechanism.settled(look)
 
@@ -166,7 +169,7 @@ def test_each_way_not_to_be_encrypted_is_told_from_being_so() -> None:
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
-def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, state: KeyState) -> None:
+def test_without_its_key_it_does_not_start_and_with_it_the_data_is_complete(both: Pair, state: KeyState) -> None:
     words = f"{KEY_FILE}' not found" if state == "missing" else "InnoDB: .*(Malformed|Corrupted|Missing)"
     with both.copy("encrypted") as directory:
         with (
@@ -179,7 +182,7 @@ def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, 
             assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
 
 
-def test_the_key_is_for_the_servers_user_alone(both: Pair) -> None:
+def test_only_the_servers_user_can_read_the_key(both: Pair) -> None:
     path = both.rest.secrets / KEY_FILE
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.stat().st_uid == (marks.server_user() or (os.geteuid(), 0))[0]
@@ -196,14 +199,14 @@ def test_an_installation_without_the_plugin_is_named(both: Pair, tmp_path: Path)
 # ── what it leaves open ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_temporary_data_is_seen_in_clear_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
+def test_temporary_data_is_readable_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
     found = spilt(both, plain)
     assert set(found) == {"sort", "internal temporary table", "temporary table"}
     assert all(found.values()), found
     closed = spilt(both, encrypted)
     assert closed["sort"] == {}
     assert closed["temporary table"] == {}
-    # Versions may differ in whether they encrypt these as they say that they do; what is open must have an advice.
+    # Versions may differ in whether they really encrypt these; for what stays open there must be advice.
     assert all(both.mechanism.advice(name) for name in closed["internal temporary table"])
 
 
@@ -221,7 +224,7 @@ def test_a_table_of_myisam_is_never_encrypted(both: Pair) -> None:
 
 
 @pytest.mark.parametrize(("direct", "method"), [(True, "O_DIRECT"), (False, "fsync")])
-def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, method: str) -> None:
+def test_the_pool_is_sized_and_direct_io_is_reported(both: Pair, direct: bool, method: str) -> None:
     wanted = {
         name.replace("-", "_"): value
         for name, value in StoresData.of(both.engine).cache_settings(1, direct=direct).items()

@@ -1,4 +1,4 @@
-"""path: two directories of the user's: what lies below them is read from the kernel, and what can't be used is refused with words."""
+"""path: the kernel reports what lies below your two directories; unusable ones are refused with a clear message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SQLITE = engines.get("sqlite")
 
 
 class Disk:
-    """A file system with a plain directory, and one of a policy, both open to all."""
+    """A file system with a plain directory and one with a policy, both open to all users."""
 
     def __init__(self, supervisor_: Supervisor, scratch: Path) -> None:
         self.stack = ExitStack()
@@ -56,14 +56,14 @@ def disk(require: Require) -> Iterator[Disk]:
         with users.stack:
             yield users
             assert list(users.plain.iterdir()) == list(users.encrypted.iterdir()) == [], (
-                "what was made there must be gone"
+                "what was created there must be gone"
             )
     assert made.problems == []
     assert left_of(run_id) == []
 
 
 def test_the_image_behind_a_loop_device_is_searched(disk: Disk) -> None:
-    """Both arms here are on one image; the plain one is searched as a directory, and so alone."""
+    """Here both arms are on one image; the plain one is searched as a directory, and so only its own files are."""
     with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
             assert volume.backing == (disk.image,)
@@ -72,13 +72,11 @@ def test_the_image_behind_a_loop_device_is_searched(disk: Disk) -> None:
         assert both(mechanism, rest, scratch)["plain"] == (1, 1)
 
 
-def test_blocks_are_searched_where_there_is_no_file_behind_the_device(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_are_searched_if_no_file_is_behind_the_device(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path, "_searchable", lambda _: None)
     with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
         assert both(mechanism, rest, scratch) == {"plain": (1, 1), "encrypted": (0, 0)}
-    # Exchanged: the blocks of files that nothing encrypts hold the canary, so that this search can fail.
+    # Exchanged: the blocks of unencrypted files contain the canary, so this search can fail.
     with resting("path", plain=str(disk.encrypted), encrypted=str(disk.plain)) as (mechanism, rest, scratch):
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
             write(volume, rest)
@@ -101,7 +99,7 @@ def test_each_arm_says_what_it_lies_on(disk: Disk) -> None:
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
                 assert not passed
-                assert ("nothing that encrypts is seen" if arm == "plain" else "fscrypt policy") in words
+                assert ("no encryption found below it" if arm == "plain" else "fscrypt policy") in words
                 done(seen)
         assert mechanism.findings(rest) == []
 
@@ -126,7 +124,7 @@ def test_where_nothing_below_can_be_searched_nothing_is_proven(disk: Disk, tmp_p
         directory.rmdir()
 
 
-def test_what_can_not_be_used_is_refused_with_words(disk: Disk) -> None:
+def test_an_unusable_directory_is_refused_with_the_reason(disk: Disk) -> None:
     mechanism = mechanisms.get("path")
     assert isinstance(mechanism, AtRest)
     closed = disk.mount / "closed"
@@ -136,10 +134,10 @@ def test_what_can_not_be_used_is_refused_with_words(disk: Disk) -> None:
     refused = {
         ("", ""): "path needs two directories",
         (plain, ""): "path needs two directories",
-        (plain, str(disk.mount / "absent")): "is no directory",
-        (plain, plain): "both directories are",
+        (plain, str(disk.mount / "absent")): "is not a directory",
+        (plain, plain): "plain and encrypted are the same directory",
         (encrypted, plain): "on one file system .* nothing encrypts the second",
-        (plain, str(closed / "inner")): "nobody can't reach",
+        (plain, str(closed / "inner")): "'nobody', who can't reach",
     }
     for (first, second), words in refused.items():
         with pytest.raises(UsageError, match=words):
@@ -147,7 +145,7 @@ def test_what_can_not_be_used_is_refused_with_words(disk: Disk) -> None:
     mechanism.fits(SQLITE, mechanism.check({"plain": plain, "encrypted": encrypted}))
 
 
-def test_a_directory_that_is_too_small_is_said(disk: Disk) -> None:
+def test_a_directory_that_is_too_small_is_refused(disk: Disk) -> None:
     with (
         resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
         pytest.raises(RunError, match="is the disk full"),

@@ -1,4 +1,5 @@
-"""pg-tde: statements for every version of its functions, a stock server refused and not believed; real servers where one is named."""
+"""pg-tde: statements for every version of its functions, a stock server refused and not believed; a real server if one
+is named."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def home() -> Iterator[House]:
 
 
 def calls(functions: dict[str, str], *, wal: bool = True, file: str = "/s/k") -> list[str]:
-    """Names of the functions that are called, in order."""
+    """Return the names of the called functions, in order."""
     said = statements(functions, Path(file), wal=wal, version="x")
     return [each.removeprefix("SELECT pg_tde_").partition("(")[0] for each in said]
 
@@ -77,14 +78,14 @@ def test_where_no_key_is_for_all_databases_ours_gets_one() -> None:
     assert calls(older, wal=False) == ["add_database_key_provider_file", "set_key_using_database_key_provider"]
 
 
-def test_a_version_that_lacks_a_function_is_told_which() -> None:
+def test_the_error_names_the_function_that_a_version_lacks() -> None:
     with pytest.raises(RunError, match="no function that sets the key of the log"):
         calls(BETA)
     with pytest.raises(RunError, match="no function that adds a key file; it has: none"):
         calls({})
 
 
-def test_a_key_is_set_under_the_name_that_it_was_made_with_and_no_name_comes_twice() -> None:
+def test_a_key_is_set_under_its_name_and_no_name_comes_twice() -> None:
     first, second = (statements(V2_2, Path("/s/k"), wal=True, version="x") for _ in range(2))
     arguments = [each.partition("(")[2] for each in first[1:]]
     assert arguments[0] == arguments[1] != arguments[2] == arguments[3]
@@ -141,16 +142,14 @@ def test_a_key_is_taken_for_a_while_and_comes_back_also_after_an_error(
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_arms_differ_in_encryption_alone_unless_told_otherwise(
-    home: House, require_postgresql: Installation
-) -> None:
+def test_the_arms_differ_only_in_encryption_by_default(home: House, require_postgresql: Installation) -> None:
     rest = home.rest("pg-tde", require_postgresql, cipher="256")
     plain, encrypted = MECHANISM.settings("plain", rest), MECHANISM.settings("encrypted", rest)
     assert plain == {"shared_preload_libraries": "pg_tde"}
     assert encrypted["shared_preload_libraries"] == "pg_tde"
     assert encrypted["pg_tde.cipher"] == "aes_256"
     assert encrypted["default_table_access_method"] == "tde_heap"
-    assert "pg_tde.wal_encrypt" not in encrypted, "the server would not start: its key is not there yet"
+    assert "pg_tde.wal_encrypt" not in encrypted, "without its key the server would not start"
     alone = home.rest("pg-tde", require_postgresql, preload="encrypted")
     assert MECHANISM.settings("plain", alone) == {"shared_preload_libraries": ""}
 
@@ -158,12 +157,12 @@ def test_the_arms_differ_in_encryption_alone_unless_told_otherwise(
 # ── a stock PostgreSQL ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_without_a_directory_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CIPHERCOST_PERCONA_BINDIR", raising=False)
     with pytest.raises(MissingServer, match=r"Percona Server.*--bindir.*CIPHERCOST_PERCONA_BINDIR"):
         MECHANISM.bindir()
     monkeypatch.setenv("CIPHERCOST_PERCONA_BINDIR", str(tmp_path / "gone"))
-    with pytest.raises(MissingServer, match="gone, and there is no such directory"):
+    with pytest.raises(MissingServer, match="gone, which is not a directory"):
         MECHANISM.bindir()
     monkeypatch.setenv("CIPHERCOST_PERCONA_BINDIR", str(tmp_path))
     assert MECHANISM.bindir() == str(tmp_path)
@@ -171,7 +170,7 @@ def test_without_a_directory_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch
 
 def test_a_stock_server_is_refused_with_clear_words(home: House, require_postgresql: Installation) -> None:
     rest = home.rest("pg-tde", require_postgresql)
-    with pytest.raises(MissingServer, match=r"is not Percona Server.*no pg_tde\.so.*CIPHERCOST_PERCONA_BINDIR"):
+    with pytest.raises(MissingServer, match=r"is not Percona Server.*pg_tde\.so is missing.*CIPHERCOST_PERCONA_BINDIR"):
         MECHANISM.prepare(rest)
     running = home.rest("pg-tde", Installation("postgresql", "17", "running", "postgresql://x"))
     with pytest.raises(UsageError, match="takes no --url"):
@@ -188,7 +187,7 @@ def test_a_server_that_repeats_its_command_line_is_not_believed(home: House, req
     rest = home.rest("pg-tde", require_postgresql)
     with home.up(rest, "encrypted", {"pg_tde.wal_encrypt": "on"}) as look:
         assert told(look, "SHOW pg_tde.wal_encrypt") == "on"
-        assert MECHANISM.status(look) == (False, "the extension pg_tde is not there")
+        assert MECHANISM.status(look) == (False, "the extension pg_tde is not installed")
 
 
 def test_a_table_can_not_be_made_where_the_access_method_is_missing(
@@ -202,14 +201,14 @@ def test_a_table_can_not_be_made_where_the_access_method_is_missing(
 
 @pytest.fixture(scope="module")
 def stock(home: House, require_postgresql: Installation) -> Iterator[Look]:
-    """A table in clear."""
+    """An unencrypted table."""
     with home.up(home.rest("pg-tde", require_postgresql), "plain", {}) as look:
         look.query("CREATE TABLE words AS SELECT 'word' || i AS word FROM generate_series(1, 5000) AS i")
         yield look
 
 
 def test_the_plain_arm_is_plain(stock: Look) -> None:
-    assert MECHANISM.status(stock) == (True, "pg_tde.wal_encrypt is not there; the extension is not there")
+    assert MECHANISM.status(stock) == (True, "pg_tde.wal_encrypt is missing; the extension is not installed")
 
 
 def test_a_servers_own_environment_decides_which_instructions_it_uses(
@@ -222,7 +221,7 @@ def test_a_servers_own_environment_decides_which_instructions_it_uses(
     assert environment(0) == {}
 
 
-def test_pages_in_clear_are_told_from_encrypted_ones(stock: Look) -> None:
+def test_unencrypted_pages_are_told_from_encrypted_ones(stock: Look) -> None:
     passed, words = MECHANISM.structure(stock)
     assert passed, words
     encrypted = Look("encrypted", stock.rest, stock.volume, stock.server, stock.agent, stock.name, stock.connect)
@@ -241,14 +240,14 @@ def test_a_header_in_clear_is_no_page_in_clear_and_free_space_in_clear_is_no_enc
 
 
 def test_every_table_index_and_toast_table_of_ours_is_asked_for_and_none_of_the_catalogs(stock: Look) -> None:
-    """A stand-in for the extension's one function, so that the query round it runs on a real server."""
+    """A stand-in for the extension's one function lets the query around it run on a real server."""
     stock.query("CREATE TABLE long (id int PRIMARY KEY, word text)")
     stock.query(
         "CREATE FUNCTION pg_tde_is_encrypted(regclass) RETURNS boolean LANGUAGE sql AS 'SELECT $1 <> ''words''::regclass'"
     )
     sql = pg_tde.RELATIONS.format(argument="oid::regclass")
     ((count, clear, one),) = stock.query(sql)
-    # words and long, each with a TOAST table and that one's index; and long's own index
+    # words and long, each with a TOAST table and its index; and long's own index
     assert (count, clear, one) == ("7", "1", "words")
     assert not MECHANISM.status(stock)[0], "a plain arm with the extension's functions is not plain"
     stock.query("DROP FUNCTION pg_tde_is_encrypted(regclass)")
@@ -267,7 +266,7 @@ SAID_2_2: dict[str, Rows | AgentError] = {
     "pg_get_function_identity_arguments": [[name, words] for name, words in V2_2.items()],
     "FROM relations": [["14", "0", None]],
 }
-"""Of version 2.2.0, which was asked for 256 bits."""
+"""Of version 2.2.0 with 256 bits requested."""
 
 
 @pytest.fixture
@@ -276,12 +275,12 @@ def rest_256(home: House) -> Rest:
 
 
 def changed(name: str, value: str | None) -> dict[str, Rows | AgentError]:
-    """The same server, one setting other than it was; None: it has no such setting."""
+    """Return the same server's answers with one setting changed; None: it has no such setting."""
     settings = [[each, value if each == name else said] for each, said in SETTINGS_2_2 if each != name or value]
     return SAID_2_2 | {"pg_settings": settings}
 
 
-def test_all_that_a_server_says_is_as_was_asked_for(rest_256: Rest, tmp_path: Path) -> None:
+def test_a_server_that_is_as_requested_passes(rest_256: Rest, tmp_path: Path) -> None:
     said = "14 tables and indexes are encrypted, pg_tde.cipher is aes_256, pg_tde.wal_encrypt is on"
     assert MECHANISM.status(recorded(rest_256, "encrypted", SAID_2_2, tmp_path)) == (True, said)
 
@@ -289,17 +288,17 @@ def test_all_that_a_server_says_is_as_was_asked_for(rest_256: Rest, tmp_path: Pa
 @pytest.mark.parametrize(
     ("answers", "words"),
     [
-        (changed("pg_tde.cipher", "aes_128"), "pg_tde.cipher is aes_128, and aes_256 was asked for"),
-        (changed("pg_tde.cipher", None), "pg_tde.cipher is aes_128, and aes_256 was asked for"),
+        (changed("pg_tde.cipher", "aes_128"), "pg_tde.cipher is aes_128, but aes_256 was requested"),
+        (changed("pg_tde.cipher", None), "pg_tde.cipher is aes_128, but aes_256 was requested"),
         (changed("pg_tde.wal_encrypt", "off"), "pg_tde.wal_encrypt is off"),
         (
             SAID_2_2 | {"FROM relations": [["14", "2", "words"]]},
-            "2 of 14 tables and indexes are not encrypted, words among them",
+            "2 of 14 tables and indexes are not encrypted, among them words",
         ),
-        (SAID_2_2 | {"pg_get_function_identity_arguments": []}, "the extension pg_tde is not there"),
+        (SAID_2_2 | {"pg_get_function_identity_arguments": []}, "the extension pg_tde is not installed"),
     ],
 )
-def test_whatever_is_otherwise_in_one_session_fails_the_server_witness(
+def test_any_difference_in_one_session_fails_the_server_witness(
     rest_256: Rest, tmp_path: Path, answers: dict[str, Rows | AgentError], words: str
 ) -> None:
     passed, said = MECHANISM.status(recorded(rest_256, "encrypted", answers, tmp_path))
@@ -315,18 +314,16 @@ def test_a_key_that_the_server_does_not_reach_fails_the_server_witness(rest_256:
     assert (passed, said) == (False, f"pg_tde_verify_server_key fails: {gone}")
 
 
-def test_tables_that_are_made_by_a_server_of_another_cipher_end_the_cell(rest_256: Rest, tmp_path: Path) -> None:
+def test_tables_created_with_another_cipher_end_the_cell(rest_256: Rest, tmp_path: Path) -> None:
     MECHANISM.settled(recorded(rest_256, "encrypted", SAID_2_2, tmp_path))
     MECHANISM.settled(recorded(rest_256, "plain", {}, tmp_path))
     with pytest.raises(
-        Unproven, match=r"server witness, encrypted arm, while its tables were made: pg_tde\.cipher is aes_128"
+        Unproven, match=r"server witness, encrypted arm, while its tables were created: pg_tde\.cipher is aes_128"
     ):
         MECHANISM.settled(recorded(rest_256, "encrypted", changed("pg_tde.cipher", "aes_128"), tmp_path))
 
 
-def test_what_an_earlier_version_can_not_do_is_refused_before_anything_is_loaded(
-    rest_256: Rest, tmp_path: Path
-) -> None:
+def test_what_an_earlier_version_lacks_is_refused_before_anything_is_loaded(rest_256: Rest, tmp_path: Path) -> None:
     answers = changed("pg_tde.cipher", None) | {"pg_tde_version": [["pg_tde 2.1.2"]]}
     with pytest.raises(RunError, match=r"pg_tde 2\.1\.2 can't encrypt with aes_256"):
         MECHANISM.encrypt(recorded(rest_256, "encrypted", answers, tmp_path))
@@ -349,7 +346,7 @@ def table_key(cipher: int, kind: int = 1) -> bytes:
 
 
 def log_key(cipher: int, kind: int = 2) -> bytes:
-    """Cipher, kind, where in the log it begins; then as above."""
+    """Cipher, kind, where in the log it begins; then the same as above."""
     return struct.pack("<2IQI4x", cipher, kind, 0x1500000, 1) + os.urandom(16 + 16 + 16 + 32)
 
 
@@ -358,21 +355,21 @@ def log_key(cipher: int, kind: int = 2) -> bytes:
     [
         ([1, 1], [(1, 2)], True, True, "2 keys of tables and indexes and 1 of the write-ahead log are for aes_256"),
         ([1, 1], [(1, 1)], False, True, "2 keys of tables and indexes are for aes_256"),
-        ([1, 0, 1], [(1, 2)], True, False, "of 3 keys of tables and indexes 1 for aes_128, and aes_256 was asked for"),
+        ([1, 0, 1], [(1, 2)], True, False, "of 3 keys of tables and indexes 1 for aes_128, but aes_256 was requested"),
         (
             [1],
             [(1, 2), (0, 2)],
             True,
             False,
-            "of 2 keys of the write-ahead log 1 for aes_128, and aes_256 was asked for",
+            "of 2 keys of the write-ahead log 1 for aes_128, but aes_256 was requested",
         ),
-        ([1], [(1, 2), (1, 1)], True, False, "by its keys the write-ahead log is not encrypted"),
-        ([1], [(1, 2)], False, False, "by its keys the write-ahead log is encrypted"),
-        ([2], [(1, 2)], True, False, "of 1 keys of tables and indexes 1 for cipher 2, and aes_256 was asked for"),
-        ([], [(1, 2)], True, False, "no key of a table lies in pg_tde"),
+        ([1], [(1, 2), (1, 1)], True, False, "according to its keys the write-ahead log is not encrypted"),
+        ([1], [(1, 2)], False, False, "according to its keys the write-ahead log is encrypted"),
+        ([2], [(1, 2)], True, False, "of 1 keys of tables and indexes 1 for cipher 2, but aes_256 was requested"),
+        ([], [(1, 2)], True, False, "pg_tde contains no key of a table"),
     ],
 )
-def test_keys_are_read_for_what_cipher_they_are(
+def test_the_cipher_of_each_key_is_read(
     tmp_path: Path, tables: list[int], log: list[tuple[int, int]], wal: bool, passed: bool, words: str
 ) -> None:
     keys_of(tmp_path / "5_keys", pg_tde.TABLE_LAYOUT, *map(table_key, tables), table_key(0, kind=0), b"half a key")
@@ -380,16 +377,16 @@ def test_keys_are_read_for_what_cipher_they_are(
     assert pg_tde.judge_keys(pg_tde.keys_in(tmp_path), "aes_256", wal=wal) == (passed, words)
 
 
-def test_of_another_layout_nothing_is_claimed(tmp_path: Path) -> None:
+def test_nothing_is_claimed_about_another_layout(tmp_path: Path) -> None:
     keys_of(tmp_path / "5_keys", 0x03454454, table_key(0))
     (tmp_path / "16384_keys").touch()
     passed, words = pg_tde.judge_keys(pg_tde.keys_in(tmp_path), "aes_128", wal=False)
     assert passed
-    assert words == "5_keys in pg_tde: the layout is not version 2.2's, so which cipher keys are for was not seen"
+    assert words == "5_keys in pg_tde: not the layout of version 2.2, so the cipher of its keys is unknown"
 
 
 def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: Path) -> None:
-    """The pages are random, as encrypted ones are; the keys beside them tell."""
+    """The pages are random, like encrypted ones; the keys beside them reveal it."""
     told: dict[str, Rows | AgentError] = {"relkind = 'r'": [["base/5/16384"]]}
     (tmp_path / "base" / "5").mkdir(parents=True)
     (tmp_path / "base" / "5" / "16384").write_bytes(os.urandom(8 * PAGE))
@@ -398,7 +395,7 @@ def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: 
         keys_of(tmp_path / "pg_tde" / "5_keys", pg_tde.TABLE_LAYOUT, table_key(cipher))
         heard, words = MECHANISM.structure(recorded(stock.rest, "encrypted", told, tmp_path))
         assert heard is passed, words
-        assert ("aes_128 was asked for" in words) is not passed
+        assert ("aes_128 was requested" in words) is not passed
 
 
 # ── advice ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -415,7 +412,7 @@ def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: 
         ("pg_wal/000000010000000000000001", "pg_tde.wal_encrypt = on"),
     ],
 )
-def test_advice_is_for_what_leaked(place: str, advice: str) -> None:
+def test_advice_fits_the_leak(place: str, advice: str) -> None:
     assert advice in MECHANISM.advice(place)
     assert ("work_mem" in MECHANISM.advice(place)) is (advice == "work_mem")
 
@@ -455,14 +452,14 @@ def test_a_log_that_was_asked_to_be_in_clear_is_a_finding_and_the_disk_witness_n
     assert "the canary is in none but pg_wal/" in text
     assert "ENCRYPTED except pg_wal/* (wal=off), proven by every witness" in text
     assert "(left in clear by wal=off; " in text
-    assert "as asked: the write-ahead log is in clear" in text
-    assert "wal=off: every row that is written to an encrypted table lies in the write-ahead log in clear" in text
+    assert "as requested: the write-ahead log is not encrypted" in text
+    assert "wal=off: every row written to an encrypted table is also in the write-ahead log, unencrypted" in text
 
 
 def test_a_server_that_takes_another_cipher_from_its_second_start_on_is_not_proven(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its keys are made with the right one; its tables and the log are not."""
+    """Its keys are created with the right one; its tables and the log are not."""
     need("pg-tde")
     settings, started = pg_tde.PgTde.settings, {"plain": 0, "encrypted": 0}
 
@@ -471,7 +468,7 @@ def test_a_server_that_takes_another_cipher_from_its_second_start_on_is_not_prov
         return settings(self, arm, rest) | ({"pg_tde.cipher": "aes_128"} if started[arm] > 2 and arm != "plain" else {})
 
     monkeypatch.setattr(pg_tde.PgTde, "settings", later)
-    with pytest.raises(Unproven, match=r"pg_tde\.cipher is aes_128, and aes_256 was asked for"):
+    with pytest.raises(Unproven, match=r"pg_tde\.cipher is aes_128, but aes_256 was requested"):
         proven("pg-tde", cipher="256")
 
 

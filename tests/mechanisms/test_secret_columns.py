@@ -1,4 +1,4 @@
-"""secret_columns: `--set secret=…` encrypts these columns and no others, as the server stores them; what can't be is refused."""
+"""`--set secret=…` encrypts these columns and no others, as the server stores them; impossible requests are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from conftest import RequireServer
 
 MECHANISM = {"mariadb": "aes-ecb-128", "postgresql": "pgcrypto-cbc-256"}
 STORED = {"mariadb": "HEX({})", "postgresql": "CAST({} AS text)"}
-"""SQL of what lies in a column, as text."""
+"""SQL for the content of a column, as text."""
 VALUES = ("0", "1", "21", "state,cnes", "none", "all")
 ROWS = 8
 
@@ -43,7 +43,7 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
         shared = Shared(scratch / "secrets" / "group-0")
         for number, value in enumerate(VALUES):
             cell = CellSpec(name, MECHANISM[name], workload="hospital-2024", rows=ROWS, factors={"secret": value})
-            # As in a run, every cell's data live to its end.
+            # As in a run, every cell's data stays until the run ends.
             bench = benches.enter_context(
                 server_pairs.bench(resolve(cell), run_supervisor, scratch, tmp_path, number, shared)
             )
@@ -53,7 +53,7 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
 
 
 def encrypted_columns(bench: Bench) -> list[str]:
-    """The columns in which the encrypted arm's tables hold something else than the plain arm's."""
+    """Return the columns whose content differs between the arms' tables."""
     pair = server_pairs.start(bench, 1, set(), set(), schedule.arms(1, 0, 1))
     different = []
     with bench.agent(pair) as agent:
@@ -67,7 +67,7 @@ def encrypted_columns(bench: Bench) -> list[str]:
                 plain, encrypted = (agent.query(arm, sql) for arm in ARMS)
                 assert len(plain) == len(encrypted) == ROWS
                 same = [one == other for one, other in zip(plain, encrypted, strict=True)]
-                assert all(same) or not any(same), f"{table}.{column}: some values are encrypted and others are not"
+                assert all(same) or not any(same), f"{table}.{column}: only some of the values are encrypted"
                 different += [] if all(same) else [field]
     return different
 

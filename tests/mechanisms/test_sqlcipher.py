@@ -1,4 +1,5 @@
-"""sqlcipher: pages alike in both arms, opened by its key alone, seen on the pages; what it leaves in clear; a passphrase's rounds."""
+"""sqlcipher: as many pages in both arms, opened by its key only, visible on the pages; what stays unencrypted; a
+passphrase's rounds."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ QUICK = {"kdf": "passphrase", "kdf_iter": "1000"}
 
 @contextmanager
 def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
-    """Both files, filled alike, each by a process of its own; some rows are in the WAL alone."""
+    """Both files, filled in the same way by separate processes; some rows are only in the WAL."""
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as agents:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
@@ -96,7 +97,7 @@ def test_every_witness_speaks_for_its_own_arm_and_against_the_other_and_the_page
         assert tails(path_of(looks["encrypted"]), page).filled * page == sizes["plain"][0]
 
 
-def test_without_its_key_or_with_another_the_file_stays_shut() -> None:
+def test_the_file_opens_only_with_its_key() -> None:
     for factors in ({}, QUICK):
         with arms(**factors) as looks:
             passed, detail = MECHANISM.refuses(looks["encrypted"])
@@ -104,7 +105,7 @@ def test_without_its_key_or_with_another_the_file_stays_shut() -> None:
             assert "without a key: " in detail
             assert "with another key: " in detail
             passed, detail = MECHANISM.refuses(looks["plain"])
-            assert not passed, "a file in clear opens without a key"
+            assert not passed, "an unencrypted file opens without a key"
             assert "without a key: it opens" in detail
 
 
@@ -116,7 +117,7 @@ def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it() -> None:
         assert "key" not in looks["plain"].connect
 
 
-def test_the_settings_of_both_are_alike() -> None:
+def test_both_arms_have_the_same_settings() -> None:
     with arms() as looks:
         found = {
             arm: dict(msgspec.convert(look.query(ENGINE.variables), list[tuple[str, str]]))
@@ -129,7 +130,7 @@ def test_the_settings_of_both_are_alike() -> None:
             assert look.query(ENGINE.home) == [[str(path_of(look))]]
 
 
-def test_what_encrypted_is_asked_of_the_library() -> None:
+def test_the_library_reports_what_encrypted() -> None:
     with arms(**QUICK, hmac="sha1") as looks:
         said = MECHANISM.implementation(looks["encrypted"])
         assert said["implementation"].startswith("OpenSSL 3")
@@ -146,11 +147,11 @@ def test_what_encrypted_is_asked_of_the_library() -> None:
 @pytest.mark.parametrize(
     ("factors", "asked", "words"),
     [
-        ({"hmac": "sha1"}, {}, "HMAC is HMAC_SHA1, and HMAC_SHA512 was asked for"),
-        ({}, {"hmac": "off"}, "HMAC is HMAC_SHA512, and off was asked for"),
-        ({"hmac": "off"}, {}, "HMAC is off, and HMAC_SHA512 was asked for"),
-        ({"page_size": "8192"}, {}, "cipher_page_size is 8192, and 4096 was asked for"),
-        (QUICK, {"kdf": "passphrase", "kdf_iter": "2000"}, "kdf_iter is 1000, and 2000 was asked for"),
+        ({"hmac": "sha1"}, {}, "HMAC is HMAC_SHA1, but HMAC_SHA512 was requested"),
+        ({}, {"hmac": "off"}, "HMAC is HMAC_SHA512, but off was requested"),
+        ({"hmac": "off"}, {}, "HMAC is off, but HMAC_SHA512 was requested"),
+        ({"page_size": "8192"}, {}, "cipher_page_size is 8192, but 4096 was requested"),
+        (QUICK, {"kdf": "passphrase", "kdf_iter": "2000"}, "kdf_iter is 1000, but 2000 was requested"),
     ],
 )
 def test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness(
@@ -169,7 +170,7 @@ def test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness
 
 
 def test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen() -> None:
-    """Encryption switched off behind the tool's back."""
+    """Encryption is switched off outside ciphercost."""
     with arms() as looks:
         look = looks["encrypted"]
         look.agent.disconnect("look")
@@ -181,7 +182,7 @@ def test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen() -> None:
         assert "without a key: it opens" in detail
 
 
-def test_a_page_that_another_key_wrote_is_seen() -> None:
+def test_a_page_written_with_another_key_is_detected() -> None:
     with arms() as looks:
         look = looks["encrypted"]
         assert MECHANISM.status(look)[0]
@@ -193,7 +194,7 @@ def test_a_page_that_another_key_wrote_is_seen() -> None:
         assert "HMAC verification failed for page 4" in detail
 
 
-def test_pages_of_both_kinds_are_no_arm() -> None:
+def test_a_mixture_of_pages_fits_neither_arm() -> None:
     none, some = Tails(0, 0), Tails(filled=1, empty=0)
     assert judge(False, Tails(9, 0), some, "encrypted")[0]
     assert not judge(False, Tails(9, 1), none, "encrypted")[0]
@@ -205,7 +206,7 @@ def test_pages_of_both_kinds_are_no_arm() -> None:
     assert not judge(True, none, none, "plain")[0]
 
 
-def test_a_wal_that_is_none_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_wal_is_named(tmp_path: Path) -> None:
     wal = tmp_path / "database.sqlite-wal"
     assert tails_in_wal(wal, 4096) == Tails(0, 0)
     wal.write_bytes(bytes(8192))
@@ -222,7 +223,7 @@ def test_rounds_belong_to_a_passphrase() -> None:
     filled = MECHANISM.check(QUICK)
     assert MECHANISM.check(filled) == filled
     for wrong, words in (
-        ({"kdf_iter": "1000"}, "counts for a passphrase alone"),
+        ({"kdf_iter": "1000"}, "applies only to a passphrase"),
         ({"kdf": "passphrase", "kdf_iter": "many"}, "not a number"),
         ({"kdf": "passphrase", "kdf_iter": "0"}, "not a number"),
     ):
@@ -231,7 +232,7 @@ def test_rounds_belong_to_a_passphrase() -> None:
 
 
 def test_each_opening_costs_a_passphrases_rounds() -> None:
-    """CPU time of the agent, which is what the rounds cost: 300 times as many are seen through any noise."""
+    """CPU time of the agent, which the rounds cost: 300 times as many are visible through any noise."""
 
     def spent(rounds: str) -> int:
         with arms(kdf="passphrase", kdf_iter=rounds) as looks:
@@ -244,7 +245,7 @@ def test_each_opening_costs_a_passphrases_rounds() -> None:
     assert spent("300000") > 5 * spent("1000")
 
 
-def test_a_new_key_is_given_to_every_page_and_the_old_one_opens_nothing_any_more() -> None:
+def test_rotation_encrypts_every_page_with_a_new_key() -> None:
     for factors in ({}, QUICK):
         with arms(**factors) as looks:
             look = looks["encrypted"]
@@ -263,7 +264,7 @@ def test_a_new_key_is_given_to_every_page_and_the_old_one_opens_nothing_any_more
 # ── temporary data ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_temporary_data_stays_in_memory_and_lies_in_clear_where_it_goes_to_files() -> None:
+def test_temporary_data_stays_in_memory_and_is_unencrypted_in_files() -> None:
     word = "canaryfedcba9876543210fedcba9876543210"
     with arms() as looks:
         for look in looks.values():
@@ -273,7 +274,7 @@ def test_temporary_data_stays_in_memory_and_lies_in_clear_where_it_goes_to_files
                 for statement in first:
                     look.agent.query("spill", statement)
                 found = _seen_while(look, last, word.encode())
-                if "files" in spill.name:  # they are there for less than a second
+                if "files" in spill.name:  # they exist for less than a second
                     for _ in range(4):
                         found = found or _seen_while(look, last, word.encode())
                 look.agent.disconnect("spill")
@@ -284,7 +285,8 @@ def test_temporary_data_stays_in_memory_and_lies_in_clear_where_it_goes_to_files
 
 
 def _seen_while(look: Look, statement: str, word: bytes) -> Counter[str]:
-    """Files that only the agent holds open and that hold the word, until the statement ends and once more after it."""
+    """Count files that only the agent holds open and that contain the word, until the statement ends and once more
+    after it."""
     found: Counter[str] = Counter()
     with ThreadPoolExecutor(1) as other:
         running = other.submit(look.agent.query, "spill", statement)

@@ -76,5 +76,5 @@ def test_a_scan_of_a_devices_blocks_names_what_it_does_not_cover() -> None:
     mechanism = mechanisms.get("path")
     assert isinstance(mechanism, AtRest)
     blocks = Volume(Path("/x/cluster"), (Path("/x/encrypted.blocks"),))
-    assert mechanism.searched(blocks).endswith("and not those of files that were deleted")
+    assert mechanism.searched(blocks).endswith("but not those of deleted files")
     assert mechanism.searched(Volume(Path("/x/cluster"), (Path("/x"),))) == ""

@@ -39,7 +39,7 @@ IN_COLUMNS = {
 TRANSIT = {
     "server": "test_client_certificates.py::test_a_server_that_asks_for_no_client_certificate_is_not_proven",
     "wire": "test_relay.py::test_the_wire_witness_fails_in_every_way_it_should",
-    "client": "test_mysql_traps.py::test_a_certificate_of_another_key_than_was_asked_for_fails_the_client_witness",
+    "client": "test_mysql_traps.py::test_a_certificate_with_another_key_than_requested_fails_the_client_witness",
 }
 STOCK = "::test_a_stock_server_is_plain_and_nothing_else"
 FAILS: dict[str, dict[str, str]] = {

@@ -422,7 +422,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         (("clean", "--schema", "x"), "give its --url too"),
         (("clean", "--url", "nonsense://h/d"), "nonsense://: no engine has this URL scheme"),
         (("clean", "--url", "postgresql://u:secret@h/d"), "holds a password"),
-        (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "not reached by a URL"),
+        (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "takes no --url"),
         (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),
         (
             ("clean", "--url", "firebird://u@h/d", "--ca", "none.pem"),

@@ -523,11 +523,11 @@ def test_stand_ins_encrypt_with_256_bits() -> None:
 @pytest.mark.parametrize(
     ("said", "bits"),
     [
-        ("41 of 41 files of the server's have the policy AES-256-XTS, names AES-256-CBC-CTS", 256),
+        ("41 of 41 server files have the policy AES-256-XTS, names AES-256-CBC-CTS", 256),
         ("the server's data lies on fuse.gocryptfs of a directory that is encrypted with AES-GCM-256", 256),
-        ("data_encryption is on, pg_controldata says on, 128 bits", 128),
+        ("data_encryption is on, pg_controldata prints on, 128 bits", 128),
         ("9 tables and indexes are encrypted, pg_tde.cipher is aes_256, pg_tde.wal_encrypt is on", 256),
-        ("data_encryption_version is 1; pg_encryption/key.bin is there", None),
+        ("data_encryption_version is 1; pg_encryption/key.bin exists", None),
     ],
 )
 def test_how_long_the_key_was_is_what_the_witnesses_said(said: str, bits: int | None) -> None:
@@ -599,7 +599,7 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--duration", "soon"), "--duration: 'soon' is not a duration"),
         (("postgres-tde", "--duration", "500ms"), "--duration 0.5: must be at least 1"),
         (("postgres-tde", "--engine", "mysql"), "does not run on 'mysql'"),
-        (("postgres-tde", "--bindir", "/nowhere"), "no 'postgres' and 'initdb' there"),
+        (("postgres-tde", "--bindir", "/nowhere"), "contains no 'postgres' and 'initdb'"),
     ],
     ids=lambda value: "-".join(value).replace("/", "_") if isinstance(value, tuple) else "",
 )

@@ -1,6 +1,11 @@
-"""engines: one file a server: how to get, start, check and stop it. Found by file name; adding a server is adding a file.
+"""Engines: one file per server, with the code that finds, installs, starts, checks and stops it.
 
-An engine file defines `ENGINE`, an instance of a subclass of `Engine` and of the `capabilities` that the server has.
+An engine file defines `ENGINE`, an instance of a class that inherits from `Engine` and from the `capabilities` that the
+server has. The file's name is the engine's name, so adding a file adds a server; names that begin with `_` are shared
+code. An engine knows no mechanism: mechanisms ask an engine for its capabilities.
+
+A new server usually inherits from `_packaged.Packaged` (one program, found in PATH or unpacked from Debian packages)
+and starts a `_network.StartedServer`. `valkey.py` is a short complete example.
 """
 
 from __future__ import annotations
@@ -25,74 +30,80 @@ if TYPE_CHECKING:
 
 
 class Server(ABC):
-    """A running server, or for an embedded engine the directory that stands for one."""
+    """A running server. For an embedded engine: the directory that stands for one."""
 
     pid: int = 0
-    """Root of the server's process tree; 0 where there is none that we can see."""
+    """Root of the server's process tree; 0 if ciphercost can't see the process."""
     directory: Path | None = None
     library: str = ""
-    """The cryptographic library that it has loaded, with its version, where we can see it."""
+    """Name and version of the cryptographic library that the server has loaded; empty if unknown."""
     cgroups: tuple[Path, ...] = ()
-    """Control groups that hold exactly this server's processes, where we may make any."""
+    """Control groups that hold exactly this server's processes; empty if ciphercost can't create any."""
     volume: Volume | None = None
-    """Where its data lies; None: on a server of the user's."""
+    """Where its data lies; None for a server you already run."""
     opening: float = 0.0
-    """Seconds from its start to its first answer."""
+    """Seconds from start to first answer."""
     ways: Mapping[str, Mapping[str, object]] = MappingProxyType({})
-    """Where a mechanism's encrypted arm is reached elsewhere than the plain one (a port of its own): fields of `connect`, by its name."""
+    """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
 
     @abstractmethod
     def connection(self) -> dict[str, object]:
-        """Fields of the agent's `connect` that reach this server in clear (driver, host, port, user, …)."""
+        """Return the agent's `connect` fields for an unencrypted connection (driver, host, port, user, …)."""
 
     def handshakes(self) -> tuple[int, int]:
-        """(full, resumed): TLS handshakes since the last call, as the server's own log has them; (0, 0) where it keeps none."""
+        """Return (full, resumed) TLS handshakes since the last call, from the server's log; (0, 0) if it logs none."""
         return 0, 0
 
     @abstractmethod
     def stop(self) -> None:
-        """End the server in order and wait until it is gone. Raises RunError when it does not end."""
+        """Stop the server in an orderly way and wait for its end. Raises RunError if it does not end."""
 
 
 class Engine(ABC):
-    """What every engine does: find, start and reach one kind of server. The rest is in `capabilities`."""
+    """What every engine must do: find, start and reach one kind of server. Everything optional is in `capabilities`."""
 
     name: str
     title: str
     driver: str
-    """The agent's driver."""
+    """Name of the agent's driver."""
     dialect: str
-    """Name under which workloads keep their lines for this server."""
+    """Name of the section that workloads use for this server's statements."""
     language: Language = "sql"
-    """What an operation is written in: SQL, HTTP requests, or commands of a key-value store."""
+    """Language of an operation: SQL, HTTP requests, or commands of a key-value store."""
     usual_workload: str = "point-select"
-    """The workload where the user names none."""
+    """Default workload."""
     loads: bool = True
-    """False: it keeps no data, so a workload's tables are neither loaded nor checked."""
+    """False: the server has no tables, so ciphercost neither loads nor checks those of a workload."""
     volatile: bool = False
-    """True: data is gone when the server ends, so each session loads it anew. Else it is loaded once and its directory copied."""
+    """True: the data is gone when the server ends, so each session loads it again. Otherwise it is loaded once and copied."""
     embedded: bool = False
-    """True: no server process; the database runs inside the agent (SQLite)."""
+    """True: there is no server process; the database runs inside the agent (SQLite)."""
     foreign: bool = False
-    """True: always a server of the user's, named by a URL; never ours."""
+    """True: ciphercost never starts this server; you name a running one by URL."""
     no_url: str = ""
-    """Why `--url` does not fit, to follow its name in an error message; empty: the usual words."""
+    """Why the engine takes no `--url`. Follows the engine's name in the error; empty: a general reason."""
     mute: tuple[Witness, ...] = ()
-    """Witnesses that say nothing here: somebody else's server tells us nothing about its sessions."""
+    """Witnesses that can't report on this engine, such as `server` if the server reports nothing about its sessions."""
     caches_logins: bool = False
-    """Whether the first login after a start takes another, slower path than those that follow."""
+    """Whether the first login after a start takes a different, slower path than later ones."""
 
     @abstractmethod
     def available(self) -> Iterable[Installation]:
-        """Every installation found on this machine without fetching anything, best first. For `doctor`, `list engines`."""
+        """List every installation on this machine, best first. Fetches nothing. For `doctor` and `list engines`."""
 
     @abstractmethod
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
-        """The installation to use: running (url), then bindir and PATH, then what was installed, then fetched. Raises MissingServer."""
+        """Return the installation to use: `url`, then `bindir`, PATH, packages fetched before, and last a new fetch.
+
+        Raises MissingServer if there is none, UsageError if an option does not fit this engine.
+        """
 
     @abstractmethod
     def install(self, version: str = "", source: str = "") -> Installation:
-        """Fetch this version into a private root (`debian`, `apt`, `maven`); nothing is installed on the host. Raises MissingServer."""
+        """Fetch this version into a private directory (`debian`, `apt`, `maven`) without changing the host's packages.
+
+        Raises MissingServer.
+        """
 
     @abstractmethod
     def initialise(
@@ -102,10 +113,10 @@ class Engine(ABC):
         supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Make an empty database cluster in `directory`, with the user and database that `connection` names.
+        """Create an empty cluster in `directory`, with the user and database that `connection` names.
 
-        `settings`: as for `start`, those that must be there from the beginning; `initdb:NAME` is an option of the program that
-        makes a cluster alone (its value may be empty).
+        `settings`: those settings of `start` that must exist from the beginning. `initdb:NAME` is an option of the
+        program that creates the cluster, and of no other; its value may be empty.
         """
 
     @abstractmethod
@@ -119,57 +130,64 @@ class Engine(ABC):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """Start on a free port of 127.0.0.1 and wait until it answers. Raises RunError with the end of the server's log.
+        """Start the server on a free port of 127.0.0.1 and wait until it answers.
 
-        Clients come from anywhere in 127.0.0.0/8 (`link`), so the server's own rules must admit them all.
+        Clients connect from anywhere in 127.0.0.0/8 (see `link`), so the server's own rules must admit all of it.
 
-        `settings`: the server's own names; `env:NAME` sets a variable of its environment.
+        `settings`: the server's own names; `env:NAME` sets an environment variable.
+
+        Raises RunError with the end of the server's log.
         """
 
     def settings_for(self, clients: int) -> dict[str, str]:  # noqa: ARG002
-        """Settings that this many clients an arm need."""
+        """Return the settings that this many clients per arm need."""
         return {}
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: B027
-        """Refuse factors of a mechanism that this server can't honour, before anything is started. Raises UsageError.
+        """Refuse factors of a mechanism that this server can't honour, before anything starts. Raises UsageError.
 
-        `version`: as far as it is known; '' where it will be found later.
+        `version`: empty if it is not known yet.
         """
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def in_clear(self) -> dict[str, object]:
-        """Fields of the agent's `connect` that keep a connection in clear, stated and not left to a default.
+        """Return the `connect` fields that request an unencrypted connection explicitly instead of relying on a
+        default.
 
-        A relay then also keeps the server's name, by which the agent knows what leaves the machine.
+        A relay then also keeps the server's name, which tells the agent whether traffic leaves the machine.
         """
         return {}
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
-        """Fields of the agent's `connect` that a workload's own parameters ask for, in both arms. Raises UsageError."""
+        """Return the `connect` fields that a workload's parameters need in both arms. Raises UsageError."""
         return {}
 
     def greet(self, agent: Agent, arm: str) -> str:  # noqa: ARG002
-        """Check that this arm of the agent's is served. Returns what the server says of itself, or ''. Raises AgentError."""
+        """Check that the server answers on this arm. Returns how the server names itself, or ''. Raises AgentError."""
         return ""
 
     def echo(self, text: str) -> str:
-        """A statement that makes the server send this text back. The text has no quotes in it. Pure."""
+        """Return a statement that makes the server send this text back. The text contains no quotes. Pure."""
         return f"SELECT '{text}'"
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
-        """Words that must appear in clear on the wire, sent and received, if `echo` returned these rows; '' if it didn't. Pure."""
+        """Return (sent, received): texts that must be readable on an unencrypted wire if `echo` returned these rows.
+        Pure.
+
+        Both are '' if the rows do not echo the text.
+        """
         return (text, text) if rows == [[text]] else ("", "")
 
 
 def names() -> list[str]:
-    """Names of all engines, by file; what begins with `_` is shared by several."""
+    """List the names of all engines."""
     found = (module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     return sorted(name for name in found if not name.startswith("_"))
 
 
 def get(name: str) -> Engine:
-    """The engine of that name. Raises UsageError with the nearest name."""
+    """Return the engine with this name. Raises UsageError that suggests the nearest name."""
     if name not in names():
         raise UsageError(f"unknown engine '{name}': {nearest(name, names())}")
     engine: Engine = importlib.import_module(f"{__name__}.{name}").ENGINE

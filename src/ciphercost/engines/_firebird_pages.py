@@ -1,7 +1,8 @@
-"""_firebird_pages: a Firebird database's file -> bytes of the tables and the indexes that its users made. Not an engine itself.
+"""Counts the bytes that user tables and their indexes occupy in a Firebird database file. Not an engine.
 
-The server counts neither, and a file grows in larger steps than its tables. But each page names its kind and the table that it is of
-(On-Disk Structure 13, ods.h): pages of rows and pages of indexes, of tables that are not the server's own.
+The server reports neither figure, and the file grows in larger steps than its tables. But every page states its type
+and its table (On-Disk Structure 13, ods.h), so this counts the data and index pages of tables that are not the server's
+own.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import struct
 from pathlib import Path
 
 DATA, INDEX = 5, 7
-"""Kinds of pages, by their first byte."""
+"""Page types: the first byte of a page."""
 PAGE_SIZE_AT, RELATION_AT = 16, {DATA: 20, INDEX: 28}
-"""Where two bytes name the page size, in the first page, and the table, in the others."""
+"""Offsets of two-byte numbers: the page size in the first page, and the table's number in other pages, by type."""
 FIRST_OF_USERS = 128
-"""Number of the first table that is not the server's own."""
+"""Number of the first user table; lower numbers are the server's own tables."""
 
 
 def sizes(file: Path) -> tuple[int, int]:
-    """Bytes of tables, bytes of indexes. Raises OSError."""
+    """Return (bytes of tables, bytes of indexes). Raises OSError."""
     with file.open("rb") as opened:
         (size,) = struct.unpack_from("<H", opened.read(PAGE_SIZE_AT + 2), PAGE_SIZE_AT)
         opened.seek(0)

@@ -1,4 +1,4 @@
-"""_found: what servers have in common that have a directory of programs: which is used where several are there. No engine itself."""
+"""Shared by servers whose programs lie in one directory: chooses between several installations. Not an engine."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ from ciphercost.model.errors import MissingServer, UsageError, nearest
 
 
 class Found(Engine):
-    """A subclass says where its programs usually are, and how a directory of them says its version."""
+    """An engine that is found by its directory of programs. A subclass knows the usual places and reads the version."""
 
     @abstractmethod
     def usual_places(self) -> Iterator[Path]:
-        """Directories that may hold its programs, best first; some twice."""
+        """Yield directories that may hold the programs, best first; one may come twice."""
 
     @abstractmethod
     def version_in(self, bindir: Path) -> str:
-        """`17.5` of the server in this directory; empty where there is none that runs here."""
+        """Return the version of the server in this directory, e.g. `17.5`; empty if none there runs on this machine."""
 
     @property
     @abstractmethod
     def absent(self) -> str:
-        """What a directory without this server lacks, for people."""
+        """User-visible text: what a directory without this server lacks."""
 
     @abstractmethod
     def ways(self) -> Mapping[str, Callable[[str], Installation]]:
-        """How it is fetched, by source, in the order in which they are tried. Each takes a version ('': any); raises MissingServer."""
+        """Return the functions that fetch the server, by source, in the order of preference.
+
+        Each takes a version ('': any) and raises MissingServer.
+        """
 
     oldest: int = 0
-    """Of its major versions, that is started."""
+    """Oldest major version that ciphercost starts."""
 
     def available(self) -> Iterable[Installation]:
         found: dict[str, Installation] = {}
@@ -48,14 +51,14 @@ class Found(Engine):
             TakesUrl.of(self).check_url(url)
             return Installation(self.name, version, "running", url)
         if bindir:
-            return self._in(Path(bindir).absolute(), version)
+            return self._in_directory(Path(bindir).absolute(), version)
         for each in self.available():
             if versions.matches(each.version, version) and package_cache.reachable(Path(each.location)):
                 return each
         return self.install(version)
 
     def install(self, version: str = "", source: str = "") -> Installation:
-        """From this source, or from the first that has it and works here."""
+        """Fetch from this source, or from the first source that has the version and whose server runs here."""
         ways = self.ways()
         if source and source not in ways:
             raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, ways)}")
@@ -71,24 +74,25 @@ class Found(Engine):
             reasons.append(f"  {name}: has {self.title} {installation.version}, not {version}")
         title = f"{self.title} {version}".strip()
         raise MissingServer(
-            f"no {title} was found, and none could be fetched:\n"
+            f"no {title} was found on this machine, and fetching one failed:\n"
             + "\n".join(reasons)
-            + "\nInstall one, or name its directory with --bindir."
+            + "\nInstall one, or name the directory of its programs with --bindir."
         )
 
-    def _in(self, bindir: Path, version: str) -> Installation:
+    def _in_directory(self, bindir: Path, version: str) -> Installation:
         found = self.version_in(bindir)
         if not found:
             raise MissingServer(f"--bindir {bindir}: {self.absent}")
         if not versions.matches(found, version):
-            raise MissingServer(f"--bindir {bindir}: that is {self.title} {found}, not {version}")
+            raise MissingServer(f"--bindir {bindir}: this is {self.title} {found}, not {version}")
         if not self._new_enough(found):
             raise MissingServer(
-                f"--bindir {bindir}: that is {self.title} {found}; {self.oldest}.0 is the oldest that is started"
+                f"--bindir {bindir}: this is {self.title} {found}; ciphercost needs {self.oldest}.0 or later"
             )
         if not package_cache.reachable(bindir):
             raise UsageError(
-                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
+                f"--bindir {bindir}: when you are root, servers run as user 'nobody', who can't reach this directory. "
+                "Move it, or run ciphercost as another user."
             )
         return Installation(self.name, found, "path", str(bindir))
 
@@ -96,7 +100,7 @@ class Found(Engine):
         return versions.version_key(version) >= (self.oldest,)
 
     def _that_runs(self, installation: Installation) -> Installation:
-        """The unpacked server, if it runs here. Raises MissingServer."""
+        """Return the unpacked server if it runs on this machine. Raises MissingServer."""
         if not self.version_in(Path(installation.location)):
             raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
         return installation

@@ -1,4 +1,7 @@
-"""_network: what servers that are reached by host and port have in common: ours, the user's, their URLs. No engine itself."""
+"""Shared by servers reached by host and port: started by ciphercost or already running, and their URLs.
+
+Not an engine.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ if TYPE_CHECKING:
     from ciphercost.host.launch import Launch
 
 PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
-"""In a server's directory: the random password of our own user, 0600."""
+"""File in a server's directory (mode 0600): the random password of ciphercost's own user."""
 STOP_SECONDS = 60.0
 
 
 class StartedServer(Server):
-    """One that we started. A subclass says who logs in where."""
+    """A server that ciphercost started. A subclass names driver, user and database."""
 
     driver: str
     user: str
     database: str
 
     def __init__(self, started: Launch, directory: Path, library: str | None = None) -> None:
-        """`library`: what it encrypts with, where that is not an OpenSSL that it has loaded."""
+        """`library`: the cryptographic library, if it is not an OpenSSL that the process has loaded."""
         self.process = started.process
         self.pid = started.process.pid
         self.directory: Path = directory
@@ -50,16 +53,16 @@ class StartedServer(Server):
         }
 
     def stop(self) -> None:
-        """In order, by the signal that it was started with."""
+        """Stop in an orderly way, by the signal chosen at the start."""
         self.process.stop(STOP_SECONDS)
 
 
 class RunningServer(Server):
-    """The user's own: never started, stopped or configured by us. A subclass says where its password is looked for."""
+    """A server you already run: ciphercost never starts, stops or configures it. A subclass finds the password."""
 
     driver: str
     certified: bool = True
-    """Whether it may show a certificate, which is checked against the name that the user wrote."""
+    """Whether the server may present a certificate, which the client checks against the host name in the URL."""
 
     def __init__(
         self, host: str, port: int, user: str, database: str, programs: tuple[str, ...], *, ca: str = ""
@@ -69,14 +72,14 @@ class RunningServer(Server):
         self.user = user
         self.database = database
         self.ca = ca
-        """CA file that the URL names; empty: none."""
+        """CA file named in the URL; empty: none."""
         self.address = address_of(host, port)
         self.pid = listener(self.address, port, programs)
         self.library = crypto_library(self.pid) if self.pid else ""
 
     @abstractmethod
     def password(self) -> str:
-        """The password, where it was found; empty: nowhere."""
+        """Return the password; empty if none was found."""
 
     def connection(self) -> dict[str, object]:
         fields: dict[str, object] = {
@@ -91,37 +94,40 @@ class RunningServer(Server):
         return with_password(fields, self.password())
 
     def stop(self) -> None:
-        """It isn't ours to stop."""
+        """Do nothing: ciphercost did not start this server."""
 
 
 def parse_url(
     url: str, schemes: tuple[str, ...], known: Iterable[str], password: str
 ) -> tuple[SplitResult, dict[str, str]]:
-    """A connection URL and its parameters. Raises UsageError for a password in it and for what we would otherwise ignore.
+    """Split a connection URL into its parts and parameters.
 
-    `known`: parameters; `password`: what to do with it instead, for people.
+    `known`: names of accepted parameters; `password`: user-visible text, what to do instead of writing a password in
+    the URL.
+
+    Raises UsageError if the URL holds a password, or a parameter that would otherwise be ignored.
     """
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"--url can't be read: {error}") from None
+        raise UsageError(f"--url: not a valid URL: {error}") from None
     if parts.scheme not in schemes:
         raise UsageError(f"--url must begin with {schemes[0]}://, not '{parts.scheme}://'")
     parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
     if parts.password is not None or "password" in parameters:
         raise UsageError(
-            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
+            "--url holds a password, which every user of this machine can read in the process list. Leave it out of the URL and "
             f"{password}."
         )
     for name in parameters:
         if name not in known:
-            raise UsageError(f"--url has a parameter '{name}' that ciphercost doesn't know: {nearest(name, known)}")
+            raise UsageError(f"--url: unknown parameter '{name}': {nearest(name, known)}")
     return parts, parameters
 
 
 def own_file(path: Path, text: str) -> Path:
-    """Write a file that only the user whom servers run as can read."""
+    """Write a file that only the user who runs the servers can read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
     hand_over(path)

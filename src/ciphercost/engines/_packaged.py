@@ -1,4 +1,4 @@
-"""_packaged: what servers have in common that are one program, in PATH or of Debian's packages in a private root. No engine itself."""
+"""Shared by servers that are one program: found in PATH, or unpacked from Debian packages. Not an engine."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model.errors import MissingServer
 
 PLACE = "usr/sbin"
-"""Where Debian's packages usually have a server's program."""
+"""Where Debian packages usually install a server's program."""
 
 
 class Packaged(Found):
-    """A subclass says what its programs and packages are, and how a program says its version."""
+    """A subclass names its programs and packages, and how a program prints its version."""
 
     programs: tuple[str, ...]
-    """Names of the server's program, best first."""
+    """Names of the server program, best first."""
     suites: Mapping[str, str]
-    """Debian suites by the version they carry; the last is what is fetched where none is asked for."""
+    """Debian suites by the version they carry; the last one is the default to fetch."""
     packages: tuple[str, ...]
     place: str = PLACE
-    """Where Debian's packages have the program, relative to their root."""
+    """Where Debian packages install the program, relative to their root."""
     places: tuple[str, ...] = (PLACE, "usr/local/sbin")
-    """Where it usually is when it is not in PATH: patterns of directories, relative to /."""
+    """Where the program usually lies if it is not in PATH: patterns of directories, relative to /."""
     runs_in_place: tuple[str, ...] = ()
-    """Other programs of the packages that are to run: patterns relative to their root."""
+    """Other programs from the packages that must run too: patterns relative to their root."""
 
     version_option: str
     version_words: str
-    """A pattern whose group is the version, in what the program prints for `version_option`."""
+    """Regular expression with one group, the version, for the output of `version_option`."""
 
-    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
-        """`9.7.4`, as the program says; empty if it is no server of this kind, or doesn't run here. `before`: a program loader."""
+    def printed_version(self, program: Path, before: Iterable[str] = ()) -> str:
+        """Return the version that the program prints, e.g. `9.7.4`; empty if it is another program or doesn't run here.
+
+        `before`: command of a program loader.
+        """
         try:
             done = subprocess.run(
                 [*before, str(program), self.version_option],
@@ -62,15 +65,15 @@ class Packaged(Found):
             yield from sorted(Path("/").glob(pattern), key=lambda path: versions.version_key(str(path)), reverse=True)
 
     def version_in(self, bindir: Path) -> str:
-        return next(filter(None, (self.said_version(bindir / program) for program in self.programs)), "")
+        return next(filter(None, (self.printed_version(bindir / program) for program in self.programs)), "")
 
     @property
     def absent(self) -> str:
         names = " or ".join(f"'{program}'" for program in self.programs)
-        return f"no {names} there that is {self.title} and runs on this machine"
+        return f"contains no {names} that is {self.title} and runs on this machine"
 
     def program(self, installation: Installation) -> Path:
-        """The server's program."""
+        """Return the path of the server program."""
         bindir = Path(installation.location)
         return next(bindir / each for each in self.programs if (bindir / each).exists())
 
@@ -78,10 +81,10 @@ class Packaged(Found):
         return {"debian": self._from_debian, "apt": self._from_apt}
 
     def _from_debian(self, version: str) -> Installation:
-        """The packages of a Debian suite, in a private root."""
+        """Unpack the packages of a Debian suite into a private directory."""
         fits = [each for each in self.suites if versions.matches(each, version) or versions.matches(version, each)]
         if not fits:
-            raise MissingServer(f"Debian has none (it has {', '.join(self.suites)})")
+            raise MissingServer(f"Debian has no such version (it has {', '.join(self.suites)})")
         suite = self.suites[fits[-1]]
 
         def make(work: Work) -> Receipt:
@@ -91,7 +94,7 @@ class Packaged(Found):
         return package_cache.keep(self.name, f"{fits[-1]}-debian", make)
 
     def _from_apt(self, version: str) -> Installation:
-        """The packages of the release that this machine runs, in a private root."""
+        """Unpack the packages of this machine's own release into a private directory."""
 
         def make(work: Work) -> Receipt:
             with debian.of_release(work) as lists:
@@ -103,11 +106,11 @@ class Packaged(Found):
         return package_cache.keep(self.name, f"{version or debian.release()}-apt", make)
 
     def _receipt(self, work: Work, source: str) -> Receipt:
-        """Make the unpacked server run in place. Raises MissingServer where it can't."""
+        """Make the unpacked server run from its private directory. Raises MissingServer if it can't."""
         program = next((each for each in self.programs if (work.path / self.place / each).exists()), "")
         if not program:
-            raise MissingServer(f"the packages {', '.join(self.packages)} hold no {self.programs[0]}")
-        version = self.said_version(work.path / self.place / program, run_in_place.with_loader(work.path))
+            raise MissingServer(f"the packages {', '.join(self.packages)} contain no {self.programs[0]}")
+        version = self.printed_version(work.path / self.place / program, run_in_place.with_loader(work.path))
         if not version:
             raise MissingServer(f"the unpacked {program} doesn't run on this machine")
         run_in_place.run_in_place(work, [f"{self.place}/{program}", *self.runs_in_place])

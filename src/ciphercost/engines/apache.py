@@ -1,4 +1,4 @@
-"""apache: the Apache HTTP server with mpm_event: how it is fetched, and its configuration; the rest it has in common with other web servers."""
+"""The Apache HTTP server with mpm_event: packages and configuration. `_web` has what it shares with nginx."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION
 CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""
-"""What is logged: requests with a note, the last of a connection of HTTP/1.1, and the first of one of HTTP/2."""
+"""It logs requests with a note, the last request of an HTTP/1.1 connection, and the first of an HTTP/2 connection."""
 NO_SENDFILE = """\
 <VirtualHost 127.0.0.1:{port}>
     EnableSendfile Off
@@ -111,9 +111,9 @@ class Apache(Web):
                 )
                 + hosts
             )
-        # A thread for every connection in each process, of which there is one a core: a process that runs out of them closes
-        # connections that are kept alive, and one that TLS is agreed on holds its thread until the first request. All of them are
-        # there from the start, so that none comes or goes under load.
+        # One process per core, each with a thread for every connection. A process without free threads closes
+        # kept-alive connections, and a connection that has negotiated TLS holds its thread until the first request. All
+        # threads exist from the start, so none appears or ends under load.
         processes, threads = config.cores, config.connections
         text = CONFIG.format(
             directory=config.directory,
@@ -136,13 +136,14 @@ class Apache(Web):
 
 
 def modules(root: Path) -> str:
-    """The lines that load what is needed, from where this build has its modules. Raises MissingServer."""
+    """Return the LoadModule lines, with the module directory of this build. Raises MissingServer."""
     place = next((root / each for each in PLACES if (root / each / "mod_mpm_event.so").exists()), None)
     if place is None:
         raise MissingServer(
-            f"Apache in {root} has no modules beside it (looked for mod_mpm_event.so in {', '.join(PLACES)})"
+            f"Apache in {root}: its modules are missing (looked for mod_mpm_event.so in {', '.join(PLACES)}). "
+            "Install the whole server package."
         )
-    # What isn't there is built in.
+    # A module without a file is built in.
     files = {name: place / f"mod_{name}.so" for name in MODULES}
     return "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items() if file.exists())
 

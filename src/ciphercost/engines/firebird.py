@@ -1,7 +1,7 @@
-"""firebird: get it, start it, ask it whether it encrypts the wire. Versions 4 and later.
+"""Firebird 4 and later: packages, start, wire encryption, and databases of ciphercost's own.
 
-Firebird has its places compiled in, but takes its root from the variable FIREBIRD. So each data directory is a root of its own,
-with its own configuration and users, that names the installation's plugins by their paths.
+Firebird's paths are compiled in, but the variable FIREBIRD overrides its root. So each data directory is a root of its
+own, with its own configuration and users; the configuration names the installation's plugins by their paths.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
 
 PLUGIN_SETTING = "plugin:"
-"""Before a plugin's name, of a setting that makes it known to the server: its own settings, one a line."""
+"""Prefix of a setting that registers a plugin; the value holds the plugin's own settings, one per line."""
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
 ARM_DATABASES = tuple(f"ciphercost_{arm}" for arm in ARMS)
 MARK = "made by ciphercost, run "
-"""Comment of a database of ours on a server that is not."""
+"""Comment of our database on a server you already run."""
 EXISTS = ("exists already", "is in use", "File exists")
-"""Of a server's refusal to make a database over a file that is there, closed or open."""
+"""In a server's refusal to create a database over an existing file, closed or open."""
 PORT = 3050
 OLDEST = 4
 LINGER_SECONDS = 60
 OWN_LOGS = "firebird*.log"
-"""What a server writes in its root, and not on its output."""
+"""Logs that a server writes in its root instead of on its output."""
 REPLIES = (3, 4, 9, 92, 94, 98)
-"""op_accept, op_reject, op_response, op_cont_auth, op_accept_data, op_cond_accept: what a client may hear first."""
+"""op_accept, op_reject, op_response, op_cont_auth, op_accept_data, op_cond_accept: possible first replies."""
 
 SETTINGS = {
     "Providers": "Engine13",
@@ -74,9 +74,9 @@ SETTINGS = {
     "UdfAccess": "None",
     "ExternalFileAccess": "None",
 }
-"""The same for both arms. Whatever isn't named has the server's own default; so databases are written through to disk.
+"""Settings of both arms. Every other setting keeps the server's default, so databases are written through to disk.
 
-`Enabled`: each connection says itself whether it is encrypted. 16384 pages are 128 MB.
+`Enabled`: each connection chooses whether it is encrypted. 16384 pages are 128 MB.
 """
 
 KEPT = (
@@ -94,7 +94,7 @@ DATABASE_SETTINGS = (
     "MON$SQL_DIALECT",
     "MON$CRYPT_STATE",
 )
-"""What belongs to the database and not to the server."""
+"""Settings that belong to the database instead of the server."""
 
 PLUGINS = {
     "Engine13": "Engine13",
@@ -104,7 +104,7 @@ PLUGINS = {
     "ChaCha64": "ChaCha",
     "fbtrace": "fbtrace",
 }
-"""Plugins by name, with the library that holds each; Arc4 is in the server itself."""
+"""Plugins by name, with the library that holds each; Arc4 is built into the server."""
 
 PAGE_SIZE, LEAST_PAGES = 8192, 256
 
@@ -127,7 +127,10 @@ def _usual_places() -> Iterator[Path]:
 
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
-    """`4.0.5`, as `firebird -z` says; empty where there is no server (or one that doesn't run here). `before`: a program loader."""
+    """Return the version that `firebird -z` prints, e.g. `4.0.5`; empty if no server is there or it doesn't run here.
+
+    `before`: command of a program loader.
+    """
     program = bindir / "firebird"
     if not os.access(program, os.X_OK) or not _isql(bindir):
         return ""
@@ -148,25 +151,31 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
 
 
 def _isql(bindir: Path) -> Path | None:
-    """The program that runs SQL, under the name that it has here (Debian: isql-fb)."""
+    """Return the program that runs SQL, under the name it has here (Debian: isql-fb)."""
     return next((bindir / name for name in ("isql-fb", "isql") if os.access(bindir / name, os.X_OK)), None)
 
 
 def home_of(bindir: Path) -> Path | None:
-    """Where plugins and messages lie that belong to programs: beside them, or where Debian has them."""
+    """Return the directory of plugins and messages for these programs: beside them, or where Debian installs it."""
     places = [bindir.parent, *bindir.parent.parent.parent.glob(f"*/firebird/{bindir.parent.name}")]
     return next((place for place in places if any((place / "plugins").glob("libEngine*.so"))), None)
 
 
 def plugin_of(bindir: Path, name: str) -> Path | None:
-    """The library of a plugin that comes with this server; None: it doesn't come with it. Its makers keep samples apart, Debian doesn't."""
+    """Return the library of a plugin that comes with this server; None if it does not come with it.
+
+    Upstream keeps sample plugins in a separate directory, Debian doesn't.
+    """
     home = home_of(bindir) or bindir.parent
     places = (home / "plugins", home / "examples/prebuilt/plugins", home / "examples/prebuilt")
     return next((path for place in places if (path := place / f"lib{name}.so").exists()), None)
 
 
 def crypto_library(pid: int) -> str:
-    """`LibTomCrypt 1.18.2`: what the process has loaded to encrypt with; empty where that can't be seen."""
+    """Return the library that the process has loaded for encryption, e.g.
+
+    `LibTomCrypt 1.18.2`; empty if not visible.
+    """
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             path = line.split(maxsplit=5)[-1]
@@ -181,7 +190,10 @@ def _version_in(library: Path) -> str:
 
 
 def _library_of(bindir: Path) -> str:
-    """The library that an installation of ours encrypts with: the server loads it only with the first encrypted connection."""
+    """Return the library that a fetched installation encrypts with.
+
+    The server loads it at the first encrypted connection.
+    """
     root = next((parent for parent in bindir.parents if (parent / package_cache.RECEIPT).exists()), None)
     for path in root.glob("usr/lib/*/libtomcrypt.so.*") if root else ():
         if not path.is_symlink():
@@ -193,13 +205,13 @@ def _library_of(bindir: Path) -> str:
 
 
 class FirebirdServer(StartedServer):
-    """One that we started; it closes its databases before it ends."""
+    """A server that ciphercost started; it closes its databases before it ends."""
 
     driver, user, database = "firebird", USER, DATABASE
 
 
 class RunningServer(_network.RunningServer):
-    """The user's own."""
+    """A server you already run."""
 
     driver = "firebird"
     certified = False
@@ -217,21 +229,22 @@ class RunningServer(_network.RunningServer):
 
 
 def _parse(url: str) -> SplitResult:
-    """A connection URL. Raises UsageError also where it names no database."""
+    """Split a connection URL. Raises UsageError, also if it names no database."""
     parts, _ = parse_url(url, ("firebird",), (), "set ISC_PASSWORD")
     if not database_in(parts):
-        raise UsageError("--url names no database: firebird://USER@HOST:PORT/ALIAS, or //PATH for a file's path")
+        raise UsageError("--url names no database: write firebird://USER@HOST:PORT/ALIAS, or //PATH for a file's path")
     return parts
 
 
 def database_in(parts: SplitResult) -> str:
-    """`employee` of `…:3050/employee`, `/data/x.fdb` of `…:3050//data/x.fdb`: the alias or path behind the first slash. Pure."""
+    """Return the alias or path after the first slash: `employee` of `…/employee`, `/d/x.fdb` of `…//d/x.fdb`. Pure."""
     return unquote(parts.path.removeprefix("/"))
 
 
 def answers(port: int) -> bool:
-    """Whether a Firebird on loopback talks to clients: it replies to a greeting, whatever it thinks of it."""
-    # op_connect, op_attach, version 3, generic; no database; one protocol; no user; it is 13, generic, types 0 to 5, weight 1.
+    """Whether a Firebird on loopback replies to a greeting, with any reply."""
+    # op_connect, op_attach, version 3, generic; no database; one protocol; no user; it is 13, generic, types 0 to 5,
+    # weight 1.
     greeting = struct.pack("!12i", 1, 19, 3, 1, 0, 1, 0, 13 - 0x8000, 1, 0, 5, 1)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
@@ -246,7 +259,7 @@ def answers(port: int) -> bool:
 
 class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, StoresData):
     kept_settings = KEPT
-    absent = "no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
+    absent = "contains no 'firebird' and 'isql' (or 'isql-fb') that run on this machine, with plugins beside them"
     oldest = OLDEST
     name = "firebird"
     title = "Firebird"
@@ -269,15 +282,17 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
-        """Databases of our own on a server of the user's, by name."""
+        """Paths of our own databases on a server you already run, by name."""
 
     def echo(self, text: str) -> str:
         return f"SELECT '{text}' FROM RDB$DATABASE"
 
     def spills(self, word: str) -> tuple[Spill, ...]:
-        """Sorts and temporary tables have files of their own; unlinked at once, they are seen only through the server.
+        """Sorts and temporary tables have files of their own. Unlinked at once, they are visible only through the
+        server process.
 
-        The word is no part of the sort's key, whose bytes are reversed four by four. 100 MB, where TempCacheLimit is 64.
+        The word is not part of the sort's key, whose bytes Firebird reverses four by four. The sort needs 100 MB;
+        TempCacheLimit is 64.
         """
         rows = "RDB$TYPES A CROSS JOIN RDB$TYPES B CROSS JOIN (SELECT FIRST 5 RDB$TYPE FROM RDB$TYPES) C"
         many = f"SELECT CAST('{word}' AS VARCHAR(200)) AS W, A.RDB$TYPE AS K FROM {rows}"
@@ -298,7 +313,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return True
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
-        """Pages of the cache that all connections to a database have in common, and whether the system keeps its own beside it."""
+        """Set the pages of the cache that a database's connections share, and whether to use the page cache as well."""
         found = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}
         return found | ({"UseFileSystemCache": "false"} if direct else {})
 
@@ -315,7 +330,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return {"debian": self._from_debian, "apt": self._from_apt}
 
     def _series(self, version: str) -> str:
-        """The series that a version is of. Raises MissingServer where it is none that can be fetched."""
+        """Return the series that a version belongs to. Raises MissingServer if ciphercost can't fetch it."""
         series = next(
             (each for each in SUITES if versions.matches(each, version) or versions.matches(version, each)), ""
         )
@@ -333,7 +348,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return self._that_runs(package_cache.keep(self.name, f"{series}-debian", make))
 
     def _from_apt(self, version: str) -> Installation:
-        """Of the release that this machine runs."""
+        """Fetch from the release that this machine runs."""
         series = self._series(version)
 
         def make(work: Work) -> Receipt:
@@ -345,7 +360,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         return self._that_runs(package_cache.keep(self.name, f"{series}-apt", make))
 
     def _receipt(self, work: Work, series: str, source: str) -> Receipt:
-        """Make the unpacked server run in place."""
+        """Make the unpacked server run from its private directory."""
         programs = f"usr/lib/firebird/{series}/bin"
         found = version_of(work.path / programs, run_in_place.with_loader(work.path))
         run_in_place.run_in_place(work, [f"{programs}/*"])
@@ -358,7 +373,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
-        """A root with an empty database, and a user with a random password who owns it; the password lies in the root, 0600."""
+        """Create a root with an empty database and its owner, whose random password lies in the root (mode 0600)."""
         bindir = Path(installation.location)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name in ("lock", "temporary"):
@@ -366,7 +381,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         password = secrets.token_hex(16)
         _configure(bindir, directory, {})
         own_file(directory / PASSWORD_FILE, password)
-        # By standard input it couldn't be run under the supervisor; and an argument could be read by everybody.
+        # The supervisor can't pass standard input, and every user could read an argument.
         script = directory / "initialise.sql"
         own_file(
             script,
@@ -384,7 +399,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
             supervisor.run(command, user=server_user(), cwd=directory, env=_environment(bindir, directory))
         except RunError as error:
             raise RunError(
-                f"Firebird {installation.version} could not make a database in {directory}: {error}"
+                f"Firebird {installation.version} could not create a database in {directory}: {error}"
             ) from None
         finally:
             script.unlink()
@@ -399,9 +414,10 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """A port that somebody took before it did, it tries itself again, for 50 seconds.
+        """If another process takes the port first, Firebird itself retries for 50 seconds.
 
-        `plugin:NAME` makes one of its plugins known that is not by itself; its value are the plugin's own settings, one a line.
+        The setting `plugin:NAME` registers a plugin that is not known by default; its value holds the plugin's own
+        settings, one per line.
         """
         if installation.source == "running":
             return RunningServer(installation.location)
@@ -425,24 +441,26 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
                 cpus=cpus,
             )
         except RunError as error:
-            raise RunError("\n".join([str(error).rstrip(), *_said_since(lengths, directory)])) from None
+            raise RunError("\n".join([str(error).rstrip(), *_logged_since(lengths, directory)])) from None
         return FirebirdServer(started, directory, _library_of(bindir))
 
-    # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
+    # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
 
     def in_clear(self) -> dict[str, object]:
         return {"wire_crypt": "off"}
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
-        """Firebird 4 has no schemas: a database file beside the user's own, with a comment that names the run."""
+        """Create a database file beside yours, since Firebird 4 has no schemas. Its comment names the run."""
         path = self._beside(agent, fields, name)
         try:
             agent.connect("schema", **{**fields, "database": path, "create": True})
         except AgentError as error:
             if any(words in str(error) for words in EXISTS):
-                raise AgentError(f"{path} exists already on that server; it was left alone", error.code) from None
+                raise AgentError(
+                    f"{path} exists already on that server; ciphercost left it alone", error.code
+                ) from None
             raise AgentError(
-                f"can't make {path} on that server: {error}. DatabaseAccess in firebird.conf must admit that directory",
+                f"can't create {path} on that server: {error}. DatabaseAccess in firebird.conf must admit that directory",
                 error.code,
             ) from None
         try:
@@ -461,21 +479,21 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         agent.connect("schema", **{**fields, "database": path})
         if not unmarked and not _mark(agent, "schema"):
             agent.disconnect("schema")
-            raise AgentError(f"{path} bears no mark of ciphercost's: it is left alone")
+            raise AgentError(f"{path} has no mark of ciphercost's, so ciphercost leaves it alone")
         agent.query("schema", "DROP DATABASE")
         with contextlib.suppress(AgentError):
             agent.disconnect("schema")
 
     def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
-        """Those of runs that are known here: no client can list a server's files.
+        """Return those of runs known on this machine: no client can list a server's files.
 
-        Names are tried that runs have whose directories are in ./runs, or whose scratch is left. A database of a run of
-        another machine, or of a run whose directory is gone, isn't found; it lies beside the user's database.
+        Tries the names that runs use whose directories are in ./runs or whose scratch directory still exists. It misses
+        databases of runs on other machines and of runs whose directory is gone; they lie beside your database.
         """
-        self._beside(agent, fields, PREFIX)  # so that who can't log in is told so
+        self._beside(agent, fields, PREFIX)  # raises an error if the login fails
         found: dict[str, str] = {}
         for first in sorted(f"{PREFIX}{run.replace('-', '_')}" for run in set(_known_runs())):
-            # A run may have several, numbered in the order in which they were made.
+            # A run may have several, numbered in order of creation.
             for name in (f"{first}_{number}" if number else first for number in itertools.count()):
                 if (mark := self.schema(agent, fields, name)) is None:
                     break
@@ -492,26 +510,28 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         agent.disconnect("schema")
         return mark
 
-    unlisted = "no client can list a Firebird's databases: looked for were those of runs in ./runs and in our scratch directory"
+    unlisted = "no Firebird client can list databases: ciphercost looked for those of runs in ./runs and in its scratch directory"
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": self._files[name]}
 
     def in_own_schema(self, name: str) -> dict[str, object]:
-        """By an alias: see `_configure`."""
+        """Use an alias: see `_configure`."""
         return {"database": name}
 
     def stored_bytes(self, directory: Path, name: str) -> tuple[int, int] | None:
         return _firebird_pages.sizes(directory / f"{name}.fdb")
 
     def _beside(self, agent: Agent, fields: Mapping[str, object], name: str) -> str:
-        """The path of a database of ours: in the directory of the user's, which the server alone knows where it has an alias."""
+        """Return the path of our database, in the directory of yours. If you use an alias, only the server knows it."""
         agent.connect("schema", **fields)
         rows = agent.query("schema", "SELECT MON$DATABASE_NAME FROM MON$DATABASE")
         agent.disconnect("schema")
         path = str(rows[0][0] or "") if rows else ""
         if not path:
-            raise AgentError("the server doesn't say where its database lies, so none can be made beside it")
+            raise AgentError(
+                "the server doesn't report where its database lies, so ciphercost can't create one beside it"
+            )
         # A server on Windows has backslashes.
         cut = max(path.rfind("/"), path.rfind("\\"))
         self._files[name] = f"{path[: cut + 1]}{name}.fdb" if cut >= 0 else str(PurePosixPath(f"{name}.fdb"))
@@ -519,7 +539,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
 
 
 def _mark(agent: Agent, arm: str) -> str:
-    """The run that marked the database of a connection; empty where it bears no mark of ours."""
+    """Return the run that marked this connection's database; empty if it has no mark of ours."""
     rows = agent.query(arm, "SELECT RDB$DESCRIPTION FROM RDB$DATABASE")
     comment = str(rows[0][0] or "") if rows else ""
     return comment.removeprefix(MARK) if comment.startswith(MARK) else ""
@@ -535,7 +555,7 @@ def _known_runs() -> Iterator[str]:
 
 
 def _environment(bindir: Path, directory: Path) -> dict[str, str]:
-    """What makes `directory` the server's root. It takes its messages from the installation."""
+    """Return the variables that make `directory` the server's root. Messages come from the installation."""
     return {
         "FIREBIRD": str(directory),
         "FIREBIRD_MSG": str(home_of(bindir) or bindir.parent),
@@ -545,7 +565,7 @@ def _environment(bindir: Path, directory: Path) -> dict[str, str]:
 
 
 def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> None:
-    """Write the configuration of a root. The paths in it are those of the directory where it is now: a copy gets its own."""
+    """Write the configuration of a root with the paths of its current directory, so that a copy gets its own."""
     home = home_of(bindir)
     assert home is not None
     places = {"DatabaseAccess": f"Restrict {directory}", "TempDirectories": f"{directory}/temporary"}
@@ -559,12 +579,13 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
         lines = "".join(f"\t{line}\n" for line in chosen.pop(setting).splitlines())
         own += f"Config = {name}\n{{\n{lines}}}\n"
     (directory / "firebird.conf").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
-    # Databases that `make_schema` makes beside the first have their names for aliases, wherever the directory is copied to.
+    # Databases that `make_schema` creates beside the first have their names as aliases, wherever the directory is
+    # copied to.
     others = "".join(f"{name} = {directory / name}.fdb\n" for name in ARM_DATABASES)
     (directory / "databases.conf").write_text(
         f"{DATABASE} = {directory / FILE}\n{others}security.db = {directory / SECURITY}\n{{\n\tRemoteAccess = false\n}}\n"
     )
-    # A key may be in it.
+    # It may hold a key.
     own_file(
         directory / "plugins.conf",
         "".join(f"Plugin = {name}\n{{\n\t{lines}\n}}\n" for name, lines in plugins.items()) + own,
@@ -575,10 +596,10 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
         hand_over(directory / name)
 
 
-def _said_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:
-    """The last lines that a server has written in its own logs since they had these lengths."""
-    said = [log.read_bytes()[lengths.get(log, 0) :].decode(errors="replace") for log in directory.glob(OWN_LOGS)]
-    return "".join(said).strip().splitlines()[-LAST_LINES:]
+def _logged_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:
+    """Return the last lines that the server has written to its own logs since they had these lengths."""
+    written = [log.read_bytes()[lengths.get(log, 0) :].decode(errors="replace") for log in directory.glob(OWN_LOGS)]
+    return "".join(written).strip().splitlines()[-LAST_LINES:]
 
 
 ENGINE = Firebird()

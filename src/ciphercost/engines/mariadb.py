@@ -1,4 +1,4 @@
-"""mariadb: MariaDB 10.5 and later: how its server is called, fetched and made; the rest it has in common with MySQL."""
+"""MariaDB 10.5 and later: names, packages and creation of a cluster. `_mysql` has what it shares with MySQL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
 
 SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data")
-"""The server's own scripts that make its system tables, less the help texts; their names began with `mysql_` before 11."""
+"""The server's own scripts that create its system tables, except the help texts.
+
+Before 11 their names begin with `mysql_`.
+"""
 BEFORE = """\
 CREATE DATABASE IF NOT EXISTS mysql;
 USE mysql;
@@ -38,7 +41,7 @@ system_default = default
 Groups = {}
 """
 ML_KEM_SINCE = (3, 5)
-"""OpenSSL's version."""
+"""Version of OpenSSL."""
 AFTER = """\
 DELETE FROM global_priv WHERE User = 'root' OR User = '';
 DELETE FROM proxies_priv;
@@ -53,7 +56,7 @@ class Mariadb(Family):
     programs = ("mariadbd", "mysqld")
     suites = MappingProxyType({"10.11": "bookworm", "11.8": "trixie"})
     packages = ("mariadb-server", "mariadb-client-core")
-    # Nothing brings a temporary table to the disk but that the pool has no room for it.
+    # A temporary table reaches the disk only if the buffer pool has no room for it.
     to_disk = ("SET SESSION tmp_memory_table_size = 0", spills.beyond_the_pool())
     variables = "SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES"
     tls_witness = (
@@ -65,7 +68,7 @@ class Mariadb(Family):
     statement_logs = (
         "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "
-        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_annotate_row_events = OFF', 'high' "
+        "UNION ALL SELECT 'statements that change rows, in its binary log beside the rows', 'binlog_annotate_row_events = OFF', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_annotate_row_events "
         "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF', 'high' WHERE @@GLOBAL.general_log "
         "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF', 'medium' WHERE @@GLOBAL.slow_query_log"
@@ -74,21 +77,21 @@ class Mariadb(Family):
     def make(
         self, base: list[str | Path], installation: Installation, directory: Path, password: str, supervisor: Supervisor
     ) -> None:
-        """As mariadb-install-db does, which is a shell script that runs only where it was installed."""
+        """Do what mariadb-install-db does; that shell script runs only where it was installed."""
         scripts = share(Path(installation.location), "charsets/Index.xml")
         parts = [BEFORE]
         for name in SYSTEM_TABLES:
             found = sorted(scripts.glob(f"m*_{name}.sql")) if scripts else []
             if not found:
                 raise MissingServer(
-                    f"MariaDB {installation.version} in {installation.location}: its script m…_{name}.sql was not found in "
+                    f"MariaDB {installation.version} in {installation.location}: no script m…_{name}.sql in "
                     f"{scripts or 'share/mariadb or share/mysql'}. Install the whole server package."
                 )
             parts.append(found[0].read_text())
         (directory / "data").mkdir(mode=0o700)
         hand_over(directory / "data")
-        # What IDENTIFIED BY means by default: two SHA-1 digests, the same in both arms. ed25519 would add a signature to every
-        # login, which both arms pay, and so dilute what a handshake costs.
+        # The default of IDENTIFIED BY: two SHA-1 digests, the same in both arms. ed25519 would add a signature to every
+        # login, which both arms would pay, and so dilute the cost of a handshake.
         parts += [AFTER, accounts(f"VIA mysql_native_password USING PASSWORD('{password}')")]
         script = own_file(directory / "system.sql", "\n".join(parts))
         try:
@@ -106,19 +109,19 @@ class Mariadb(Family):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """OpenSSL reads over a group that it doesn't know, and the server would start with none: so that is refused here."""
+        """Refuse a group unknown to the server's OpenSSL, which would ignore it: the server would start without it."""
         server = super().start(installation, directory, supervisor, cpus=cpus, settings=settings, logs=logs)
         configuration = (settings or {}).get("env:OPENSSL_CONF", "")
         if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:
             server.stop()
             raise UsageError(
-                f"mariadb {installation.version} runs with {server.library}, which doesn't know the group x25519mlkem768 "
-                "(3.5 is the first that does). Use mariadb@11.8, or leave group out."
+                f"mariadb {installation.version} runs with {server.library}, which lacks the group x25519mlkem768 "
+                "(OpenSSL 3.5 is the first to have it). Use mariadb@11.8, or leave group out."
             )
         return server
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
-        """The server has no setting for the group, but its OpenSSL has."""
+        """Set the group in an OpenSSL configuration, because the server has no setting for it."""
         settings = super().tls_settings(pki, factors)
         if factors["group"]:
             path = pki.directory / f"openssl-{factors['group']}.cnf"

@@ -1,4 +1,4 @@
-"""mysql: MySQL 8.0 and later: how its server is called, fetched and made; the rest it has in common with MariaDB."""
+"""MySQL 8.0 and later: names, packages and creation of a cluster. `_mysql` has what it shares with MariaDB."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
 
 GROUPS = ("p256", "p384")
-"""The server names these itself, and takes no others, not even from OpenSSL's configuration."""
+"""The server hard-codes these groups and accepts no others, not even from OpenSSL's configuration."""
 WANT_A_KEY = (
     "innodb-redo-log-encrypt",
     "innodb-undo-log-encrypt",
     "binlog-encryption",
     "default-table-encryption",
 )
-"""Settings that can't hold while a cluster is made: the data directory must be empty then, and it is where the keyring is named."""
+"""Settings that need a keyring. They can't be on while a cluster is created: the keyring is configured in the data
+directory, which must be empty then."""
 
 
 class Mysql(Family):
@@ -32,13 +33,13 @@ class Mysql(Family):
     title = "MySQL"
     schemes = MappingProxyType({"mysql": "tls"})
     programs = ("mysqld",)
-    hopeless = "CORRUPT LOG RECORD FOUND"  # so it says without its key, thousands of times a second, for ever
+    hopeless = "CORRUPT LOG RECORD FOUND"  # logged without its key, thousands of times a second, forever
     suites = MappingProxyType({"9.7": "sid"})
     packages = ("mysql-server-core", "mysql-client-core")
     caches_logins = True  # caching_sha2_password: without TLS the first login after a start is an RSA exchange
     own_settings = MappingProxyType({"mysqlx": "OFF", "secure-file-priv": "NULL"})
     temporary = (*Family.temporary, "data/#innodb_temp/*")
-    # An idle server brings all that is in its pool to the disk.
+    # An idle server flushes its whole buffer pool to disk.
     to_disk = ("SET SESSION big_tables = ON", "SELECT SLEEP(3)")
     variables = "SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM performance_schema.global_variables"
     tls_witness = (
@@ -50,7 +51,7 @@ class Mysql(Family):
     statement_logs = (
         "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "
-        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_rows_query_log_events = OFF', 'high' "
+        "UNION ALL SELECT 'statements that change rows, in its binary log beside the rows', 'binlog_rows_query_log_events = OFF', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_rows_query_log_events "
         "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF', 'high' WHERE @@GLOBAL.general_log "
         "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF', 'medium' WHERE @@GLOBAL.slow_query_log"
@@ -60,7 +61,7 @@ class Mysql(Family):
         group = factors.get("group", "") if mechanism == "tls" else ""
         if group and group not in GROUPS:
             raise UsageError(
-                f"mysql can't agree on the group {group}: its server offers {' and '.join(GROUPS)} alone. "
+                f"mysql can't use the group {group}: its server offers only {' and '.join(GROUPS)}. "
                 "Use one of them, or leave group out."
             )
 
@@ -82,7 +83,7 @@ class Mysql(Family):
         password: str,
         supervisor: Supervisor,
     ) -> None:
-        # The default since 8.0; since 9.0 there is no mysql_native_password.
+        # caching_sha2_password is the default since 8.0; mysql_native_password is gone since 9.0.
         ours = accounts(f"WITH caching_sha2_password BY '{password}'")
         script = own_file(directory / "accounts.sql", f"{ours}ALTER USER root@localhost ACCOUNT LOCK;\n")
         try:
@@ -90,7 +91,7 @@ class Mysql(Family):
         finally:
             script.unlink()
 
-    tls_cbc = False  # its own list of suites has none, and what is not on it is refused
+    tls_cbc = False  # its built-in list of suites has no CBC, and it refuses every suite that is not on the list
 
     def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
         return {"ssl-cipher": suites_12, "tls-ciphersuites": suites_13}

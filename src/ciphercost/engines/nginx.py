@@ -1,4 +1,4 @@
-"""nginx: how it is fetched, and its configuration; the rest it has in common with other web servers."""
+"""nginx: packages and configuration. `_web` has what it shares with Apache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ciphercost.engines._web.log import NOTE
 from ciphercost.host import versions
 
 SPARE = 1000
-"""Connections beyond those that are asked for: those of an operation each are closed a little after the next is open."""
+"""Spare connections: with one connection per operation, the server closes each a little after the next one opens."""
 CONFIG = """\
 daemon off;
 pid {directory}/nginx.pid;
@@ -45,7 +45,7 @@ SERVER = """\
         location / {{ error_page 405 =200 $uri; }}{tls}
     }}
 """
-"""A POST to a document is answered with it."""
+"""A POST to a document returns the document."""
 TLS = """
         ssl_certificate {certificate};
         ssl_certificate_key {key};
@@ -68,7 +68,7 @@ class Nginx(Web):
     suites = MappingProxyType({"1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
     http2_since = "1.25.1"
-    sendfile_stalls_http2 = True  # 1.26 does, to any client
+    sendfile_stalls_http2 = True  # seen with 1.26, for any client
     version_option = "-v"
     version_words = r"nginx/(\d[\d.]+)"
 
@@ -97,7 +97,7 @@ class Nginx(Web):
             documents=config.documents,
             log=config.log,
             cores=config.cores,
-            # One worker may get them all; its own listening sockets count too.
+            # One worker may get all connections, and its listening sockets count too.
             connections=config.connections + SPARE,
             files=2 * (config.connections + SPARE),
             http2="http2 on;" if versions.version_key(version) >= versions.version_key(self.http2_since) else "",

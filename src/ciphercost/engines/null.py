@@ -1,4 +1,4 @@
-"""null: no server at all: the agent's own floor, and the place where a known effect is put in to see whether it is found."""
+"""No server at all: measures the agent's own overhead, and takes a known effect to check that ciphercost detects it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Nowhere(Server):
-    """Stands for a server that isn't there."""
+    """Stands for the server that doesn't exist."""
 
     def connection(self) -> dict[str, object]:
         return {"driver": "null"}
 
     def stop(self) -> None:
-        """There is nothing to end."""
+        """Nothing to stop."""
 
 
 class Null(Engine):
     name = "null"
-    title = "no server: the agent's own floor"
+    title = "no server: the agent's own overhead"
     driver = "null"
     dialect = "null"
     embedded = True
@@ -38,7 +38,7 @@ class Null(Engine):
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if version or url or bindir:
-            raise UsageError("null is no server: it has no version, --url or --bindir")
+            raise UsageError("null has no server, so it takes no version, --url or --bindir: leave them out")
         return Installation(self.name, VERSION, "library", "inside the agent")
 
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
@@ -51,7 +51,7 @@ class Null(Engine):
         supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Nothing is kept."""
+        """Nothing to create."""
 
     def start(
         self,

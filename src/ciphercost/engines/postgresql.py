@@ -1,4 +1,4 @@
-"""postgresql: get it, start it, ask it whether it speaks TLS. Versions 14 and later, and what vendors have made of it."""
+"""PostgreSQL 14 and later, and vendors' servers made from it: packages, start, TLS, and schemas of ciphercost's own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 USER, DATABASE = "ciphercost", "postgres"
 MARK = "made by ciphercost, run "
-"""Comment of a schema of ours on a server that is not."""
+"""Comment of our schema on a server you already run."""
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -55,10 +55,10 @@ SETTINGS = {
     "log_checkpoints": "off",
     "password_encryption": "scram-sha-256",
 }
-"""The same for both arms. Whatever isn't named has the server's own default; so fsync, jit and autovacuum stay on."""
+"""Settings of both arms. Every other setting keeps the server's default, so fsync, jit and autovacuum stay on."""
 
 HBA = """\
-# Both arms log in alike, with SCRAM, encrypted or not; encryption by Kerberos would be a third way.
+# Both arms log in the same way, with SCRAM, encrypted or not. Kerberos encryption would be a third way.
 hostgssenc all all 127.0.0.0/8 reject
 host       all all 127.0.0.0/8 scram-sha-256
 """
@@ -68,17 +68,17 @@ KEPT = (
     r"ssl|ssl_.*|password_encryption|krb_.*|gss_.*|log_destination|logging_collector|log_directory|log_filename|log_line_prefix|"
     r"event_source|.*_command|local_preload_libraries|session_preload_libraries|dynamic_library_path"
 )
-"""`TakesSettings.kept_settings`. What a command of the server's own would run is not the user's either."""
+"""`TakesSettings.kept_settings`. It includes every setting whose value is a command that the server runs."""
 
 PROGRAMS = ("postgres", "edb-postgres")
-"""Names of the server's own binary, EDB's second."""
+"""Names of the server program; the second is EDB's."""
 PAGE = 8192
 LEAST_BUFFERS = 2 << 20
-"""Bytes: the server itself takes 128 kB, but then a few dozen connections find every page of it held by another."""
+"""Bytes. The server itself accepts 128 kB, but then a few dozen connections find every page in use by another."""
 NEWER = {"debug_io_direct": 16}
-"""Settings that versions before this one lack, where leaving them out means the same in both arms."""
+"""Settings that earlier versions lack, where leaving them out means the same in both arms."""
 SPILT_ROWS = 60_000
-"""Rows of about 60 bytes: four times what the smallest room in memory holds."""
+"""Rows of about 60 bytes: four times what the smallest buffers in memory hold."""
 
 SUITES = {"15": "bookworm", "17": "trixie", "18": "sid"}
 """Debian suites by the major version they carry."""
@@ -99,7 +99,10 @@ ARTIFACTS: dict[tuple[str, str], Artifact] = {
         ("arm64v8", "18.4.0", "a9ec284923b9a7d2db41509bfb88c3d0eeb9f4aa5e2b29ea0aac5e8dbaf4c335"),
     )
 }
-"""Builds of the embedded-postgres project, by machine and major version. They carry OpenSSL 1.1.1 of 2018: no VAES, no ML-KEM."""
+"""Builds of the embedded-postgres project, by machine and major version.
+
+They contain OpenSSL 1.1.1 of 2018: no VAES or ML-KEM.
+"""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 NEWEST = "18"
 CURVES = {"P-256": "prime256v1", "P-384": "secp384r1"}
@@ -131,7 +134,10 @@ def _usual_places() -> Iterator[Path]:
 
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
-    """`17.5`, as `postgres -V` says; empty where there is no server (or one that doesn't run here). `before`: a program loader."""
+    """Return the version that `postgres -V` prints, e.g. `17.5`; empty if no server is there or it doesn't run here.
+
+    `before`: command of a program loader.
+    """
     program = program_in(bindir)
     if not (os.access(program, os.X_OK) and os.access(bindir / "initdb", os.X_OK)):
         return ""
@@ -146,17 +152,20 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return version_said(done.stdout)
+    return parse_version(done.stdout)
 
 
-def version_said(text: str) -> str:
-    """Of what `postgres -V` prints: `postgres (PostgreSQL) 15.4_TDE_1.1.6` -> `15.4_TDE_1.1.6`; `(EnterpriseDB) 16.2.0` too. Pure."""
+def parse_version(text: str) -> str:
+    """Extract the version from the output of `postgres -V`. Pure.
+
+    `postgres (PostgreSQL) 15.4_TDE_1.1.6` -> `15.4_TDE_1.1.6`; `(EnterpriseDB) 16.2.0` works too.
+    """
     match = re.search(r"postgres \([^)]*\) (\d+(?:\.\d+)?[^\s,;]*)", text)
     return match[1] if match else ""
 
 
 def program_in(bindir: Path) -> Path:
-    """The server's binary in this directory; where there is none, the path that it would have."""
+    """Return the server program in this directory; if there is none, the path it would have."""
     found = (bindir / name for name in PROGRAMS)
     return next((path for path in found if path.exists()), bindir / PROGRAMS[0])
 
@@ -168,7 +177,7 @@ def major(version: str) -> int:
 
 
 def major_of(version: str) -> str:
-    """`"17.5"` -> "17"; '' where no version is asked for. Pure."""
+    """`"17.5"` -> "17"; '' stays ''. Pure."""
     return str(major(version)) if version else ""
 
 
@@ -176,13 +185,13 @@ def major_of(version: str) -> str:
 
 
 class PostgresqlServer(StartedServer):
-    """One that we started; it ends by a fast shutdown, with its checkpoint."""
+    """A server that ciphercost started; it ends by a fast shutdown, which includes a checkpoint."""
 
     driver, user, database = "postgres", USER, DATABASE
 
 
 class RunningServer(_network.RunningServer):
-    """The user's own."""
+    """A server you already run."""
 
     driver = "postgres"
 
@@ -204,20 +213,23 @@ class RunningServer(_network.RunningServer):
 
 
 def _parse(url: str) -> tuple[SplitResult, dict[str, str]]:
-    # sslmode is read over: each arm has its own
+    # sslmode is ignored: each arm has its own
     return parse_url(
         url, ("postgresql", "postgres"), ("sslmode", "sslrootcert"), "set PGPASSWORD, or put it into ~/.pgpass"
     )
 
 
 def password_for(host: str, port: int, database: str, user: str) -> str:
-    """From PGPASSWORD, else from PGPASSFILE or ~/.pgpass, by libpq's rules; empty where there is none. Raises UsageError."""
+    """Return the password from PGPASSWORD, else from PGPASSFILE or ~/.pgpass, by libpq's rules; empty if there is none.
+
+    Raises UsageError if others can read the file.
+    """
     if "PGPASSWORD" in os.environ:
         return os.environ["PGPASSWORD"]
     path = Path(os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
     try:
         if path.stat().st_mode & 0o077:
-            raise UsageError(f"{path} can be read by others, so it is not used: chmod 600 {path}")
+            raise UsageError(f"{path} can be read by others, so ciphercost ignores it: chmod 600 {path}")
         lines = path.read_text().splitlines()
     except OSError:
         return ""
@@ -236,7 +248,7 @@ def password_for(host: str, port: int, database: str, user: str) -> str:
 
 
 def answers(port: int) -> bool:
-    """Whether a server on loopback takes log-ins: it asks for a password. Raises RunError when it refuses us for good."""
+    """Whether a server on loopback asks for a password. Raises RunError if it refuses our connections for good."""
     body = struct.pack("!I", 196608) + f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
@@ -245,7 +257,7 @@ def answers(port: int) -> bool:
     except OSError:
         return False
     if reply.startswith(b"E") and b"C57P03\0" not in reply:  # 57P03: the server is starting up
-        raise RunError("the server refuses: " + reply[5:].replace(b"\0", b" ").decode(errors="replace"))
+        raise RunError("the server refuses connections: " + reply[5:].replace(b"\0", b" ").decode(errors="replace"))
     return reply.startswith(b"R")
 
 
@@ -253,9 +265,9 @@ def answers(port: int) -> bool:
 
 
 def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings of this version that mean what the settings of version 18 mean. Pure.
+    """Translate settings of version 18 into settings of this version with the same meaning. Pure.
 
-    Before version 18 a server chooses one elliptic curve, by OpenSSL's name of it; before 16 none does direct I/O.
+    Before version 18 a server offers one elliptic curve, by OpenSSL's name for it; before 16 none does direct I/O.
     """
     chosen = {name: value for name, value in settings.items() if major(version) >= NEWER.get(name, 0)}
     if major(version) < 18 and (groups := chosen.pop("ssl_groups", "")):
@@ -268,16 +280,16 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
     kept_settings = KEPT
-    absent = "no 'postgres' and 'initdb' there that run on this machine"
+    absent = "contains no 'postgres' and 'initdb' that run on this machine"
     name = "postgresql"
     title = "PostgreSQL"
     driver = "postgres"
     dialect = "postgresql"
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
-    refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
+    refuses_clear = ("28000",)  # pg_hba.conf has no line for an unencrypted connection
     refuses_anonymous = "the server asks for a password and none was given"
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
-    tls_round_trips = 1  # SSLRequest, and the server's one letter
+    tls_round_trips = 1  # SSLRequest, and the server's one-letter reply
     tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"
@@ -295,7 +307,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         _parse(url)
 
     def settings_for(self, clients: int) -> dict[str, str]:
-        """Both arms' connections are open together, and a few of the witnesses'."""
+        """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""
         return {"max_connections": str(2 * clients + 20)} if 2 * clients + 20 > int(SETTINGS["max_connections"]) else {}
 
     def ways(self) -> Mapping[str, Callable[[str], Installation]]:
@@ -328,12 +340,12 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return self._that_runs(package_cache.keep(self.name, f"{version}-debian", make))
 
     def _from_apt(self, wanted: str) -> Installation:
-        """Of the release that this machine runs, or of whatever else its apt knows: the version that was asked for, or its usual one."""
+        """Fetch the given version, or apt's default one, from any source that this machine's apt knows."""
         version = major_of(wanted)
 
         def make(work: Work) -> Receipt:
             with debian.of_release(work) as lists:
-                # The package without a number follows the usual version, and bears its number.
+                # The package without a number depends on the default version; its own version begins with that number.
                 chosen = version or str(major(lists.need("postgresql")))
                 lists.need(f"postgresql-{chosen}")
                 lists.unpack([f"postgresql-{chosen}"], work.path)
@@ -342,7 +354,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return self._that_runs(package_cache.keep(self.name, f"{version or debian.release()}-apt", make))
 
     def _receipt(self, work: Work, version: str, source: str) -> Receipt:
-        """Make the unpacked server of this major version run in place."""
+        """Make the unpacked server of this major version run from its private directory."""
         programs = f"usr/lib/postgresql/{version}/bin"
         found = version_of(work.path / programs, run_in_place.with_loader(work.path))
         run_in_place.run_in_place(work, [f"{programs}/*"])
@@ -355,10 +367,10 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """A cluster with C collation in UTF-8, user and random password of its own; the password lies in the cluster, 0600."""
+        """Create a cluster (C collation, UTF-8) with our user; its random password lies in the cluster (mode 0600)."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         hand_over(directory)
-        # Not in the cluster yet: initdb wants it empty.
+        # Not inside the cluster yet: initdb requires an empty directory.
         password = own_file(directory.with_name(directory.name + ".password"), secrets.token_hex(16))
         initdb = Path(installation.location) / "initdb"
         given, environment = apart(settings)
@@ -373,7 +385,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
             supervisor.run(command, user=server_user(), cwd=directory, env=environment)
         except RunError as error:
             raise RunError(
-                f"PostgreSQL {installation.version} could not make a cluster in {directory}: {error}"
+                f"PostgreSQL {installation.version} could not create a cluster in {directory}: {error}"
             ) from None
         (directory / "pg_hba.conf").write_text(HBA)
         password.rename(directory / PASSWORD_FILE)
@@ -388,7 +400,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """`settings`: names of version 18, which earlier versions are given in their own words; `env:NAME` sets a variable."""
+        """`settings`: names of version 18, translated for earlier versions; `env:NAME` sets an environment variable."""
         if installation.source == "running":
             return RunningServer(installation.location)
         given, env = apart(settings)
@@ -443,7 +455,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         }
 
     def payload(self, size: int) -> str:
-        # A long piece repeated: repeat() of one letter would cost more than the transfer.
+        # Repeats a long piece: repeat() of one letter would cost more than the transfer.
         return f"SELECT repeat(repeat('x', 1000), {size // 1000})"
 
     def in_schema(self, name: str) -> dict[str, object]:
@@ -463,7 +475,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     )
 
     def spills(self, word: str) -> tuple[Spill, ...]:
-        """A temporary table that outgrows its buffers, and a sort that outgrows its memory, held open by a cursor."""
+        """A temporary table larger than its buffers, and a sort larger than its memory, which a cursor keeps open."""
         rows = f"SELECT '{word}' || i AS word FROM generate_series(1, {SPILT_ROWS}) AS i"
         return (
             Spill("temporary table", ("SET temp_buffers = '800kB'", f"CREATE TEMPORARY TABLE spilt AS {rows}")),
@@ -482,7 +494,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return major(version) >= NEWER["debug_io_direct"]
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
-        """Direct I/O is of data alone and from version 16 on: the server calls it a developer's option, and drops it elsewhere."""
+        """Direct I/O covers data only, and exists from version 16 on. The server calls it a developer option."""
         settings = {"shared_buffers": f"{max(size, LEAST_BUFFERS) // PAGE * PAGE // 1024}kB"} if size else {}
         return settings | ({"debug_io_direct": "data"} if direct else {})
 
@@ -490,7 +502,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         group = factors.get("group", "") if mechanism == "tls" else ""
         if group and major(version or NEWEST) < 18 and tls_names.GROUPS[group] not in CURVES:
             raise UsageError(
-                f"postgresql {version} can't offer the group {group}: before version 18 only p256 and p384. "
+                f"postgresql {version} can't offer the group {group}: before version 18 it offers only p256 and p384. "
                 "Leave group out, or use postgresql@18."
             )
 
@@ -498,7 +510,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return grants.statement(self.name, fields["user"], fields["database"])
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
-        """Both versions and every suite: the client pins them. TLS 1.3's suites are all on offer unless they are narrowed."""
+        """Offer both versions and every suite; the client pins one. The server offers all TLS 1.3 suites by default."""
         settings = {
             "ssl": "on",
             "ssl_cert_file": str(pki.certificate),

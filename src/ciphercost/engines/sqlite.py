@@ -1,4 +1,4 @@
-"""sqlite: SQLite and SQLCipher, which are in the agent itself. No server: a directory holds the database file."""
+"""SQLite and SQLCipher, embedded in the agent. There is no server: a directory holds the database file."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ PRAGMAS = (
     "journal_size_limit",
     "threads",
 )
-"""Settings of a connection or of the file that SQL can ask for."""
+"""Settings of a connection or a file that SQL can read."""
 
 
 class SqliteDirectory(Server):
-    """Stands for a server: where the database file is."""
+    """Stands for a server: the directory of the database file."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -46,11 +46,11 @@ class SqliteDirectory(Server):
         return {"driver": "sqlite", "path": str(self.directory / "database.sqlite")}
 
     def stop(self) -> None:
-        """There is nothing to end: the agent's connections are the database."""
+        """Nothing to stop: the agent's connections are the database."""
 
 
 LEAST_CACHE_KIB = 64
-"""Sixteen pages: with fewer, pages of one statement push each other out."""
+"""Sixteen pages: with fewer, pages of one statement evict each other."""
 
 
 class Sqlite(StoresData):
@@ -64,10 +64,11 @@ class Sqlite(StoresData):
     temporary = ("etilqs_*",)
 
     def spills(self, word: str) -> tuple[Spill, ...]:
-        """A sort and a temporary table: as the connection has it (here: in memory), and in files, as many builds have it.
+        """A sort and a temporary table, each twice: with the connection's setting (memory) and in files, the default of
+        many builds.
 
-        Files are unlinked as soon as they are made, in SQLITE_TMPDIR, TMPDIR or /var/tmp: outside of the data's own directory.
-        The word is no part of the sort's key.
+        SQLite unlinks these files as soon as it creates them, in SQLITE_TMPDIR, TMPDIR or /var/tmp, outside the data
+        directory. The word is not part of the sort's key.
         """
         count = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {})"
         rows = f"SELECT n * 7919 % 1000003 AS k, '{word}' AS w FROM c"
@@ -82,22 +83,25 @@ class Sqlite(StoresData):
         )
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:  # noqa: ARG002
-        """Pragmas of a connection, each of which has a cache of its own. SQLite has no direct I/O, and mapped files would be no cache of its own."""
+        """Pragmas of a connection; each connection has its own cache.
+
+        SQLite has no direct I/O. Memory-mapped files are off because they would bypass that cache.
+        """
         if not size:
             return {}
         return {"cache_size": str(-max(size // 1024, LEAST_CACHE_KIB)), "mmap_size": "0"}
 
     def available(self) -> Iterable[Installation]:
-        """The one inside the agent; its version is the agent's to say."""
+        """List the one inside the agent. Only the agent knows its version."""
         with contextlib.suppress(MissingServer):
             return [Installation(self.name, "", "library", agent.find())]
         return []
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if url or bindir:
-            raise UsageError("sqlite runs inside the agent: it takes neither --url nor --bindir")
+            raise UsageError("sqlite runs inside the agent and takes neither --url nor --bindir: leave them out")
         if version:
-            raise UsageError(f"sqlite@{version}: the agent's own SQLite is the only one. Leave the version out.")
+            raise UsageError(f"sqlite@{version}: only the SQLite inside the agent is available. Leave the version out.")
         return Installation(self.name, "", "library", agent.find())
 
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""url: any web server of the user's, by a pair of addresses: http:// for the plain arm, https:// for the encrypted one. Never ours."""
+"""Any web server you already run, named by two URLs: http:// for the plain arm, https:// for the encrypted one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from ciphercost.engines import Server
-from ciphercost.engines._web.family import asked, http_version
+from ciphercost.engines._web.family import http_version, request_ok
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"
-"""How the agent calls itself in each request: seen on the wire in clear."""
+"""The agent's User-Agent header, which appears unencrypted on the wire in the plain arm."""
 ENFORCED = ("connect", "status-400", "status-403", "status-426", "closed-early", "malformed")
-"""What a clear request meets at a server that lets nobody in without TLS, while the encrypted arm is let in."""
+"""How a server that requires TLS may answer an unencrypted request, while it accepts the encrypted arm."""
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -38,27 +38,28 @@ class Address(NamedTuple):
     port: int
     authority: str
     path: str
-    """With its query."""
+    """Including the query."""
 
 
 def pair(url: str) -> tuple[Address, Address]:
-    """(plain, encrypted) of one or two URLs, by a space; where one is missing it is the same place, reached the other way. Raises UsageError."""
+    """Split one or two URLs, separated by a space, into (plain, encrypted). Raises UsageError.
+
+    If one is missing, it is the same place with the other scheme.
+    """
     found: dict[str, Address] = {}
     for each in url.split():
         address = _address(each)
         if address.scheme in found:
-            raise UsageError(
-                f"--url is given twice for {address.scheme}://: one http:// and one https:// make the pair"
-            )
+            raise UsageError(f"--url: two URLs with {address.scheme}://; give one http:// and one https:// URL")
         found[address.scheme] = address
     if not found:
-        raise UsageError("url:tls is for a web server of yours: give --url http://… --url https://…")
+        raise UsageError("url:tls measures a web server you already run: give --url http://… --url https://…")
     known = next(iter(found.values()))
     return found.get("http") or _in_clear(known), found.get("https") or known._replace(scheme="https")
 
 
 def _in_clear(encrypted: Address) -> Address:
-    """Where people who leave out the `s` of https:// get to."""
+    """Return where people arrive who leave out the `s` of https://."""
     if encrypted.port != PORTS["https"]:
         return encrypted._replace(scheme="http")
     return encrypted._replace(scheme="http", port=PORTS["http"])
@@ -70,12 +71,14 @@ def _address(url: str) -> Address:
         port = parts.port
         name = (parts.hostname or "").encode("idna").decode()
     except ValueError as error:
-        raise UsageError(f"--url can't be read: {error}") from None
+        raise UsageError(f"--url: not a valid URL: {error}") from None
     if parts.scheme not in PORTS or not name or port == 0:
-        raise UsageError(f"--url {url}: write http://HOST/… or https://HOST/…, with :PORT where it isn't the usual one")
+        raise UsageError(
+            f"--url {url}: not a web address; write http://HOST/… or https://HOST/…, with :PORT unless it is the default port"
+        )
     if parts.username or parts.password is not None:
         raise UsageError(
-            "--url holds a user or a password, and command lines can be read by every user of this machine: name an address "
+            "--url holds a user or a password, which every user of this machine can read in the process list: name an address "
             "that needs none"
         )
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
@@ -91,7 +94,7 @@ def _address(url: str) -> Address:
 
 
 class PairedServer(Server):
-    """The user's own, by both its addresses."""
+    """A web server you already run, reached by both its addresses."""
 
     def __init__(self, url: str) -> None:
         self._plain, encrypted = pair(url)
@@ -101,7 +104,7 @@ class PairedServer(Server):
             listener(address, port, ("",))
             for address, port in ((self._address, self._plain.port), (other, encrypted.port))
         }
-        # Two processes are two servers, whose CPU is no one's.
+        # Two processes are two servers, so their CPU time can't be attributed.
         self.pid = pids.pop() if len(pids) == 1 else 0
         self.library = crypto_library(self.pid) if self.pid else ""
         named = {"tls_server_name": encrypted.host} if other != encrypted.host else {}
@@ -111,7 +114,7 @@ class PairedServer(Server):
         return {"driver": "http", **_fields(self._plain, self._address)}
 
     def stop(self) -> None:
-        """It isn't ours to stop."""
+        """Do nothing: ciphercost did not start this server."""
 
 
 def _fields(of: Address, address: str) -> dict[str, object]:
@@ -145,7 +148,9 @@ class Url(HasTls, TakesUrl):
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
         if version:
-            raise UsageError("url: what serves an address is the server's own affair: leave version and --bindir out")
+            raise UsageError(
+                "url: ciphercost can't choose the server behind an address: leave version and --bindir out"
+            )
 
     def check_url(self, url: str) -> None:
         pair(url)
@@ -154,12 +159,12 @@ class Url(HasTls, TakesUrl):
         schemes = {_address(each).scheme for each in url.split()}
         if missing := [each for each in PORTS if each not in schemes]:
             raise UsageError(
-                f"--url {missing[0]}://… is missing: url:tls compares a page in clear with the same page encrypted, "
+                f"--url {missing[0]}://… is missing: url:tls compares an unencrypted page with the same page encrypted, "
                 "so it needs both addresses; `ciphercost prove` needs one"
             )
 
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
-        raise MissingServer("url is no server of ours: give --url http://… --url https://…, or use nginx or apache")
+        raise MissingServer("url has nothing to install: give --url http://… --url https://…, or use nginx or apache")
 
     def initialise(
         self,
@@ -168,7 +173,7 @@ class Url(HasTls, TakesUrl):
         supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Nothing of it is ours."""
+        """Nothing to create."""
 
     def start(
         self,
@@ -183,27 +188,30 @@ class Url(HasTls, TakesUrl):
         return PairedServer(installation.location)
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """Its TLS is configured already, and not by us."""
+        """Return nothing: the server's TLS is configured already."""
         return {}
 
-    def mend(self, code: str) -> str:
+    def hint(self, code: str) -> str:
         if code.startswith("status-"):
-            return "Name addresses that answer 200 by themselves."
+            return "Name addresses that answer 200 without a redirect."
         if code == "connect":
-            return super().mend(code)
+            return super().hint(code)
         return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
         return http_version(parameters)
 
     def greet(self, agent: Agent, arm: str) -> str:
-        return asked(agent, arm, "GET")[1]
+        return request_ok(agent, arm, "GET")[1]
 
     def echo(self, text: str) -> str:  # noqa: ARG002
         return "GET"
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:  # noqa: ARG002
-        """It has no canary of ours: sent is the agent's own name, received a stretch of the page, or else the server's name."""
+        """There is no canary on this server.
+
+        Sent: the agent's own name; received: part of the page, or else the server's name.
+        """
         status, _, server, body = (str(each or "") for each in rows[0])
         if not status.startswith("2"):
             return "", ""
@@ -212,4 +220,4 @@ class Url(HasTls, TakesUrl):
 
 
 ENGINE = Url()
-"""Its server's own version is what the server says of itself in its answers."""
+"""Its version is what the server states in its answers."""

@@ -1,4 +1,4 @@
-"""valkey: Valkey 8 and later, which keeps keys and values in memory: how it is found, configured and started, and its TLS."""
+"""Valkey 8 and later, an in-memory key-value store: packages, configuration, start and TLS."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
 
 SETTINGS = {"bind": "127.0.0.1", "save": "86400 1", "appendonly": "no", "maxclients": "10000"}
-"""The same for both arms. One snapshot a day: what is loaded is written when the server ends, and never while it is measured."""
+"""Settings of both arms.
+
+One snapshot per day: the server saves loaded data when it stops, and never during measurement.
+"""
 
 
 class ValkeyServer(StartedServer):
-    """One that we started."""
+    """A server that ciphercost started."""
 
     driver, user, database = "resp", "default", ""
 
     def connection(self) -> dict[str, object]:
-        """As of any server, without a database: it is in the one that a connection begins with."""
+        """Leave the database out: every connection begins in the default one."""
         return {name: value for name, value in super().connection().items() if name != "database"}
 
 
@@ -52,11 +55,11 @@ class Valkey(Packaged, HasTls):
     packages = ("valkey-server",)
     place = "usr/bin"
     places = ("usr/bin", "usr/local/bin")
-    runs_in_place = ("usr/bin/valkey-check-rdb",)  # the server is a link to it
+    runs_in_place = ("usr/bin/valkey-check-rdb",)  # valkey-server is a link to it
     version_option = "--version"
     version_words = r"Valkey server v=(\d[\d.]+)"
     no_url = "is started by ciphercost: leave --url out"
-    mute = ("server",)  # it says nothing of how a session is encrypted
+    mute = ("server",)  # it reports nothing about the encryption of a session
     tls_resumption = ("on",)
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
@@ -70,7 +73,7 @@ class Valkey(Packaged, HasTls):
         supervisor: Supervisor,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
-        """A directory with a random password, 0600."""
+        """Create a directory with a random password (mode 0600)."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         hand_over(directory)
         own_file(directory / PASSWORD_FILE, secrets.token_hex(16))
@@ -85,7 +88,7 @@ class Valkey(Packaged, HasTls):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """TLS has a port of its own: the encrypted arm's `ways`."""
+        """TLS has a port of its own, given by `Server.ways`."""
         given, env = apart(settings)
         password = (directory / PASSWORD_FILE).read_text()
         tls: list[int] = []
@@ -129,7 +132,7 @@ class Valkey(Packaged, HasTls):
 
 
 def answers(password: str, port: int) -> bool:
-    """Whether a server on loopback lets us in and has loaded its data."""
+    """Whether a server on loopback accepts our login and has loaded its data."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
         connection.sendall(f"AUTH {password}\r\n".encode())
         if connection.recv(64).startswith(b"+OK"):

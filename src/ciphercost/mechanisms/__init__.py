@@ -1,6 +1,7 @@
-"""mechanisms: one file a way to encrypt: how it is switched on, and what must be witnessed. Found by file name.
+"""Mechanisms: one file per way to encrypt, with the code that switches it on and the witnesses that must confirm it.
 
-A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism`, or `MECHANISMS`, several that are one but for a mode or a key length.
+A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism`, or `MECHANISMS`, several that differ
+only in mode or key length. Adding a file adds a mechanism; names that begin with `_` are shared code.
 """
 
 from __future__ import annotations
@@ -24,41 +25,41 @@ if TYPE_CHECKING:
 
 
 class Factor(msgspec.Struct, frozen=True):
-    """One option of a mechanism. `values[0]` is the default; no values: any text."""
+    """One option of a mechanism. `values[0]` is the default; without values any text is accepted."""
 
     name: str
     values: tuple[str, ...]
     text: str
     aliases: dict[str, str] = {}
-    """Other words for some of the values."""
+    """Other spellings of some values."""
 
 
 class Mechanism(ABC):
-    """How one layer of encryption is switched on."""
+    """How to switch on one layer of encryption."""
 
     name: str
     title: str
     layer: Layer
     engines: tuple[str, ...] = ()
-    """Names of the engines that it is for, where `serves` does not say otherwise."""
+    """Names of the engines that have it; `serves` may decide otherwise."""
     factors: tuple[Factor, ...] = ()
     witnesses: tuple[Witness, ...] = ()
-    """Which witnesses must speak for each arm; none for the control."""
+    """Witnesses that must report on each arm; none for a control."""
     protects: str = ""
     """What it protects against, in one line."""
     family: str = ""
-    """How the names of all that are in one file are written in short; empty: it is alone."""
+    """Short form of the names of all mechanisms in one file; empty if it is the only one."""
 
     def bindir(self) -> str:
-        """Where the binaries are that this mechanism alone has, if the user has said so elsewhere; empty: any will do."""
+        """Return the directory of binaries that only this mechanism needs; empty: any will do."""
         return ""
 
     def serves(self, engine: Engine) -> bool:
-        """Whether this engine has it."""
+        """Whether this engine has the mechanism."""
         return engine.name in self.engines
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
-        """The factors with defaults filled in. Raises UsageError naming the nearest factor or value."""
+        """Return the factors with defaults filled in. Raises UsageError that suggests the nearest factor or value."""
         known = {factor.name: factor for factor in self.factors}
         given = {}
         for name, value in factors.items():
@@ -71,29 +72,32 @@ class Mechanism(ABC):
         return {**defaults, **given}
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: B027 - most have nothing to refuse
-        """Refuse what this engine can't do with these factors, before anything is started. Raises UsageError."""
+        """Refuse what this engine can't do with these factors, before anything starts. Raises UsageError."""
 
     def check_version(self, engine: Engine, version: str) -> None:  # noqa: B027
-        """Refuse a version of the server that does not have it. `version`: as far as it is known. Raises UsageError."""
+        """Refuse a server version that lacks the mechanism. `version`: empty if not known yet. Raises UsageError."""
 
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
-        """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
+        """Return settings for a server that serves both arms.
+
+        `secrets`: directory for keys (mode 0700), deleted with the run.
+        """
         return {}
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:  # noqa: ARG002
-        """In transit: what the bytes of both directions show when they are encrypted: (whether they show it, in words). Pure.
+        """In transit: judge the bytes of both directions. Returns (whether they look encrypted, the reason). Pure.
 
-        The canary's absence alone proves nothing: compressed bytes have none either.
+        The absence of the canary alone proves nothing: compressed bytes don't contain it either.
         """
-        return False, f"nothing is known of how {self.name} looks on the wire"
+        return False, f"it is not known what {self.name} looks like on the wire"
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """What of a `connected` answer follows from these factors, beside what the fields of `connect` ask for by name."""
+        """Return further fields of a `connected` answer that follow from these factors."""
         return {}
 
     @abstractmethod
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
-        """Fields of the agent's `connect` that this arm adds to the server's own."""
+        """Return the agent's `connect` fields that this arm adds to the server's own."""
 
 
 LAYERS: tuple[Layer, ...] = ("transit", "rest", "column", "control")
@@ -101,7 +105,7 @@ LAYERS: tuple[Layer, ...] = ("transit", "rest", "column", "control")
 
 @functools.cache
 def _all() -> dict[str, Mechanism]:
-    """Every mechanism by its name (what begins with `_` is shared by several files)."""
+    """Return every mechanism by its name."""
     found: dict[str, Mechanism] = {}
     for module in pkgutil.iter_modules(__path__):
         if not module.name.startswith("_"):
@@ -112,26 +116,26 @@ def _all() -> dict[str, Mechanism]:
 
 
 def names() -> list[str]:
-    """Names of all mechanisms."""
+    """List the names of all mechanisms."""
     return list(_all())
 
 
 def of(engine: Engine, layer: Layer | None = None) -> tuple[str, ...]:
-    """Names of the mechanisms that this engine has (in one layer), layer by layer; of each layer those first that are its own."""
+    """List the mechanisms of this engine (in one layer), layer by layer; in each layer those made for it come first."""
     own = [each for each in map(get, names()) if each.serves(engine) and layer in (None, each.layer)]
     own.sort(key=lambda each: (LAYERS.index(each.layer), engine.name not in each.engines))
     return tuple(each.name for each in own)
 
 
 def get(name: str) -> Mechanism:
-    """The mechanism of that name. Raises UsageError with the nearest name."""
+    """Return the mechanism with this name. Raises UsageError that suggests the nearest name."""
     if name not in _all():
         raise UsageError(f"unknown mechanism '{name}': {nearest(name, names())}")
     return _all()[name]
 
 
 def folded(names: Sequence[str]) -> list[str]:
-    """Names as people read them: those of a family as one, `aes-{cbc,ecb}-{128,256}`. Pure; of names that exist."""
+    """Shorten names for people: those of a family become one, `aes-{cbc,ecb}-{128,256}`. Names must exist. Pure."""
     found: dict[str, list[str]] = {}
     for name in names:
         own = get(name).family
@@ -146,5 +150,5 @@ def _fold(those: list[str]) -> str:
 
 
 def protection(mechanism: Mechanism) -> str:
-    """What it protects: in columns values are named, elsewhere those whom it is against. Pure."""
+    """Describe what it protects: in columns the values, elsewhere the threat. Pure."""
     return mechanism.protects if mechanism.layer in ("column", "control") else f"against {mechanism.protects}"

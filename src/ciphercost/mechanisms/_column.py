@@ -1,11 +1,12 @@
-"""_column: what every mechanism in columns is asked: SQL that seals a value, SQL that opens it again. No mechanism itself.
+"""What every mechanism in columns provides: SQL that encrypts ("seals") a value, and SQL that decrypts ("opens") it.
 
-One server serves both arms; each arm has the same tables in a schema of its own. A workload says which values are secret
-(`sealed`, `opened` and `secret` in its SQL, see `load.secret_sql`), and a mechanism's codec says what becomes of them in the encrypted arm.
+One server serves both arms; each arm has the same tables in a schema of its own. A workload marks the secret values
+(`sealed`, `opened` and `secret` in its SQL, see `load.secret_sql`). The mechanism's codec turns the marks into SQL for
+the encrypted arm.
 
-Where a mode lets it, a random IV is the encryption of a random block (NIST SP 800-38A, appendix C, first method): the block
-is put before the value and all of it is encrypted under a zero IV. What is stored is IV and ciphertext, as if the two had been made apart,
-and the expression is evaluated anew for every row: no planner can take it for a constant.
+Where a mode allows it, a random IV is the encryption of a random block (NIST SP 800-38A, appendix C, first method): the
+SQL puts the block before the value and encrypts both under a zero IV. The stored bytes are IV and ciphertext, as if
+each had been made separately. The server evaluates the expression for every row: no planner can take it for a constant.
 """
 
 from __future__ import annotations
@@ -30,53 +31,59 @@ if TYPE_CHECKING:
 IV = Factor(
     "iv",
     ("random", "fixed"),
-    "random: a new one for each value, stored with it; fixed: one for all, as the published study had it",
+    "random: a new one for each value, stored with it; fixed: the same for all values, as in the published study",
 )
 BLOCK = 16
-"""Bytes of AES' block, and of its IV."""
+"""Bytes of an AES block, and of its IV."""
 
 
 def only(codec: Encrypting, names: Collection[str]) -> Encrypting:
-    """The same where only these columns are secret; the others are stored as in the plain arm."""
+    """Return a copy of the codec for which only these columns are secret; it stores the others as in the plain arm."""
     made = copy.copy(codec)
     made.chosen = frozenset(names)
     return made
 
 
 class Columns(Mechanism):
-    """Encryption of values: functions of the server's, or the application itself."""
+    """Encryption of single values, by functions of the server or by the application."""
 
     layer = "column"
     witnesses: tuple[Witness, ...] = ("server", "disk")
     key_bytes: int = 32
     cipher: str = ""
-    """For people: `AES-256-CBC`."""
+    """Name for people: `AES-256-CBC`."""
     workload = "search"
-    """Of those that have secrets, one that it can have: for what asks for none."""
+    """Workload with secret values to use if the given one has none."""
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
-        """Both arms are reached alike, in clear."""
+        """Connect both arms in the same way, unencrypted."""
         return engine.in_clear()
 
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
-        """Statements that an arm's schema needs once, before anything is made in it; run in both arms, so that they differ in nothing.
+        """Return statements that an arm's schema needs once, before anything is created in it.
 
-        No key belongs in them: the server would keep it. `ours` false: on a server of the user's, where nothing may be made outside
-        the schema.
+        They run in both arms, so that the arms don't differ in them. They must not contain a key: the server would keep
+        it. `ours`: False on a server you already run, where nothing outside the schema may be created.
         """
         return ()
 
     @abstractmethod
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
-        """The encrypted arm's. `key`: of `key_bytes`; `iv`: for all values, where it is fixed."""
+        """Return the codec of the encrypted arm.
+
+        `key`: `key_bytes` bytes; `iv`: the IV of all values if it is fixed.
+        """
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """Cipher, mode, and whose they are; for the result."""
+        """Return cipher, mode and implementation, for the result."""
         return {"cipher": self.cipher}
 
 
 def secret(directory: Path, name: str, size: int) -> bytes:
-    """Random bytes made for the run, kept in a file below its secrets (0600), the same for each that asks. No message of ours shows them."""
+    """Return random bytes for this run from a file in its secrets directory (mode 0600); the same bytes at every call.
+
+    Messages never show them.
+    """
     path = directory / f"column-{name}-{size}"
     if not path.exists():
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

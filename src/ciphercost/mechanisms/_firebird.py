@@ -1,7 +1,8 @@
-"""_firebird: what its ciphers have in common: their SQL, and a function that draws an IV of its own for each value. No mechanism itself.
+"""What Firebird's ciphers share: their SQL, and a function that draws a separate IV for each value. Not a mechanism.
 
-Firebird evaluates an expression wherever it stands, so one that is to be IV and stored both needs a variable: a function in PSQL, of
-which each call is a call (none is deterministic unless it says so). GEN_UUID() is random in all but 6 of its 128 bits.
+Firebird evaluates an expression at each place where it stands. An IV that is both used and stored therefore needs a
+variable, so a PSQL function; Firebird runs it at every call because it is not declared deterministic. GEN_UUID() is
+random in all but 6 of its 128 bits.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from ciphercost.load.codec import Encrypting
 from ciphercost.model.errors import UsageError
 
 LONGEST = 4080
-"""Bytes of the longest text that the function takes: one of 32,000 would cost seven times the time, however short the text is."""
+"""Longest text, in bytes, that the function accepts.
+
+With 32,000 each call would take seven times as long, even for a short text.
+"""
 FUNCTION = "CIPHERCOST_SEALED"
 
 
 def octets(value: str, length: int) -> str:
-    """SQL of the bytes of a text of up to `length` letters."""
+    """Return SQL for the bytes of a text of up to `length` characters."""
     return f"CAST(CAST({value} AS VARCHAR({length})) AS VARCHAR({4 * length}) CHARACTER SET OCTETS)"
 
 
 def sealed(cipher: str, size: int) -> str:
-    """The statement that makes the function: a text's bytes and a key -> an IV of `size` bytes and the ciphertext."""
-    # Of a UUID's 16 bytes the first 6 and the last 6 are random in every bit.
+    """Return the statement that creates the function: (text's bytes, key) -> IV of `size` bytes, ciphertext."""
+    # In a UUID's 16 bytes the first 6 and the last 6 are fully random.
     iv = "U" if size == 16 else "SUBSTRING(U FROM 1 FOR 6) || SUBSTRING(U FROM 11 FOR 6)"
     return (
         f"CREATE OR ALTER FUNCTION {FUNCTION} (T VARCHAR({LONGEST}) CHARACTER SET OCTETS, K VARCHAR(32) CHARACTER SET OCTETS) "
@@ -34,21 +38,24 @@ def sealed(cipher: str, size: int) -> str:
 
 
 def call(text: str, key: bytes, length: int) -> str:
-    """SQL of the bytes of a text of up to `length` letters, sealed by that function. Raises UsageError."""
+    """Return SQL that encrypts a text of up to `length` characters with that function.
+
+    Raises UsageError if it is too long.
+    """
     if 4 * length > LONGEST:
         raise UsageError(
-            f"Firebird: a secret of {length} letters; with this cipher and iv=random {LONGEST // 4} are the most. Use aes-cbc-256"
+            f"Firebird: secret column of {length} characters; with this cipher and iv=random the limit is {LONGEST // 4}. Use aes-cbc-256"
         )
     return f"{FUNCTION}({text}, x'{key.hex()}')"
 
 
 class Spelled(Encrypting):
-    """ENCRYPT(… USING cipher KEY k IV i): octets are stored, and before them their IV where each value has its own."""
+    """ENCRYPT(… USING cipher KEY k IV i). Stores octets; a random IV is stored before them."""
 
-    # Its LIKE has no letter that escapes another unless a statement names one.
+    # Firebird's LIKE has no escape character unless a statement names one.
     no_escape = ""
     iv_size: int
-    """Bytes."""
+    """Bytes of an IV."""
 
     def __init__(self, key: bytes, iv: bytes, *, random: bool) -> None:
         self.key, self.random, self.alike = key, random, not random
@@ -56,10 +63,10 @@ class Spelled(Encrypting):
 
     @abstractmethod
     def _call(self, function: str, value: str, iv: str) -> str:
-        """ENCRYPT or DECRYPT of octets."""
+        """Return SQL that calls ENCRYPT or DECRYPT on octets."""
 
     def stored(self, length: int) -> int:
-        """Bytes of the longest value: UTF-8's up to four a letter, and the IV."""
+        """Return the bytes of the longest stored value: up to four UTF-8 bytes per character, and the IV."""
         return 4 * length + (self.iv_size if self.random else 0)
 
     def column(self, length: int) -> str:

@@ -1,6 +1,6 @@
-"""_fuse: what mechanisms have in common that encrypt a directory by a FUSE daemon. The plain arm's daemon passes files through. No mechanism itself.
+"""What mechanisms share that encrypt a directory by a FUSE daemon. The plain arm's daemon passes files through. Not a mechanism.
 
-A subclass names its daemon, and says how to make an encrypted directory, how to mount it, and what the daemon reports of it.
+A subclass names its daemon. It creates and mounts an encrypted directory, and reads what the daemon reports about it.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ class EncryptingDaemon(AtRest):
     direct_io = False
     key_states = ("missing", "wrong")
     daemon: str
-    """Its program, one of `host/tools.py`. The kernel calls the file system `fuse.` and this name."""
+    """Name of its program in `host/tools.py`. The kernel calls the file system `fuse.` plus this name."""
     wrong_password: str
-    """What the daemon prints, in small letters, when the password is wrong."""
+    """What the daemon prints, in lower case, if the password is wrong."""
 
     def __init__(self) -> None:
         self._mounts: dict[Path, Fuse] = {}
-        """Those that are there now, by where they are mounted."""
+        """The present mounts, by mount point."""
         self._lock = threading.Lock()
 
     @abstractmethod
     def make(self, below: Path, password: Path, rest: Rest) -> None:
-        """Make an encrypted directory in `below`, which is empty. Raises RunError."""
+        """Create an encrypted directory in `below`, which is empty. Raises RunError."""
 
     @abstractmethod
     def mounting(self, below: Path, place: Path, password: Path, rest: Rest) -> Fuse:
-        """The daemon that shows the encrypted directory at `place`, not yet started. `password`: a file."""
+        """Return the daemon that shows the encrypted directory at `place`, not yet started. `password`: a file."""
 
     @abstractmethod
     def says(self, look: Look) -> tuple[bool, str]:
-        """What the daemon reports of the mounted directory: (as the cell's factors ask, in words that follow the mount's)."""
+        """Return the daemon's report on the mounted directory: (whether it fits the factors, words that follow the mount's)."""
 
     def serves(self, engine: Engine) -> bool:
         return isinstance(engine, StoresData)
 
     def prepare(self, rest: Rest) -> Installation:
-        """Raises UsageError, MissingServer where it can't be mounted here."""
+        """Raises UsageError or MissingServer if it can't be mounted here."""
         fuse.check_rights()
         fuse.fetch(self.daemon)
         fuse.passing()
@@ -76,7 +76,7 @@ class EncryptingDaemon(AtRest):
         below = place.with_name(f"{place.name}.{'cipher' if arm == 'encrypted' else 'below'}")
         if (free := volumes.free(place.parent)) < size + size // 4:
             raise RunError(
-                f"{free / 1e6:.0f} MB are free in {place.parent}, and the data has {size / 1e6:.0f} MB; is the disk full?"
+                f"{free / 1e6:.0f} MB are free in {place.parent}, but the data needs {size / 1e6:.0f} MB; is the disk full?"
             )
         for directory in (place, below):
             directory.mkdir(mode=0o700)
@@ -98,36 +98,36 @@ class EncryptingDaemon(AtRest):
                     shutil.rmtree(directory, ignore_errors=True)
 
     def flush(self, volume: Volume) -> None:
-        """What both daemons are given they write at once; so only what lies below them is left to be written."""
+        """Both daemons write at once what they receive, so only the file system below them must be flushed."""
         volumes.sync(volume.path.parent)
 
     def mount_of(self, look: Look) -> Fuse | None:
-        """The daemon's mount that this arm's data lies on; None: it is not mounted."""
+        """Return the mount of this arm's data; None: it is not mounted."""
         return self._mounts.get(look.volume.path.parent)
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The server says where its data lies; the kernel says what is mounted there, and of what directory; the daemon, what encrypts it."""
+        """Ask the server where its data lies, the kernel what is mounted there and from where, and the daemon what encrypts."""
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
-            return False, f"the server says that its data lies in '{home}', and not in {look.volume.path}"
+            return False, f"the server reports that its data lies in '{home}', not in {look.volume.path}"
         found = mounts.mount_of(home)
         wanted = f"fuse.{self.daemon if look.arm == 'encrypted' else PASSING}"
         if found.kind != wanted or found.point != str(look.volume.path.parent):
-            return False, f"the server's data lies on {found.kind}, mounted at {found.point}, and not on {wanted}"
+            return False, f"the server's data lies on {found.kind}, mounted at {found.point}, not on {wanted}"
         if look.arm == "plain":
             return True, f"the server's data lies on {found.kind}, which passes files through"
         below = look.volume.backing[0]
         if self.source_of(found.source) != str(below):
-            return False, f"what is mounted is {found.source}, and not {below}"
+            return False, f"the mounted directory is {found.source}, not {below}"
         right, words = self.says(look)
         return right, f"the server's data lies on {found.kind}{words}"
 
     def source_of(self, source: str) -> str:
-        """The encrypted directory, by what the mount table says is mounted."""
+        """Return the encrypted directory, given the source in the mount table."""
         return source
 
     def refuses(self, look: Look) -> tuple[bool, str] | None:
-        """Without a server to start: the same directory, mounted once more with another password."""
+        """Mount the same directory once more with another password. Starts no server."""
         if not look.rest.engine.embedded:
             return None
         place = look.rest.secrets.parent / f"keyless-{randomness.token_hex(4)}"
@@ -139,7 +139,7 @@ class EncryptingDaemon(AtRest):
 
     @contextmanager
     def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:
-        """missing: it isn't mounted. wrong: it is mounted with another password, should that be possible."""
+        """missing: unmounts it. wrong: tries to mount it with another password."""
         place = directory.parent
         mount = self._mounts[place]
         mount.unmount()
@@ -171,13 +171,13 @@ class EncryptingDaemon(AtRest):
             other.mount()
         except RunError as error:
             self._must_be_refusal(error)
-            return True, f"with another password it is not mounted: {self.wrong_password}"
+            return True, f"with another password it does not mount: {self.wrong_password}"
         other.unmount()
-        return False, "it is mounted with another password"
+        return False, "it mounts with another password"
 
     def _must_be_refusal(self, error: RunError) -> None:
         if self.wrong_password not in str(error).lower():
-            raise RunError(f"with another password {self.daemon} fails, but for another reason: {error}") from None
+            raise RunError(f"with another password {self.daemon} fails, but for a different reason: {error}") from None
 
     def _password(self, secrets: Path, name: str) -> Path:
         """Write a random password to a file of its own."""

@@ -1,7 +1,8 @@
-"""_postgresql: what vendors' PostgreSQL servers with encryption share: where they come from, their keys, their pages. No mechanism itself.
+"""What vendors' PostgreSQL servers with encryption share: finding their binaries, their keys, their pages. Not a
+mechanism.
 
-No package registry has one, so the user names a directory of binaries: `--bindir`, or a variable of the environment. Both arms
-are clusters of these same binaries.
+No package registry offers these servers, so you name their directory of binaries with `--bindir` or an environment
+variable. Both arms are clusters of the same binaries.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from ciphercost.host.installation import Installation
 
 PAGES = 64
-"""As many pages of the largest table are looked at."""
+"""Number of pages of the largest table to inspect."""
 LAYOUT = PAGE | 4
-"""Bytes 18 and 19 of each page in clear: its size and the version of its layout, the same in every version from 8.3 on."""
+"""Bytes 18 and 19 of each unencrypted page: its size and its layout version, the same in every version since 8.3."""
 SHRUNK = 0.95
-"""A page in clear has headers, padding and free space, and packs to less; what was well encrypted doesn't pack at all."""
+"""Unencrypted pages (headers, padding, free space) compress below this share; well encrypted pages don't."""
 LARGEST = (
     "SELECT pg_relation_filepath(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' "
@@ -42,37 +43,37 @@ LARGEST = (
 
 
 class VendorTde(AtRest):
-    """Encryption in a server that is not PostgreSQL's own."""
+    """Encryption in a vendor's server, which PostgreSQL itself lacks."""
 
     engines = ("postgresql",)
     vendor: str
-    """What the server is called."""
+    """Name of the server."""
     variable: str
-    """Of the environment: the directory of its binaries."""
+    """Environment variable that names the directory of its binaries."""
     key_states: tuple[KeyState, ...] = ("missing", "wrong")
 
     def bindir(self) -> str:
-        """The directory that the variable names. Raises MissingServer where it is not set."""
+        """Return the directory that the variable names. Raises MissingServer if it is not set."""
         named = os.environ.get(self.variable, "")
         if not named:
             raise MissingServer(
-                f"{self.name} needs {self.vendor}, and no package registry has it. Get it from its vendor, then name the directory "
+                f"{self.name} needs {self.vendor}, which no package registry offers. Get it from its vendor, then name the directory "
                 f"of its 'postgres' and 'initdb' with --bindir, or set {self.variable} to it."
             )
         if not Path(named).is_dir():
-            raise MissingServer(f"{self.variable} names {named}, and there is no such directory")
+            raise MissingServer(f"{self.variable} names {named}, which is not a directory")
         return named
 
     def prepare(self, rest: Rest) -> Installation:
-        """Nothing is copied, but a server that can't do it is refused here. Raises MissingServer, UsageError."""
+        """Copy nothing, but refuse a server that lacks the encryption. Raises MissingServer, UsageError."""
         if rest.installation.source == "running":
             raise UsageError(
-                f"{self.name} makes two clusters of its own, so it takes no --url: name the binaries with --bindir"
+                f"{self.name} creates two clusters of its own, so it takes no --url: name the binaries with --bindir"
             )
         bindir = Path(rest.installation.location)
         if lack := self.lacks(bindir):
             raise MissingServer(
-                f"{bindir} holds PostgreSQL {rest.installation.version}, which is not {self.vendor}: {lack}. "
+                f"{bindir} contains PostgreSQL {rest.installation.version}, which is not {self.vendor}: {lack}. "
                 f"Name the directory of its binaries with --bindir or {self.variable}."
             )
         self.check_rest(rest)
@@ -80,10 +81,10 @@ class VendorTde(AtRest):
 
     @abstractmethod
     def lacks(self, bindir: Path) -> str:
-        """What these binaries would have to have, for people; empty: it is there."""
+        """Return what these binaries lack, for people; empty: nothing."""
 
     def check_rest(self, rest: Rest) -> None:
-        """Refuse factors that this version has no way to honour, and places that it can't use. Raises UsageError."""
+        """Refuse factors that this version can't honour, and directories that it can't use. Raises UsageError."""
 
     def structure(self, look: Look) -> tuple[bool, str]:
         look.query("CHECKPOINT")
@@ -94,10 +95,10 @@ class VendorTde(AtRest):
 
     @abstractmethod
     def cipher(self, rest: Rest) -> str:
-        """What encrypts what, for people."""
+        """Return what encrypts which data, for people."""
 
     def implementation(self, look: Look) -> dict[str, str]:
-        """All three do it with the OpenSSL that the server has loaded."""
+        """All three vendors use the OpenSSL that the server has loaded."""
         return {
             "cipher": self.cipher(look.rest),
             **aes.by_library(look.server.library, environment(look.server.pid)),
@@ -105,10 +106,10 @@ class VendorTde(AtRest):
 
     @abstractmethod
     def key_file(self, rest: Rest) -> Path:
-        """The file in `secrets` without which the encrypted arm has no key."""
+        """Return the file in `secrets` without which the encrypted arm has no key."""
 
     def other_key(self, key: bytes) -> bytes:  # noqa: ARG002
-        """What a key file with another key holds, this one's content given."""
+        """Return the content of a key file with another key, given this key file's content."""
         return f"{randomness.token_hex(32)}\n".encode()
 
     @contextlib.contextmanager
@@ -125,7 +126,7 @@ class VendorTde(AtRest):
 
 
 def is_temporary_table(place: str) -> bool:
-    """Whether a file of that name holds a temporary table of a session's: `base/5/t3_16402`. Pure."""
+    """Whether a file with this name holds a session's temporary table: `base/5/t3_16402`. Pure."""
     name = place.removesuffix(" (deleted)").rpartition("/")[2]
     return bool(re.fullmatch(r"t\d+_\d+(_\w+)?(\.\d+)?", name))
 
@@ -135,7 +136,7 @@ def is_temporary_table(place: str) -> bool:
 
 @functools.cache
 def initdb_help(bindir: Path) -> str:
-    """What this `initdb --help` prints; empty where it can't be run."""
+    """Return what this `initdb --help` prints; empty if it can't run."""
     try:
         done = subprocess.run(
             [bindir / "initdb", "--help"],
@@ -151,12 +152,12 @@ def initdb_help(bindir: Path) -> str:
 
 
 def module(bindir: Path, name: str) -> Path | None:
-    """The loadable library of that name that goes with these binaries."""
+    """Return the loadable library with this name that belongs to these binaries."""
     return next((path for place in _library_places(bindir) for path in sorted(place.glob(f"{name}.so"))), None)
 
 
 def _library_places(bindir: Path) -> Iterator[Path]:
-    """`pg_config` knows, but it often comes in a package of its own; then the layouts that packages and builds have."""
+    """Ask `pg_config`, which often comes in a separate package; then try the layouts of packages and builds."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         command = [str(bindir / "pg_config"), "--pkglibdir"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10, env=child_environment())
@@ -167,7 +168,7 @@ def _library_places(bindir: Path) -> Iterator[Path]:
 
 
 def environment(pid: int) -> dict[str, str]:
-    """What a process was started with; nothing where that can't be read."""
+    """Return the environment that a process started with; empty if it can't be read."""
     try:
         text = Path(f"/proc/{pid}/environ").read_text(errors="replace")
     except OSError:
@@ -179,7 +180,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def write_secret(path: Path, content: bytes, mode: int = 0o600) -> Path:
-    """A new file for the server's user alone. Raises FileExistsError."""
+    """Write a new file that only the servers' user can read. Raises FileExistsError."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)  # whatever the umask is
         file.write(content)
@@ -188,7 +189,7 @@ def write_secret(path: Path, content: bytes, mode: int = 0o600) -> Path:
 
 
 def kept_secret(path: Path, content: bytes, mode: int = 0o600) -> Path:
-    """As `write_secret`, at the first call alone: cells of one run share their keys."""
+    """Write the file at the first call only: cells of one run share their keys."""
     with contextlib.suppress(FileExistsError):
         write_secret(path, content, mode)
     return path
@@ -198,7 +199,7 @@ def kept_secret(path: Path, content: bytes, mode: int = 0o600) -> Path:
 
 
 def pages(file: Path) -> list[bytes]:
-    """The first pages of a table's file that were ever written to."""
+    """Return the first pages of a table's file that were ever written."""
     try:
         with file.open("rb") as opened:
             content = opened.read(PAGES * PAGE)
@@ -209,15 +210,17 @@ def pages(file: Path) -> list[bytes]:
 
 
 def judge_pages(arm: str, name: str, found: Iterable[bytes]) -> tuple[bool, str]:
-    """Whether a table's pages look as the arm's name says. Pure.
+    """Judge whether a table's pages look as the arm's name promises. Returns (verdict, words). Pure.
 
-    In clear each bears the mark of its layout. Encrypted, none may pack: a page's header may stay in clear with some vendors, and
-    free space may not.
+    Every unencrypted page carries the mark of its layout. No encrypted page may compress: with some vendors a page's
+    header stays unencrypted, but its free space must not.
     """
     looked = list(found)
     if not looked:
-        return False, f"{name} holds no page"
+        return False, f"{name} contains no page"
     marked = sum(int.from_bytes(page[18:20], "little") == LAYOUT for page in looked)
     packed = sum(len(zlib.compress(page)) < SHRUNK * len(page) for page in looked)
-    words = f"{marked} of {len(looked)} pages of {name} bear the mark of a page in clear, {packed} can be packed"
+    words = (
+        f"{marked} of {len(looked)} pages of {name} have the mark of an unencrypted page, {packed} can be compressed"
+    )
     return (marked == len(looked) if arm == "plain" else packed == 0), words

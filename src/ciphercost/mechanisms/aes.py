@@ -1,4 +1,7 @@
-"""aes: the AES functions that servers bring: AES_ENCRYPT of MySQL and MariaDB, ENCRYPT of Firebird. One mechanism a mode and key length."""
+"""The AES functions of servers: AES_ENCRYPT in MySQL and MariaDB, ENCRYPT in Firebird.
+
+One mechanism per mode and key length.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,17 @@ MODES = {
     "mariadb": ("ecb", "cbc", "ctr"),
     "firebird": ("ofb", "cbc", "ctr", "ecb", "cfb"),
 }
-"""What each server has. MariaDB before 11.2 has ECB alone."""
+"""Modes by server. MariaDB before 11.2 has only ECB."""
 BITS = (128, 192, 256)
 CHAINED = ("cbc", "cfb", "cfb128")
-"""Modes in which a random first block under a zero IV is a random IV for what follows, at the price of one block. In the others the IV
-makes the key stream, or a block is encrypted for each bit or byte of the first (CFB1, CFB8): there the IV is drawn by itself."""
+"""Modes in which a random first block under a zero IV acts as a random IV for the rest, at the price of one block. In
+the other modes the IV makes the key stream, or the server encrypts one block per bit or byte of it (CFB1, CFB8); there
+the SQL draws a separate IV."""
 PROTECTS = {
-    "ecb": "what differs between values in tables, indexes and backups, from those without the key: equal ones, and equal blocks, show; "
-    "not from who sees the statements, which bring the key along; a change goes unnoticed",
-    "": "values in tables, indexes and backups, from those without the key; not from who sees the statements, which bring the key along; "
-    "a change goes unnoticed",
+    "ecb": "values in tables, indexes and backups, from anyone without the key, but equal values and equal blocks show; "
+    "not from anyone who sees the statements, which contain the key; a changed value goes undetected",
+    "": "values in tables, indexes and backups, from anyone without the key; "
+    "not from anyone who sees the statements, which contain the key; a changed value goes undetected",
 }
 
 
@@ -51,7 +55,7 @@ class Aes(Columns):
         return kinds[engine.name](self.mode, key, iv, random=random)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
-        """MySQL takes the mode from a variable, and so does MariaDB where a statement names none: both arms' sessions set it."""
+        """Set the mode in both arms' sessions: MySQL reads it from a variable, MariaDB if a statement names none."""
         fields = super().connection(engine, arm, factors, secrets)
         mode = f"SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
         if engine.name == "mysql":
@@ -71,27 +75,30 @@ class Aes(Columns):
             return
         if self.mode != "ecb":
             raise UsageError(
-                f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has ECB alone. Use mariadb@11.8, or aes-ecb-128"
+                f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has only ECB. Use mariadb@11.8, or aes-ecb-128"
             )
         if self.bits != 128:
             raise UsageError(
-                f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128"
+                f"mariadb {version} takes only 128-bit keys in a statement: use mariadb@11.8, or aes-ecb-128"
             )
 
 
 def _number(version: str) -> tuple[int, int]:
-    """Major and minor; a version that says neither is taken for the newest, and finding the server will tell. Pure."""
+    """Return major and minor. A version without numbers counts as the newest, until the server is found. Pure."""
     found = re.match(r"(\d{1,6})(?:\.(\d{1,6}))?", version, re.ASCII)
     return (int(found[1]), int(found[2] or 99)) if found else (999, 0)
 
 
 def _stored(length: int, *, random: bool) -> int:
-    """Bytes of the longest value: UTF-8's up to four a letter, padding to whole blocks, and the IV. Pure."""
+    """Return the bytes of the longest stored value: four UTF-8 bytes per character, padded to whole blocks, and the IV.
+
+    Pure.
+    """
     return (4 * length // BLOCK + 1) * BLOCK + (BLOCK if random else 0)
 
 
 class _MySql(Encrypting):
-    """AES_ENCRYPT(text, key, iv), its mode from block_encryption_mode. Other modes than ECB and CBC don't pad."""
+    """AES_ENCRYPT(text, key, iv) with the mode from block_encryption_mode. Only ECB and CBC pad."""
 
     def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:
         self.mode, self.key, self.random, self.alike = mode, key, random, not random
@@ -130,7 +137,7 @@ class _MySql(Encrypting):
 
 
 class _MariaDb(_MySql):
-    """AES_ENCRYPT(text, key, iv, mode); 10.11 knows two arguments, and ECB with 128 bits."""
+    """AES_ENCRYPT(text, key, iv, mode). MariaDB 10.11 accepts two arguments and knows ECB with 128 bits."""
 
     def _call(self, function: str, value: str, iv: str) -> str:
         key, bits = f"X'{self.key.hex()}'", len(self.key) * 8
@@ -140,7 +147,10 @@ class _MariaDb(_MySql):
 
 
 class _Firebird(_firebird.Spelled):
-    """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing: there `value` is evaluated twice."""
+    """ENCRYPT(… USING AES MODE m KEY k IV i).
+
+    ECB and CBC need whole blocks and don't pad, so `value` is evaluated twice there.
+    """
 
     iv_size = BLOCK
 
@@ -157,7 +167,7 @@ class _Firebird(_firebird.Spelled):
         return f"{function}({value} USING AES MODE {self.mode.upper()} KEY x'{self.key.hex()}'{own})"
 
     def _octets(self, value: str, length: int) -> str:
-        """Where whole blocks are wanted, zeros behind them: a text has none."""
+        """Pad with zeros to whole blocks if the mode needs them; a text contains no zeros."""
         octets = super()._octets(value, length)
         if not self.padded:
             return octets

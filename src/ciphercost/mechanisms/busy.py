@@ -1,4 +1,4 @@
-"""busy: a busy wait of known length in one arm: a control that must be found, as large as it was put in."""
+"""A busy wait of known length in one arm: a control whose effect ciphercost must detect and measure correctly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Arm
 
 BASE_NS = 50_000
-"""Both arms' operation: long enough that the agent's own floor (well below 1 µs) does not dilute the effect."""
+"""Length of an operation in both arms: the agent's own overhead (well below 1 µs) must not dilute the effect."""
 
 
 class Busy(Mechanism):
@@ -20,8 +20,8 @@ class Busy(Mechanism):
     title = "a known busy wait (control)"
     layer = "control"
     engines = ("null",)
-    factors = (Factor("effect", (), "share by which the encrypted arm's operation is longer, e.g. 2%"),)
-    protects = "nothing: it shows that an effect of known size is found"
+    factors = (Factor("effect", (), "how much longer the encrypted arm's operation is, e.g. 2%"),)
+    protects = "nothing: it shows that an effect of known size is detected"
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
         known = super().check(factors)

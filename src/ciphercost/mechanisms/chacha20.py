@@ -1,4 +1,4 @@
-"""chacha20: Firebird's ENCRYPT with the stream cipher ChaCha20."""
+"""Firebird's ENCRYPT with the stream cipher ChaCha20."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ciphercost.mechanisms._column import IV, Columns
 from ciphercost.mechanisms.aes import PROTECTS
 
 NONCE = 12
-"""Bytes; Firebird takes 8 or 12."""
+"""Bytes; Firebird accepts 8 or 12."""
 
 
 class ChaCha20(Columns):

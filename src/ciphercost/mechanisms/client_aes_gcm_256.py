@@ -1,7 +1,8 @@
-"""client_aes_gcm_256: what an application does that encrypts by itself: AES-256-GCM in the agent; the server gets bytes, and no key.
+"""Encryption by the application: AES-256-GCM in the agent. The server receives bytes and no key.
 
-The envelope is that of PROTOCOL.md ("Sealed values"). The agent seals what a workload binds and opens what its rows bring; literals (of a
-load, of the canary) are sealed here. What only a server could do with a key, an application can't have done by it, and is refused.
+PROTOCOL.md ("Sealed values") defines the envelope. The agent seals the values that a workload binds and opens those in
+its rows; this file seals literals (of the load, of the canary). It refuses whatever a server could do only with the
+key.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ TYPES = {
     "firebird": "varchar({}) character set octets",
     "sqlite": "blob",
 }
-"""By dialect: a column of so many bytes."""
+"""Column type by dialect; the placeholder is its size in bytes."""
 HEX = {"postgresql": "encode({}, 'hex')", "firebird": "HEX_ENCODE({})"}
 _VARIABLE = re.compile(r":[A-Za-z_]\w*")
 _COLUMN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 _LITERAL = re.compile(r"(E?)'((?:[^']|'')*)'", re.IGNORECASE)
-INSTEAD = "use --workload hospital-client, or a mechanism of the server's own functions"
+INSTEAD = "use --workload hospital-client, or a mechanism that uses the server's own functions"
 
 
 def seal(key: bytes, text: bytes) -> bytes:
-    """An envelope, under a nonce of its own."""
+    """Return an envelope with a new nonce."""
     nonce = os.urandom(NONCE)
     return MARK + nonce + AESGCM(key).encrypt(nonce, text, None)
 
 
 def opened(key: bytes, stored: bytes) -> bytes:
-    """What an envelope holds. Raises AgentError with the agent's own code, and nearly its words."""
+    """Return the content of an envelope. Raises AgentError with the agent's own code and nearly its words."""
     if not stored.startswith(MARK) or len(stored) < OVERHEAD:
-        raise AgentError("a sealed value does not open: it is no envelope", "statement")
+        raise AgentError("a sealed value does not open: it is not an envelope", "statement")
     try:
         return AESGCM(key).decrypt(stored[len(MARK) :][:NONCE], stored[len(MARK) + NONCE :], None)
     except InvalidTag:
@@ -62,12 +63,12 @@ class ClientAesGcm256(Columns):
     cipher = "AES-256-GCM"
     workload = "hospital-client"
     protects = (
-        "values everywhere outside the application: on the way, in the server's memory, tables, logs and backups, from its "
-        "administrators too; a change is noticed, a value put in another's place is not. The server can't search, sort or compute"
+        "values everywhere outside the application: on the network, in the server's memory, tables, logs and backups, even from "
+        "its administrators; a changed value is detected, swapped values are not. The server can't search, sort or compute"
     )
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
-        """There is no IV to be given: each value has a nonce of its own."""
+        """Ignore `iv`: each value has a nonce of its own."""
         return _Sealed(engine.dialect, key)
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
@@ -91,18 +92,20 @@ class _Sealed(Encrypting):
             if found[1] or self.dialect == "mysql":
                 text = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
             return self.literal(seal(self.key, text.encode()))
-        raise Impossible(f"an application seals a variable or a literal, not what the server computes; {INSTEAD}")
+        raise Impossible(
+            f"an application can seal a variable or a literal, but nothing that the server computes; {INSTEAD}"
+        )
 
     def open(self, column: str, length: int) -> str:  # noqa: ARG002
         if not _COLUMN.fullmatch(column):
             raise Impossible(
-                f"an application opens a column of a row that it gets, not what the server computes; {INSTEAD}"
+                f"an application can open a column of a row it receives, but nothing that the server computes; {INSTEAD}"
             )
         return OPEN + column
 
     def match(self, column: str, value: str, length: int) -> str:  # noqa: ARG002
         raise Impossible(
-            f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}"
+            f"the server has no key and can't compare sealed values, each of which is stored differently; {INSTEAD}"
         )
 
     def like(self, column: str, value: str, length: int) -> str:
@@ -117,7 +120,7 @@ class _Sealed(Encrypting):
         return HEX.get(self.dialect, "HEX({})").format(column)
 
     def raw(self, column: str) -> str:
-        """The server has no key: they are as they are stored."""
+        """Return the stored bytes: the server has no key."""
         return self.hex(column)
 
     def literal(self, stored: bytes) -> str:

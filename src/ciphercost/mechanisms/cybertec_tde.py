@@ -1,7 +1,9 @@
-"""cybertec-tde: Cybertec's PostgreSQL encrypts a whole cluster: data, write-ahead log, temporary files. Chosen when it is made.
+"""Cybertec's PostgreSQL encrypts a whole cluster: data, write-ahead log, temporary files. Chosen when the cluster is
+created.
 
-`initdb --encryption-key-command`: a command that a shell runs whenever the server starts, and that prints the key in hexadecimal
-digits. Here it is a script's path and nothing else: initdb of version 13 hands the command on to a shell without quotes.
+`initdb --encryption-key-command` names a command that a shell runs at every start of the server and that prints the key
+in hexadecimal digits. The command here is nothing but a script's path: initdb of version 13 passes it to a shell
+without quotes.
 """
 
 from __future__ import annotations
@@ -22,26 +24,26 @@ from ciphercost.model.spec import Arm
 
 OPTION, BITS_OPTION = "encryption-key-command", "key-bits"
 SAID = "SELECT setting FROM pg_settings WHERE name = 'data_encryption'"
-"""Not SHOW: pg_settings lists what the server itself knows, and no row at all where it knows nothing of it."""
+"""Not SHOW: pg_settings lists only settings the server itself knows, and returns no row for one it doesn't know."""
 
 
 PROGRAM = "pg_controldata"
 
 
 class Control(msgspec.Struct, frozen=True):
-    """What a cluster's control file says of its encryption."""
+    """What a cluster's control file states about its encryption."""
 
-    said: str = ""
-    """`on` or `off`; empty: nothing is said of it."""
+    reported: str = ""
+    """`on` or `off`; empty: not stated."""
     bits: str = ""
-    """Of the key; empty: not said."""
+    """Key length; empty: not stated."""
 
     @property
     def on(self) -> bool:
-        return self.said == "on"
+        return self.reported == "on"
 
     def __str__(self) -> str:
-        return f"{self.said}, {self.bits} bits" if self.bits else self.said
+        return f"{self.reported}, {self.bits} bits" if self.bits else self.reported
 
 
 class CybertecTde(VendorTde):
@@ -49,7 +51,7 @@ class CybertecTde(VendorTde):
     title = "Cybertec PostgreSQL TDE: encrypted cluster"
     vendor = "Cybertec's PostgreSQL with TDE (PGEE)"
     variable = "CIPHERCOST_CYBERTEC_BINDIR"
-    protects = "stolen disks and copied files of the whole cluster; not who can log in, nor the server's memory"
+    protects = "stolen disks and copied files of the whole cluster; not against anyone who can log in or read the server's memory"
     factors = (Factor("bits", ("128", "192", "256"), "length of the AES key"),)
 
     def lacks(self, bindir: Path) -> str:
@@ -58,8 +60,8 @@ class CybertecTde(VendorTde):
     def check_rest(self, rest: Rest) -> None:
         if rest.factors["bits"] != "128" and not _chooses_bits(rest):
             raise UsageError(
-                f"this Cybertec server ({rest.installation.version}) encrypts with 128 bits alone: its initdb has no --{BITS_OPTION}. "
-                "Leave bits out, or use a newer one."
+                f"this Cybertec server ({rest.installation.version}) encrypts with 128 bits only: its initdb has no --{BITS_OPTION}. "
+                "Leave bits out, or use a newer version."
             )
         if reason := unfit(rest.secrets):
             raise UsageError(
@@ -85,29 +87,32 @@ class CybertecTde(VendorTde):
         return f"{randomness.token_hex(bits // 8)}\n".encode()
 
     def _command(self, rest: Rest) -> Path:
-        """A script that prints the key. The key itself is in a file of its own: the script's path is in postgresql.conf."""
+        """Return a script that prints the key.
+
+        The key has a file of its own, because postgresql.conf names the script.
+        """
         script = f"#!/bin/sh\nexec cat '{self.key_file(rest)}'\n"
         return kept_secret(rest.secrets / f"cybertec-{rest.factors['bits']}.sh", script.encode(), 0o700)
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """`data_encryption`, and what the cluster's own control file says, of the key's length too."""
+        """Read `data_encryption`, and the cluster's control file, which may also state the key length."""
         rows = look.query(SAID)
-        said = (rows[0][0] or "off") if rows else "not there"
+        reported = (rows[0][0] or "off") if rows else "missing"
         control = self._control(look)
-        words = f"data_encryption is {said}" + (f", pg_controldata says {control}" if control.said else "")
+        words = f"data_encryption is {reported}" + (f", pg_controldata prints {control}" if control.reported else "")
         if look.arm == "plain":
-            return said != "on" and not control.on, words
-        if said != "on" or (control.said and not control.on):
+            return reported != "on" and not control.on, words
+        if reported != "on" or (control.reported and not control.on):
             return False, words
-        asked = look.rest.factors["bits"]
-        if control.bits and control.bits != asked:
-            return False, f"{words}, and {asked} bits were asked for"
+        requested = look.rest.factors["bits"]
+        if control.bits and control.bits != requested:
+            return False, f"{words}, but {requested} bits were requested"
         if control.bits:
             return True, words
         if _chooses_bits(look.rest):
             program = Path(look.rest.installation.location) / PROGRAM
-            return False, f"{words}: how long the key is was not seen, {program} does not say it"
-        return True, f"{words}; this version has keys of {asked} bits alone"
+            return False, f"{words}: the key length is unknown, {program} does not print it"
+        return True, f"{words}; this version always uses keys of {requested} bits"
 
     @staticmethod
     def _control(look: Look) -> Control:
@@ -122,23 +127,26 @@ class CybertecTde(VendorTde):
 
 
 def control_of(text: str) -> Control:
-    """Reads what pg_controldata prints. Pure.
+    """Parse the output of pg_controldata. Pure.
 
-    Versions 12 and 13: `Data encryption: on`. From 14 on also `Encryption key length: 128`. `on, 128-bit` on the first line, which is
-    documented and which no version seen here prints, is read as well.
+    Versions 12 and 13 print `Data encryption: on`, versions from 14 on also `Encryption key length: 128`. This reads
+    `on, 128-bit` on the first line too, which is documented, though no version tried here prints it.
     """
     fields = dict(re.findall(r"^([^:\n]+):[^\S\n]*(.*?)[^\S\n]*$", text, re.MULTILINE))
-    said, _, inline = fields.get("Data encryption", "").partition(",")
+    reported, _, inline = fields.get("Data encryption", "").partition(",")
     bits = re.search(r"\d+", fields.get("Encryption key length", "") or inline)
-    return Control(said.strip(), bits[0] if bits else "")
+    return Control(reported.strip(), bits[0] if bits else "")
 
 
 def unfit(directory: Path) -> str:
-    """Why a script whose bare path is a shell's command can't lie there; empty: it can. Pure but for the file system's options."""
+    """Return why a script in this directory can't be an unquoted shell command; empty: it can.
+
+    Reads only mount options.
+    """
     if not re.fullmatch(r"[\w./+,@:=-]+", str(directory)):
-        return "its path has letters that mean something to a shell, and initdb hands it over without quotes"
+        return "its path contains characters with a meaning in a shell, and initdb passes it on without quotes"
     if os.statvfs(directory).f_flag & os.ST_NOEXEC:
-        return "nothing may be run from that file system (noexec)"
+        return "programs can't run from that file system (noexec)"
     return ""
 
 

@@ -1,7 +1,8 @@
-"""edb-tde: EDB's Postgres encrypts a whole cluster: data, write-ahead log, temporary files. Chosen when it is made.
+"""EDB's Postgres encrypts a whole cluster: data, write-ahead log, temporary files. Chosen when the cluster is created.
 
-`initdb --data-encryption` makes the data key and leaves it, wrapped by a command of the user's, in `pg_encryption/key.bin`; the
-server unwraps it by another command whenever it starts. Both are run by a shell in the data directory, with %p for that file.
+`initdb --data-encryption` creates the data key, wraps it with a command you give, and stores it in
+`pg_encryption/key.bin`. The server unwraps it with another command at every start. A shell runs both in the data
+directory, with that file for %p.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ciphercost.model.spec import Arm
 OPTION = "data-encryption"
 KEY_FILE = "pg_encryption/key.bin"
 NO_ORACLE = "no-redwood-compat"
-"""EDB's Advanced Server speaks Oracle's dialect unless told not to, and the workloads speak PostgreSQL's."""
+"""EDB's Advanced Server speaks Oracle's dialect by default; the workloads speak PostgreSQL's."""
 FIRST_WITH_256 = 16
 
 
@@ -30,7 +31,7 @@ class EdbTde(VendorTde):
     title = "EDB TDE: encrypted cluster"
     vendor = "EDB Postgres Advanced Server or Extended Server, version 15 or later"
     variable = "CIPHERCOST_EDB_BINDIR"
-    protects = "stolen disks and copied files of the whole cluster; not who can log in, nor the server's memory"
+    protects = "stolen disks and copied files of the whole cluster; not against anyone who can log in or read the server's memory"
     factors = (Factor("bits", ("128", "256"), "length of the AES key"),)
 
     def lacks(self, bindir: Path) -> str:
@@ -39,11 +40,11 @@ class EdbTde(VendorTde):
     def check_rest(self, rest: Rest) -> None:
         if rest.factors["bits"] == "256" and major(rest.installation.version) < FIRST_WITH_256:
             raise UsageError(
-                f"EDB's TDE has 256 bits from version {FIRST_WITH_256} on, and this is {rest.installation.version}: leave bits out"
+                f"EDB's TDE has 256-bit keys from version {FIRST_WITH_256} on; this is {rest.installation.version}: leave bits out"
             )
         if shutil.which("openssl") is None:
             raise UsageError(
-                "edb-tde wraps the data key with the program 'openssl', which was not found (Debian: apt-get install openssl)"
+                "edb-tde wraps the data key with the program 'openssl', which is missing (Debian: apt-get install openssl)"
             )
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
@@ -52,7 +53,7 @@ class EdbTde(VendorTde):
             chosen[f"initdb:{NO_ORACLE}"] = ""
         if arm == "plain":
             return chosen
-        # 128 is the default of every version, and version 15 takes no number.
+        # 128 is every version's default, and version 15 accepts no number.
         chosen[f"initdb:{OPTION}"] = "" if rest.factors["bits"] == "128" else rest.factors["bits"]
         wrap, unwrap = wrapping(self.key_file(rest))
         return chosen | {"initdb:key-wrap-command": wrap, "initdb:key-unwrap-command": unwrap}
@@ -61,29 +62,29 @@ class EdbTde(VendorTde):
         return kept_secret(rest.secrets / "edb.pass", f"{randomness.token_hex(32)}\n".encode())
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The version of the encryption in the control file; and the wrapped key lies where it should."""
+        """Read the encryption version in the control file, and check that the wrapped key lies in its place."""
         try:
             rows = look.query("SELECT data_encryption_version FROM pg_control_init()")
         except AgentError as error:
             return look.arm == "plain", f"the server knows no data_encryption_version: {error}"
-        said = (rows[0][0] if rows else None) or "0"
+        reported = (rows[0][0] if rows else None) or "0"
         there = (look.volume.path / KEY_FILE).exists()
-        words = f"data_encryption_version is {said}; {KEY_FILE} is {'there' if there else 'not there'}"
-        on = said != "0"
+        words = f"data_encryption_version is {reported}; {KEY_FILE} {'exists' if there else 'does not exist'}"
+        on = reported != "0"
         if look.arm == "plain":
             return not on and not there, words
-        return on and there, f"{words}; how long its key is the server does not say"
+        return on and there, f"{words}; the server does not report its key length"
 
     def cipher(self, rest: Rest) -> str:
         bits = rest.factors["bits"]
         modes = f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)"
-        return f"{modes}, as initdb was asked"
+        return f"{modes}, as requested from initdb"
 
 
 def wrapping(password: Path) -> tuple[str, str]:
-    """The commands that wrap and unwrap the data key with the password in this file, for a shell. Pure.
+    """Return shell commands that wrap and unwrap the data key with the password in this file. Pure.
 
-    The server replaces %p, so a % of ours must be written twice.
+    The server replaces %p, so a % in the file's path is doubled.
     """
     source = shlex.quote(f"file:{password}").replace("%", "%%")
     common = f"-aes-256-cbc -pbkdf2 -pass {source}"

@@ -1,7 +1,7 @@
-"""firebird-crypt: a Firebird database encrypted by the plugin that comes with the server as a sample. Its cipher is XOR with one byte.
+"""Firebird database encryption by the server's sample plugin, whose cipher is XOR with one byte.
 
-So it is plumbing and no cryptography: what it costs is what Firebird itself does to call a plugin for each page, which a plugin
-with a real cipher has to be added to. Both arms run with the same plugins and the same key; only one database is told to use them.
+So it is plumbing without cryptography: it measures what Firebird spends to call a plugin for each page. A real cipher's
+cost comes on top. Both arms run with the same plugins and the same key, but only one database uses them.
 """
 
 from __future__ import annotations
@@ -27,56 +27,59 @@ from ciphercost.model.spec import Arm
 CRYPT, HOLDER = "fbSampleDbCrypt", "fbSampleKeyHolder"
 KEY_FILE = "firebird-crypt.key"
 STATES = {0: "not encrypted", 1: "encrypted", 2: "being decrypted", 3: "being encrypted"}
-"""MON$CRYPT_STATE. Conversion goes on behind the statement that asks for it."""
+"""MON$CRYPT_STATE. Conversion continues in the background after the statement that starts it."""
 PLAIN, ENCRYPTED, *CONVERTING = STATES
 CONVERSION_SECONDS = 600.0
 
 PAGE_SIZE, FLAGS, HEADER = struct.Struct("<16xH"), struct.Struct("<42xH"), 128
-"""Of the first page, which is never encrypted: the size of all, and flags of the database. ODS 13 (Firebird 4 and 5)."""
+"""In the first page, which is never encrypted: the page size and the database flags. ODS 13 (Firebird 4 and 5)."""
 HEADER_ENCRYPTED, PAGE_ENCRYPTED = 0x40, 0x80
-"""In the flags of the database; in the second byte of each page."""
+"""In the database flags, and in the second byte of each page."""
 KINDS = (5, 7, 8)
-"""Types of page (their first byte) that are encrypted: rows, indices, large objects."""
+"""Types of encrypted pages (first byte): rows, indexes, blobs."""
 XOR = "XOR with one byte"
 
 
 class Pages(msgspec.Struct, frozen=True):
-    """What the pages of a database file say of themselves."""
+    """What the pages of a database file state about their encryption."""
 
     flagged: bool
-    """The database as a whole."""
+    """The flag of the database as a whole."""
     plugin: bool
-    """The first page names the plugin."""
+    """Whether the first page names the plugin."""
     encrypted: int
     clear: int
-    """Pages of rows, indices and large objects."""
+    """Pages of rows, indexes and blobs."""
 
 
 class FirebirdCrypt(AtRest):
     name = "firebird-crypt"
     title = f"Firebird: database encryption by the sample plugin ({XOR}: plumbing, no cryptography)"
     engines = ("firebird",)
-    protects = f"nothing: the sample plugin's cipher is {XOR}; what is measured is Firebird's way of calling a plugin"
+    protects = f"nothing: the sample plugin's cipher is {XOR}; it measures how Firebird calls a plugin"
     key_states = ("missing", "wrong")
 
     def prepare(self, rest: Rest) -> Installation:
         bindir = Path(rest.installation.location)
         if missing := [name for name in (CRYPT, HOLDER) if plugin_of(bindir, name) is None]:
             raise MissingServer(
-                f"Firebird {rest.installation.version} in {bindir} comes without its sample plugin {missing[0]}. Debian's package "
-                "has it: `ciphercost install firebird`, and leave --bindir out."
+                f"Firebird {rest.installation.version} in {bindir} lacks its sample plugin {missing[0]}. Debian's package "
+                "has it: run `ciphercost install firebird` and leave --bindir out."
             )
         return rest.installation
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:  # noqa: ARG002
-        """The same for both arms. The database's plugin takes its key from the key holder, which has it from its settings."""
+        """The same for both arms.
+
+        The database plugin takes its key from the key holder, which reads it from its settings.
+        """
         wanted = {f"{PLUGIN_SETTING}{CRYPT}": "Auto = no"}
         if key := _key(rest.secrets / KEY_FILE):
             wanted |= {"KeyHolderPlugin": HOLDER, f"{PLUGIN_SETTING}{HOLDER}": f"Auto = yes\nKey = {key}"}
         return wanted
 
     def encrypt(self, look: Look) -> None:
-        """It goes on behind the statement: `settled` waits for its end."""
+        """Start the conversion, which continues in the background: `settled` waits for its end."""
         if look.arm == "encrypted":
             look.query(f'ALTER DATABASE ENCRYPT WITH "{CRYPT}"')
 
@@ -85,14 +88,14 @@ class FirebirdCrypt(AtRest):
         while (found := state(look))[0] in CONVERTING:
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"Firebird has not converted its database within {CONVERSION_SECONDS:g} seconds: it is "
+                    f"Firebird did not convert its database within {CONVERSION_SECONDS:g} seconds: it is "
                     f"{STATES[found[0]]}, at page {found[1]}"
                 )
             time.sleep(0.2)
 
     def status(self, look: Look) -> tuple[bool, str]:
         found, page = state(look)
-        detail = f"MON$CRYPT_STATE is {found}: {STATES.get(found, 'not known')}"
+        detail = f"MON$CRYPT_STATE is {found}: {STATES.get(found, 'unknown')}"
         if found in CONVERTING:
             return False, f"{detail}, at page {page}"
         return found == (ENCRYPTED if look.arm == "encrypted" else PLAIN), detail
@@ -105,30 +108,30 @@ class FirebirdCrypt(AtRest):
             return False, f"{path.name} can't be read: {error}"
         passed, detail = judge(pages, look.arm)
         if look.arm == "encrypted" and passed:
-            detail += f"; {XOR} gives the first row back {_undone(look, path)} times, so nothing is protected"
+            detail += f"; {XOR} makes the first row readable {_undone(look, path)} times, so nothing is protected"
         return passed, detail
 
     def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
         return {
             "cipher": XOR,
             "implementation": f"Firebird's sample plugin {CRYPT}",
-            "warning": f"the sample plugin's cipher is {XOR}: this is the cost of Firebird's plumbing, and not of cryptography",
+            "warning": f"the sample plugin's cipher is {XOR}: this is the cost of Firebird's plumbing, not of cryptography",
         }
 
     def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
-        text = f"the database is hidden by {XOR}, of which there are 255: whoever has the file can read it"
+        text = f"{XOR} hides the database, and there are only 255 keys: anyone who has the file can read it"
         return [Finding("no-cryptography", "high", text, "a plugin with a real cipher")]
 
     def advice(self, place: str) -> str:
         if "fb_table_" in place:
-            return "TempTableDirectory in firebird.conf, on a file system that is encrypted"
+            return "TempTableDirectory in firebird.conf, on an encrypted file system"
         if not any(kind in place for kind in ("fb_sort_", "fb_merge_", "fb_undo_", "fb_blob_")):
             return ""
-        return "TempDirectories in firebird.conf, on a file system that is encrypted; a larger TempCacheLimit keeps sorts in memory"
+        return "TempDirectories in firebird.conf, on an encrypted file system; a larger TempCacheLimit keeps sorts in memory"
 
     @contextlib.contextmanager
     def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
-        """The server starts, since its databases are opened later; the encrypted one it then refuses to open."""
+        """The server starts, since it opens its databases later; then it refuses to open the encrypted one."""
         path = rest.secrets / KEY_FILE
         right = _key(path)
         wrong = int(right) - 1 if right != "128" else 255
@@ -140,17 +143,17 @@ class FirebirdCrypt(AtRest):
 
 
 def state(look: Look) -> tuple[int, int]:
-    """MON$CRYPT_STATE, and the page that a conversion has come to."""
+    """Return MON$CRYPT_STATE, and the page that a conversion has reached."""
     rows = look.query("SELECT MON$CRYPT_STATE, MON$CRYPT_PAGE FROM MON$DATABASE")
     return int(rows[0][0] or 0), int(rows[0][1] or 0)
 
 
 def pages_of(path: Path) -> Pages:
-    """Looks at each page's type and flag. ValueError: that is no Firebird database."""
+    """Read each page's type and flag. Raises ValueError if the file is not a Firebird database."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         size = PAGE_SIZE.unpack_from(content)[0]
         if content[0] != 1 or size < 4096:
-            raise ValueError("its first page is no header page")
+            raise ValueError("its first page is not a header page")
         count = {True: 0, False: 0}
         for at in range(0, len(content) - 1, size):
             if content[at] in KINDS:
@@ -164,9 +167,9 @@ def pages_of(path: Path) -> Pages:
 
 
 def judge(pages: Pages, arm: Arm) -> tuple[bool, str]:
-    """Whether a database's pages are what the arm's name says. Pure."""
+    """Judge whether a database's pages are as the arm's name promises. Pure."""
     detail = (
-        f"{pages.encrypted} of {pages.encrypted + pages.clear} pages of rows and indices are marked as encrypted, the "
+        f"{pages.encrypted} of {pages.encrypted + pages.clear} pages of rows and indexes are marked as encrypted, the "
         f"database {'is' if pages.flagged else 'is not'}{f' (by {CRYPT})' if pages.flagged and pages.plugin else ''}"
     )
     if arm == "plain":
@@ -175,7 +178,7 @@ def judge(pages: Pages, arm: Arm) -> tuple[bool, str]:
 
 
 def _undone(look: Look, path: Path) -> int:
-    """How often the canary is found in the file once it is undone what the plugin does."""
+    """Count the canary in the file after undoing what the plugin does."""
     from ciphercost.model.terms import CANARY_TABLE
 
     word = str(look.query(f"SELECT FIRST 1 word FROM {CANARY_TABLE}")[0][0]).encode()
@@ -189,7 +192,10 @@ def _undone(look: Look, path: Path) -> int:
 
 
 def _key(path: Path) -> str:
-    """A byte, as decimal digits, made at the first call; empty while it is taken away. With it no text stays text."""
+    """Return the key, one byte in decimal digits, created at the first call; empty while it is taken away.
+
+    It is at least 128, so no ASCII text stays ASCII.
+    """
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(str(randomness.choice(range(128, 256))))

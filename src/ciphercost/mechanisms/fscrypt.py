@@ -1,12 +1,14 @@
-"""fscrypt: the kernel encrypts file contents and names of one directory of ext4. For any server that keeps files.
+"""The kernel encrypts file contents and names in one directory of ext4. For any server that keeps files.
 
-Each arm has an ext4 file system of its own, made with the same options in a sparse image on a loop device. The encrypted arm's
-directory has a policy (version 2) with a key that only this process and the kernel have, and that ends with the run; the plain arm's
-has none. So the arms differ in the policy alone: the loop device, and that the image's pages are cached once more below it, both pay.
+Each arm has an ext4 file system of its own, created with the same options in a sparse image on a loop device. The
+encrypted arm's directory has a policy (version 2). Only this process and the kernel hold its key, which ends with the
+run. The plain arm has no policy. So the arms differ in the policy alone; both pay for the loop device and for the
+second caching of the image's pages below it.
 
-The page cache holds plain text. Data is decrypted when it is read from the image, and encrypted when the kernel writes it back: by
-its own worker threads, or by who calls fsync. The former's CPU time is no server process's: it is in the host's figures alone.
-O_DIRECT falls back to the page cache in an encrypted directory, so neither arm uses it.
+The page cache holds decrypted data. The kernel decrypts data when it reads the image, and encrypts it on write-back: in
+its own worker threads, or in the process that calls fsync. The CPU time of those threads belongs to no server process;
+only the host's figures include it. O_DIRECT falls back to the page cache in an encrypted directory, so neither arm uses
+it.
 """
 
 from __future__ import annotations
@@ -35,34 +37,37 @@ if TYPE_CHECKING:
     from ciphercost.host.installation import Installation
 
 DATA, CLUSTER = "data", "cluster"
-"""Below the mount: the directory with or without a policy, and the data directory in it; so `lost+found` is in neither."""
+"""Below the mount: the directory with or without a policy, and the data directory in it.
+
+`lost+found` is outside both.
+"""
 
 
 class Fscrypt(AtRest):
     name = "fscrypt"
     title = "fscrypt: encrypted directory of ext4"
-    protects = "a stolen disk or image, and a copy of it; not a process that may read the files while the key is there"
+    protects = "a stolen disk or image, and a copy of it; not against a process that may read the files while the key is loaded"
     loaded_once = True
     direct_io = False
     key_states = ("missing", "wrong")
-    factors = (Factor("mode", tuple(policy.MODES), "cipher of file contents and names; not every kernel has all"),)
+    factors = (Factor("mode", tuple(policy.MODES), "cipher of file contents and names; some kernels lack some modes"),)
 
     def __init__(self) -> None:
         self._keys: dict[Path, bytes] = {}
-        """Of each mount that is there now."""
+        """Keys of the present mounts."""
         self._lock = threading.Lock()
 
     def serves(self, engine: Engine) -> bool:
         return isinstance(engine, StoresData)
 
     def prepare(self, rest: Rest) -> Installation:
-        """Raises UsageError where no image can be mounted here."""
+        """Raises UsageError if no image can be mounted here."""
         image.check_rights()
         return rest.installation
 
     @contextmanager
     def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
-        """Raises Unproven where no file can be made under the policy: the kernel takes one for ciphers that it lacks."""
+        """Raises Unproven if the policy allows no file: the kernel accepts a policy for ciphers that it lacks."""
         with image.mounted(rest.supervisor, place, size) as file:
             directory = place / DATA
             directory.mkdir(mode=0o700)
@@ -74,8 +79,8 @@ class Fscrypt(AtRest):
                 policy.make(directory, mode, policy.add_key(place, key))
                 if reason := policy.why_no_file(directory):
                     raise Unproven(
-                        f"disk witness, encrypted arm: under the fscrypt policy {mode.words} no file can be made: {reason}. "
-                        "Choose another mode with --set mode=…, or a kernel that has it"
+                        f"disk witness, encrypted arm: no file can be created under the fscrypt policy {mode.words}: {reason}. "
+                        "Choose another mode with --set mode=…, or a kernel that supports this one"
                     )
             marks.hand_over(directory)
             try:
@@ -88,7 +93,7 @@ class Fscrypt(AtRest):
         volumes.sync(_mount(volume.path))
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The server says where its data lies; that is on the image, and the kernel says of every file there what policy it has."""
+        """Check that the data is where the server says, on the image, and ask the kernel for every file's policy."""
         home = data_of(look)
         if reason := _not_on(home, look.volume):
             return False, reason
@@ -101,22 +106,22 @@ class Fscrypt(AtRest):
                 policies += found is not None
                 others += found is not None and (found.contents, found.names) != (mode.contents, mode.names)
         if not files:
-            return False, f"there is no file in {home}"
+            return False, f"{home} contains no file"
         if look.arm == "plain":
-            return not policies, f"{policies} of {files} files of the server's have an encryption policy"
+            return not policies, f"{policies} of {files} server files have an encryption policy"
         if others:
             return False, f"{others} of {files} files have another policy than {mode.words}"
-        return policies == files, f"{policies} of {files} files of the server's have the policy {mode.words}"
+        return policies == files, f"{policies} of {files} server files have the policy {mode.words}"
 
     def implementation(self, look: Look) -> dict[str, str]:
-        """The kernel's driver; its list names a mode once a file was written under it."""
+        """Name the kernel's driver; the kernel lists a mode once a file was written under it."""
         mode = self._mode(look.rest)
         used = aes.kernel(mode.kernel)
         found = {"cipher": mode.words, "key": f"{8 * policy.KEY_BYTES} bits", "implementation": used.words()}
         return found | ({"warning": used.warning()} if used.warning() else {})
 
     def refuses(self, look: Look) -> tuple[bool, str] | None:
-        """Without a server to start: a copy of the image, mounted where the kernel has no key, and then another one."""
+        """Mount a copy of the image where the kernel has no key, and then with another key. Starts no server."""
         if not look.rest.engine.embedded:
             return None
         self.flush(look.volume)
@@ -126,12 +131,12 @@ class Fscrypt(AtRest):
             command = ["cp", "--sparse=always", "--reflink=auto", str(look.volume.backing[0]), str(copy)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             if done.returncode:
-                raise RunError(f"the image can't be copied: {done.stderr.strip()}; is the disk full?")
+                raise RunError(f"copying the image failed: {done.stderr.strip()}; is the disk full?")
             place.mkdir(mode=0o700)
             with image.attached(look.rest.supervisor, copy, place):
                 for words in ("without its key", "with another key"):
                     if opened := _readable(place / DATA, CLUSTER):
-                        return False, f"{words} {opened} can be read"
+                        return False, f"{words} {opened} is readable"
                     policy.add_key(place, os.urandom(policy.KEY_BYTES))
         finally:
             copy.unlink(missing_ok=True)
@@ -158,27 +163,27 @@ class Fscrypt(AtRest):
 
 
 def data_of(look: Look) -> Path:
-    """Where the server says that its data lies; where it can't be asked, where we put it."""
+    """Return the server's answer to where its data lies; if SQL can't ask, the directory that ciphercost gave it."""
     if not (home := StoresData.of(look.rest.engine).home):
         return look.volume.path
     with suppress(AgentError):
         rows = look.query(home)
         if rows and rows[0][0]:
             return Path(str(rows[0][0]))
-    return Path()  # nowhere: it does not say
+    return Path()  # nowhere: the server does not answer
 
 
 def _mount(directory: Path) -> Path:
-    """Where the image of a volume's path is mounted."""
+    """Return where the image that holds this volume's path is mounted."""
     return directory.parent.parent
 
 
 def _not_on(home: Path, volume: Volume) -> str:
-    """Why a server's data is not on the image of this volume; empty: it is."""
+    """Return why a server's data is not on the image of this volume; empty: it is."""
     if not home.is_absolute():
-        return "the server does not say where its data lies"
+        return "the server does not report where its data lies"
     if not home.is_relative_to(volume.path):
-        return f"the server says that its data lies in {home}, and not in {volume.path}"
+        return f"the server reports that its data lies in {home}, not in {volume.path}"
     file = image.backing(home.stat().st_dev)
     return (
         "" if file == str(volume.backing[0]) else f"{home} is on {file or 'no loop device'}, not on {volume.backing[0]}"
@@ -186,7 +191,7 @@ def _not_on(home: Path, volume: Volume) -> str:
 
 
 def below(home: Path) -> Iterator[Path]:
-    """Every regular file."""
+    """Yield every regular file in or below this path."""
     if home.is_file():
         yield home
     for directory, _, names in os.walk(home):
@@ -197,7 +202,7 @@ def below(home: Path) -> Iterator[Path]:
 
 
 def _readable(directory: Path, name: str) -> str:
-    """What of an encrypted directory can be read: the name of its entry, or a file of any name; empty: nothing."""
+    """Return a path that is readable in an encrypted directory: the entry `name`, or any file; empty: none."""
     if (directory / name).exists():
         return str(directory / name)
     for path in below(directory):

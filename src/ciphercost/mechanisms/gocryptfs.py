@@ -1,19 +1,24 @@
-"""gocryptfs: every file encrypted by a FUSE daemon, block by block, names too. For any server that keeps files.
+"""A FUSE daemon encrypts every file, block by block, and its name. For any server that keeps files.
 
-FUSE itself costs: a system call becomes a request to a process. So the plain arm goes through a FUSE daemon as well, one that passes
-files through: `volumes/passing`, some lines on go-fuse, the library that gocryptfs is written with, built from Debian's packages. What
-a daemon asks of the kernel decides more than its own work does, and both ask for the same: attributes and names, also of files that
-aren't there, cached for a second; the page cache kept when a file is opened again, and dropped when its time of change is seen to be
-another (after a write of its own a file is read anew from the daemon); no write-back cache, so each write goes to the daemon at once;
-requests of up to 1 MiB, several at a time; O_DIRECT taken away, which is why no server is told to use it.
+FUSE itself costs: a system call becomes a request to a process. So the plain arm uses a FUSE daemon as well, one that
+passes files through: `volumes/passing`, a few lines on go-fuse (the library of gocryptfs), built from Debian's
+packages. What a daemon requests from the kernel matters more than its own work, and both daemons request the same:
 
-Passing daemons that Debian has would count as encryption, or against it: bindfs on libfuse 2 never drops a page (after one write of
-8 KiB gocryptfs reads a file of 16 MiB anew, bindfs nothing), and on libfuse 3 caches no attribute; fuse-overlayfs lets everybody wait
-for an fsync, and MySQL's temporary files can't be made on it.
+- attributes and names, also of files that don't exist, are cached for a second;
+- the page cache is kept when a file is opened again, and dropped when the file's modification time has changed (after a daemon's
+  own write the kernel reads the file again);
+- no write-back cache, so each write goes to the daemon at once;
+- requests of up to 1 MiB, several at a time;
+- no O_DIRECT, which is why no server uses it.
 
-What still differs, and is the cost of gocryptfs: each block of 4096 bytes rests as 4128, and each file begins with 18, so writes meet
-the disk's blocks askew and space is reserved before each; a block that is written in part is read first; names are encrypted, and
-looked up one directory after the other. The CPU time of both daemons counts as the server's.
+Debian's own pass-through daemons would distort the comparison. bindfs on libfuse 2 never drops a page (after one write
+of 8 KiB gocryptfs reads a file of 16 MiB again, bindfs reads nothing), and on libfuse 3 it caches no attribute.
+fuse-overlayfs makes all requests wait for an fsync, and MySQL can't create its temporary files on it.
+
+The remaining differences are the cost of gocryptfs. A block of 4096 bytes occupies 4128 on disk, and each file begins
+with 18 bytes, so writes straddle the disk's blocks and reserve space first. A block that is written in part is read
+first. Names are encrypted, and looked up one directory after the other. The CPU time of both daemons counts as the
+server's.
 """
 
 from __future__ import annotations
@@ -36,26 +41,28 @@ ENCRYPTING = "gocryptfs"
 CIPHERS = {"aes-gcm": "", "xchacha": "-xchacha", "aes-siv": "-aessiv"}
 AES_GCM = "AES-GCM-256"
 FLAGS = {"XChaCha20Poly1305": "XChaCha20-Poly1305", "AESSIV": "AES-SIV-512"}
-"""In its configuration; without one of them it is AES-GCM."""
+"""Flags in gocryptfs's configuration; without one of them the cipher is AES-GCM."""
 NAMES = {"aes-gcm": AES_GCM, "xchacha": FLAGS["XChaCha20Poly1305"], "aes-siv": FLAGS["AESSIV"]}
 LIBRARIES = {"openssl": "-openssl=true", "go": "-openssl=false", "auto": "-openssl=auto"}
-"""Of the daemon's options, by who is to encrypt."""
+"""Options of the daemon, by the library that encrypts."""
 SPEED = re.compile(r"^(AES-GCM-256|XChaCha20-Poly1305|AES-SIV-512)-(\S+).*\(selected in auto mode\)", re.MULTILINE)
 
 
 class Gocryptfs(EncryptingDaemon):
     name = "gocryptfs"
     title = "gocryptfs: encrypted directory by FUSE"
-    protects = "a stolen disk, and a copy of the directory; not a process that may read the files while it is mounted"
+    protects = "a stolen disk, and a copy of the directory; not against a process that may read the files while it is mounted"
     daemon = ENCRYPTING
     wrong_password = "password incorrect"  # noqa: S105 - what gocryptfs says
     factors = (
-        Factor("cipher", tuple(CIPHERS), "of file contents"),
-        Factor("library", ("auto", "openssl", "go"), "who encrypts; auto: what gocryptfs takes to be the faster one"),
+        Factor("cipher", tuple(CIPHERS), "cipher of file contents"),
+        Factor(
+            "library", ("auto", "openssl", "go"), "library that encrypts; auto: the one that gocryptfs finds faster"
+        ),
         Factor(
             "scrypt",
             ("16", "10", "14", "18", "20"),
-            "log2 of the work to open it with its password; no part of the load",
+            "log2 of the work to derive the key from the password at mounting; not part of the load",
         ),
     )
 
@@ -80,20 +87,23 @@ class Gocryptfs(EncryptingDaemon):
         return Fuse(rest.supervisor, place, command, f"fuse.{self.daemon}")
 
     def says(self, look: Look) -> tuple[bool, str]:
-        """The directory's configuration by `-info`, and who encrypts by the daemon's options."""
+        """Read the directory's configuration by `-info`, and the library from the daemon's options."""
         factors, said = self._factors(look.rest), _said_of(look.volume.backing[0])
         if wrong := other_than_asked(said, factors):
-            return False, f", and {wrong}"
+            return False, f", but {wrong}"
         words = f" of a directory that is encrypted with {cipher_of(said)}"
         if factors["library"] != "auto":
             option = LIBRARIES[factors["library"]]
             if option not in _command_line(look.volume.pids):
-                return False, f"{words}, and {option} is not among its daemon's options"
+                return False, f"{words}, but {option} is not among its daemon's options"
             words += f" by {option.removeprefix('-')}"
         return True, words
 
     def implementation(self, look: Look) -> dict[str, str]:
-        """`-info` names the cipher; who encrypts is what was asked for, or what `-speed` says that it takes."""
+        """`-info` names the cipher.
+
+        The library is the requested one, or the one that `-speed` reports as gocryptfs's choice.
+        """
         factors = self._factors(look.rest)
         program = tools.tool(ENCRYPTING)
         cipher = cipher_of(_said_of(look.volume.backing[0]))
@@ -113,7 +123,7 @@ class Gocryptfs(EncryptingDaemon):
 
 
 def _said_of(below: Path) -> str:
-    """What gocryptfs says of an encrypted directory: its configuration. Raises RunError."""
+    """Return the configuration that gocryptfs prints for an encrypted directory. Raises RunError."""
     done = subprocess.run(
         [tools.tool(ENCRYPTING), "-info", below],
         capture_output=True,
@@ -123,36 +133,36 @@ def _said_of(below: Path) -> str:
         env=child_environment(),
     )
     if not re.search(r"^FeatureFlags:", done.stdout, re.MULTILINE):
-        raise RunError(f"gocryptfs -info says nothing of {below}: {(done.stderr or done.stdout).strip()}")
+        raise RunError(f"gocryptfs -info prints no configuration of {below}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
 
 
 def cipher_of(said: str) -> str:
-    """What the contents are encrypted with, by what gocryptfs says of their directory. Pure."""
+    """Return the cipher of file contents, from a directory's configuration. Pure."""
     flags = re.search(r"^FeatureFlags:(.*)$", said, re.MULTILINE)
     assert flags is not None
     return next((name for flag, name in FLAGS.items() if flag in flags[1].split()), AES_GCM)
 
 
 def other_than_asked(said: str, factors: Mapping[str, str]) -> str:
-    """What of a directory's configuration isn't what was asked for; empty: all is. Pure."""
+    """Return what in a directory's configuration differs from the request; empty: nothing. Pure."""
     found, wanted = cipher_of(said), NAMES[factors["cipher"]]
     if found != wanted:
-        return f"its directory is encrypted with {found}; {wanted} was asked for"
+        return f"its directory is encrypted with {found}, but {wanted} was requested"
     work = re.search(r"^ScryptObject:.*\bN=(\d+)", said, re.MULTILINE)
     if work and int(work[1]) != 1 << int(factors["scrypt"]):
-        return f"its password goes through scrypt with N = {work[1]}; 2^{factors['scrypt']} was asked for"
+        return f"its password goes through scrypt with N = {work[1]}, but 2^{factors['scrypt']} was requested"
     return ""
 
 
 def _command_line(pids: tuple[int, ...]) -> list[str]:
-    """The words that these processes were started with."""
+    """Return the arguments that these processes started with."""
     return [word for pid in pids for word in Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")]
 
 
 @functools.cache
 def _automatic(program: Path, cipher: str) -> str:
-    """What gocryptfs takes for this cipher on this CPU where nobody says. It takes seconds, and is asked once."""
+    """Return the library that gocryptfs chooses for this cipher on this CPU. Takes seconds, so the answer is cached."""
     done = subprocess.run(
         [program, "-speed"], capture_output=True, text=True, check=False, timeout=60, env=child_environment()
     )

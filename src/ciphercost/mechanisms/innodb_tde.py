@@ -1,7 +1,7 @@
-"""innodb_tde: MySQL's own encryption: a keyring component, then every tablespace, the redo, undo and binary logs.
+"""MySQL's own encryption: a keyring component, then every tablespace and the redo, undo and binary logs.
 
-Which keyring a server loads is read from files beside its program and its plugins, so both arms run a private copy of the program
-with such files, that send it on to its data directory: there the encrypted arm names a keyring, and the plain arm none.
+A server reads from files beside its program and its plugins which keyring to load. So both arms run a private copy of
+the program whose files refer to the data directory; there the encrypted arm names a keyring, and the plain arm none.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ciphercost.model.spec import Arm
 
 COMPONENT = "component_keyring_file"
 MANIFEST = "mysqld.my"
-"""Beside the program, and in the data directory."""
+"""File beside the program, and in the data directory."""
 CONFIGURATION = f"{COMPONENT}.cnf"
-"""Beside the component, and in the data directory."""
+"""File beside the component, and in the data directory."""
 NEVER_ENCRYPTED = ("innodb_temporary",)
-"""Tablespaces that the server refuses to encrypt; what they leak is for the proof to find."""
+"""Tablespaces that the server refuses to encrypt; the proof must detect what they leak."""
 PAGE_TYPE = slice(24, 26)
 ENCRYPTED_TYPES = {15, 16, 17}
 """FIL_PAGE_ENCRYPTED, FIL_PAGE_COMPRESSED_AND_ENCRYPTED, FIL_PAGE_ENCRYPTED_RTREE."""
@@ -45,21 +45,23 @@ class InnodbTde(AtRest):
     name = "innodb-tde"
     title = "MySQL's InnoDB encryption"
     engines = ("mysql",)
-    protects = "a stolen disk or copied files; not a login, not temporary tables and sorts, which MySQL writes in clear"
+    protects = (
+        "a stolen disk or copied files; not against anyone who can log in; temporary tables and sorts stay unencrypted"
+    )
     factors = (
         Factor(
-            "logs", ("on", "off"), "encrypt the redo, undo and binary logs too; off leaves the data in them in clear"
+            "logs", ("on", "off"), "encrypt the redo, undo and binary logs too; off leaves the data in them unencrypted"
         ),
     )
     key_states: tuple[KeyState, ...] = ("missing", "wrong")
 
     def prepare(self, rest: Rest) -> Installation:
-        """A directory of links to the installation's own, but for a copy of the program and two files that say where to read on."""
+        """Link to the installation, except for a copy of the program and two files that refer to the data directory."""
         bindir = Path(rest.installation.location)
         base, place = bindir.parent, plugins(bindir)
         if place is None or not (place / f"{COMPONENT}.so").exists():
             raise MissingServer(
-                f"MySQL {rest.installation.version} in {bindir} has no {COMPONENT}.so, without which it has no keyring. "
+                f"MySQL {rest.installation.version} in {bindir} has no {COMPONENT}.so, so it can't have a keyring. "
                 "Use MySQL 8.0.24 or later, and install the whole server package."
             )
         root = rest.secrets.parent / f"mysql-{rest.installation.version}"
@@ -80,7 +82,7 @@ class InnodbTde(AtRest):
         return {"default-table-encryption": "ON", "table-encryption-privilege-check": "ON", **logs}
 
     def furnish(self, arm: Arm, directory: Path, rest: Rest) -> None:
-        """Name the keyring where the server looks for it. Every cluster has its own, which the copies of its data share."""
+        """Name the keyring where the server looks for it. Every cluster has its own, which copies of its data share."""
         if arm == "plain":
             return
         keyring = own_file(rest.secrets / f"keyring-{randomness.token_hex(8)}", "")
@@ -88,7 +90,7 @@ class InnodbTde(AtRest):
         own_file(directory / "data" / MANIFEST, json.dumps({"components": f"file://{COMPONENT}"}))
 
     def encrypt(self, look: Look) -> None:
-        """What the server has made before it had a key."""
+        """Encrypt what the server created before it had a key."""
         if look.arm == "plain":
             return
         look.query("ALTER TABLESPACE mysql ENCRYPTION = 'Y'")
@@ -128,7 +130,7 @@ class InnodbTde(AtRest):
         if not encrypted:
             return (
                 True,
-                f"no keyring; none of {len(spaces)} tablespaces, of the redo, undo and binary logs is encrypted",
+                f"no keyring; no tablespace (of {len(spaces)}) and no redo, undo or binary log is encrypted",
             )
         covered = "redo, undo and binary logs" if logs else "no logs"
         whole = [name for name, (undo, _) in spaces.items() if logs or not undo]
@@ -138,7 +140,7 @@ class InnodbTde(AtRest):
         )
 
     def structure(self, look: Look) -> tuple[bool, str]:
-        """Types of the pages of our tables, and how the binary logs begin."""
+        """Check the page types of our tables, and the first bytes of the binary logs."""
         size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
         data = look.volume.path / "data"
         types: Counter[int] = Counter()
@@ -160,7 +162,7 @@ class InnodbTde(AtRest):
         return True, f"{words}, {len(magics)} binary logs that begin with {BINLOG_MAGIC[want].hex()}"
 
     def implementation(self, look: Look) -> dict[str, str]:
-        """The ciphers as MySQL's manual has them; none can be chosen."""
+        """Name the ciphers in MySQL's manual; they can't be changed."""
         logs = ", AES-256-CTR (binary log)" if look.rest.factors["logs"] == "on" else ""
         return {
             "cipher": f"AES-256-CBC (pages){logs}",
@@ -169,9 +171,10 @@ class InnodbTde(AtRest):
         }
 
     def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002
-        """A new master key for tablespaces; what it wraps stays as it is, so no page is written anew.
+        """Create a new master key for tablespaces. It wraps the same tablespace keys, so no page is rewritten.
 
-        Not one for the binary logs: then the server drops the old one from the keyring, by which other copies of the data live.
+        The binary logs' master key stays: rotating it would drop the old one from the keyring, which other copies of
+        the data need.
         """
         return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
 
@@ -182,7 +185,7 @@ class InnodbTde(AtRest):
     def findings(self, rest: Rest) -> list[Finding]:
         found = []
         if rest.factors["logs"] != "on":
-            text = "logs=off: what is written to tables also goes to the redo, undo and binary logs, and there it lies in clear"
+            text = "logs=off: changes to tables also go to the redo, undo and binary logs, which are not encrypted"
             closes = "logs=on: innodb_redo_log_encrypt, innodb_undo_log_encrypt, binlog_encryption"
             found.append(Finding("logs-in-clear", "high", text, closes))
         return found
@@ -213,7 +216,7 @@ class InnodbTde(AtRest):
 
 
 def _other(keyring: str) -> str:
-    """The same keyring with other keys of the same names and lengths."""
+    """Return the same keyring with other keys under the same names, of the same lengths."""
     content = json.loads(keyring)
     for each in content["elements"]:
         if each["data_type"] == "AES":
@@ -222,9 +225,9 @@ def _other(keyring: str) -> str:
 
 
 def _mirror(base: Path, into: Path, own: list[Path]) -> None:
-    """A directory of links to what `base` holds; the directories `own` (relative), and those above them, are real ones."""
+    """Create a directory of links to the content of `base`; the directories `own` and their parents are real ones."""
     into.mkdir(mode=0o755)
-    into.chmod(0o755)  # whatever the umask: the server isn't run by who made it
+    into.chmod(0o755)  # whatever the umask: another user runs the server
     for each in base.iterdir():
         inner = [path.relative_to(each.name) for path in own if path.parts and path.parts[0] == each.name]
         if inner:
@@ -234,7 +237,7 @@ def _mirror(base: Path, into: Path, own: list[Path]) -> None:
 
 
 def _open(path: Path, content: dict[str, bool]) -> None:
-    """Written new, and for everybody to read."""
+    """Write a new file that everybody can read."""
     if path.is_symlink():
         path.unlink()
     path.write_text(json.dumps(content))

@@ -1,4 +1,4 @@
-"""mariadb_tde: MariaDB's own encryption: keys from a file, then InnoDB's tables and log, Aria's tables, temporary tables and files."""
+"""MariaDB's own encryption with keys from a file: InnoDB, its log, Aria, temporary tables and files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = {
     "ctr": "AES-256-CTR (pages, redo log), AES-256-GCM (temporary files, binary log)",
     "cbc": "AES-256-CBC",
 }
-"""What the plugin makes of `file_key_management_encryption_algorithm`, by MariaDB's manual."""
+"""Ciphers that the plugin uses for `file_key_management_encryption_algorithm`, from MariaDB's manual."""
 SWITCHES = (
     "innodb_encrypt_log",
     "innodb_encrypt_temporary_tables",
@@ -37,9 +37,9 @@ SWITCHES = (
     "encrypt_tmp_files",
 )
 THREADS = 2
-"""They convert what is not yet encrypted; where all is, they sleep."""
+"""Threads that convert unencrypted pages; once all are encrypted, they sleep."""
 TEMPORARY = "innodb_temporary"
-"""A tablespace that has a switch of its own, and isn't listed among the encrypted."""
+"""A tablespace with a switch of its own, which is not listed among the encrypted ones."""
 SETTLE_SECONDS = 900.0
 BETWEEN_SECONDS = 0.2
 SPACES = """\
@@ -52,7 +52,7 @@ class MariadbTde(AtRest):
     name = "mariadb-tde"
     title = "MariaDB's data-at-rest encryption"
     engines = ("mariadb",)
-    protects = "a stolen disk or copied files, temporary ones too; not a login, not tables of other engines than InnoDB and Aria"
+    protects = "a stolen disk or copied files, temporary ones too; not against anyone who can log in; only InnoDB and Aria tables"
     factors = (
         Factor(
             "cipher",
@@ -64,12 +64,12 @@ class MariadbTde(AtRest):
     key_states: tuple[KeyState, ...] = ("missing", "wrong")
 
     def prepare(self, rest: Rest) -> Installation:
-        """Make the key; the installation can stay where it is, but must have the plugin."""
+        """Create the key. The installation stays where it is, but must have the plugin."""
         bindir = Path(rest.installation.location)
         place = plugins(bindir)
         if place is None or not (place / f"{PLUGIN}.so").exists():
             raise MissingServer(
-                f"MariaDB {rest.installation.version} in {bindir} has no {PLUGIN}.so, from which it takes its keys. "
+                f"MariaDB {rest.installation.version} in {bindir} has no {PLUGIN}.so, so it can't load keys. "
                 "Install the whole server package."
             )
         _make_keys(rest.secrets)
@@ -94,8 +94,8 @@ class MariadbTde(AtRest):
         while left := unsettled(look.query(SPACES)):
             if time.monotonic() >= deadline:
                 raise RunError(
-                    f"MariaDB still encrypts what it has after {SETTLE_SECONDS:g} seconds: {'; '.join(left[:3])}. "
-                    "Its log may say why; innodb_encryption_threads and innodb_encryption_rotation_iops set how fast it is."
+                    f"MariaDB is still encrypting its tablespaces after {SETTLE_SECONDS:g} seconds: {'; '.join(left[:3])}. "
+                    "Its log may give the reason; innodb_encryption_threads and innodb_encryption_rotation_iops set the speed."
                 )
             time.sleep(BETWEEN_SECONDS)
 
@@ -113,8 +113,8 @@ class MariadbTde(AtRest):
             wrong += [f"the tablespace {row[0]} is encrypted" for row in spaces if row[1] not in (None, "0")]
             wrong += [] if tables == "OFF" else [f"innodb_encrypt_tables is {tables}"]
             wrong += [f"{name} is on" for name, value in switches.items() if value != "0"]
-            said = f"no plugin for keys; none of {len(spaces)} tablespaces and no log is encrypted"
-            return not wrong, "; ".join(wrong[:5]) or said
+            summary = f"no key plugin; no tablespace (of {len(spaces)}) and no log is encrypted"
+            return not wrong, "; ".join(wrong[:5]) or summary
         wrong = [] if [PLUGIN, "ACTIVE"] in plugin else [f"the plugin {PLUGIN} is not active"]
         wrong += [] if tables == "FORCE" else [f"innodb_encrypt_tables is {tables}, not FORCE"]
         wrong += [f"{name} is off" for name, value in switches.items() if value != "1"]
@@ -130,7 +130,10 @@ class MariadbTde(AtRest):
         ) or f"{PLUGIN} is active ({cipher}); {count} tablespaces encrypted, none in part"
 
     def structure(self, look: Look) -> tuple[bool, str]:
-        """The version of the key that each page of our tables begins with; the first page of a file has none, empty ones neither."""
+        """Check the key version that each page of our tables begins with.
+
+        A file's first page and empty pages have none.
+        """
         size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
         encrypted = clear = 0
         for path in sorted((look.volume.path / "data" / str(look.connect["database"])).glob("*.ibd")):
@@ -153,9 +156,9 @@ class MariadbTde(AtRest):
             Finding(
                 "engine-never-encrypted",
                 "medium",
-                "tables of MyISAM, CSV and Archive are never encrypted, and no setting refuses them; ours are InnoDB's",
-                "ALTER TABLE … ENGINE=InnoDB for each that information_schema.TABLES shows with another; "
-                "enforce_storage_engine=InnoDB for those to come",
+                "tables of MyISAM, CSV and Archive are never encrypted, and no setting refuses them; ciphercost's tables use InnoDB",
+                "ALTER TABLE … ENGINE=InnoDB for each table that information_schema.TABLES lists with another engine; "
+                "enforce_storage_engine=InnoDB for new ones",
             )
         ]
 
@@ -163,10 +166,9 @@ class MariadbTde(AtRest):
         if "ibtmp" in place:
             return "innodb_encrypt_temporary_tables=ON"
         if "#sql-temptable" in place:
-            # Seen in clear on 10.11 and 11.8 with encrypt_tmp_disk_tables=ON, whatever made the server need the table.
-            return (
-                "encrypt_tmp_disk_tables=ON, which was on, does not close it here: --tmpdir on an encrypted file system"
-            )
+            # Seen unencrypted on 10.11 and 11.8 with encrypt_tmp_disk_tables=ON, whatever made the server need the
+            # table.
+            return "encrypt_tmp_disk_tables=ON, which was on, does not close this leak: --tmpdir on an encrypted file system"
         if place.endswith((".MYD", ".MYI")):
             return "MyISAM is never encrypted: ALTER TABLE … ENGINE=InnoDB"
         if place.endswith(" (deleted)") or "tmp/" in place:
@@ -188,7 +190,7 @@ class MariadbTde(AtRest):
 
 
 def unsettled(spaces: list[list[str | None]]) -> list[str]:
-    """What of the rows of SPACES isn't encrypted, or not to its end, in words. Pure."""
+    """Return which tablespaces in the rows of SPACES are not or not fully encrypted, in words. Pure."""
     left = []
     for name, scheme, oldest, rotating, busy in spaces:
         if name == TEMPORARY:
@@ -200,7 +202,7 @@ def unsettled(spaces: list[list[str | None]]) -> list[str]:
 
 
 def _make_keys(secrets: Path) -> None:
-    """The file of the run's only key, 256 bits, unless another cell of the run has made it."""
+    """Create the file with the run's only key, 256 bits, unless another cell of the run has done so."""
     with suppress(FileExistsError):
         with os.fdopen(os.open(secrets / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(_new_key())

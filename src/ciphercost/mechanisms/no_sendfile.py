@@ -1,6 +1,7 @@
-"""no_sendfile: no encryption: the second arm is a web server's clear answers without sendfile, which TLS in user space has to do without.
+"""No encryption: the second arm is a web server's unencrypted answers without sendfile, which TLS in user space can't
+use.
 
-What it costs is part of what TLS costs there, and none of cryptography's.
+The cost is part of the cost of TLS there, but not of cryptography.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from ciphercost.model.spec import Arm
 
 class NoSendfile(Mechanism):
     name = "no-sendfile"
-    title = "clear against clear without sendfile: what TLS has to do without"
+    title = "sendfile off in one arm, no encryption in either (control)"
     layer = "control"
     engines = ("nginx", "apache")
-    protects = "nothing: it is the part of TLS's cost that is no cryptography"
+    protects = "nothing: it shows which part of the cost of TLS is not cryptography"
 
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
-        """Those of `tls` as it comes, so that both can share a server."""
+        """Use the default settings of `tls`, so that both mechanisms can share a server."""
         return tls.MECHANISM.server_settings(engine, {}, secrets)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002

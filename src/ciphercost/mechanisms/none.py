@@ -1,4 +1,4 @@
-"""none: both arms in clear. What it measures is this machine's noise floor."""
+"""Both arms unencrypted. It measures this machine's noise floor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Nothing(Mechanism):
         return True
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
-        # Said, not left to a default: a relay then also keeps the server's name, by which the agent knows what leaves the machine.
+        # Explicit: a relay then also keeps the server's name, which tells the agent whether traffic leaves the machine.
         return engine.in_clear()
 
 

@@ -1,14 +1,15 @@
-"""path: two directories of the user's, one plain and one encrypted by whatever lies below it (LUKS, ZFS, …). For any server that keeps files.
+"""Two directories of yours, one plain and one encrypted by what lies below it (LUKS, ZFS, …). For any server that keeps
+files.
 
-A directory of ours is made in each, and removed at the end. What encrypts is read from the kernel: the mount and the devices below
-it, down to a disk or a file; a policy of fscrypt; a FUSE file system that is known to encrypt. Where nothing of that is seen below the
-encrypted directory, or something is below the plain one, nothing is proven.
+ciphercost creates a directory in each and removes it at the end. It reads from the kernel what encrypts: the mount and
+the devices below it, down to a disk or a file; an fscrypt policy; a FUSE file system known to encrypt. If it sees no
+encryption below the encrypted directory, or some below the plain one, nothing is proven.
 
-The disk is searched below what encrypts. A FUSE file system's own directory is searched as it is, and so is an image behind a loop
-device. Else the blocks that hold the arm's files are read from the block device (as root) and searched: for file systems that say
-where they lie (ext4, XFS; not Btrfs, not ZFS), through dm-crypt and LVM. Where that can't be done the arm is not proven. Blocks of
-files that were deleted meanwhile are not among them. The two directories may differ in more than encryption (file system, disk): what
-is seen of that is a finding.
+The disk witness searches below the encryption: a FUSE file system's own directory, or the image behind a loop device,
+as it is. Otherwise it reads the blocks of the arm's files from the block device (as root). That works for file systems
+that report where their files lie (ext4, XFS; not Btrfs, not ZFS), through dm-crypt and LVM. Where it can't, the arm is
+not proven. Blocks of files deleted in the meantime are not searched. The two directories may differ in more than
+encryption (file system, disk): visible differences are a finding.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 CLUSTER = "cluster"
 LEAST = 64 << 20
 BLOCKS = ".blocks"
-"""Ends the name of a file of ours that what lies on a block device is read into."""
+"""Suffix of the file that ciphercost copies a block device's blocks into."""
 
 
 class TwoPaths(AtRest):
@@ -52,7 +53,7 @@ class TwoPaths(AtRest):
     direct_io = False
     factors = (
         Factor("plain", (), "directory on a file system that is not encrypted"),
-        Factor("encrypted", (), "directory on one that is, otherwise alike"),
+        Factor("encrypted", (), "directory on one that is encrypted, and otherwise the same"),
     )
 
     def serves(self, engine: Engine) -> bool:
@@ -65,7 +66,7 @@ class TwoPaths(AtRest):
             _check(arm, Path(factors[arm]))
         plain, encrypted = (Path(factors[arm]).resolve() for arm in ARMS)
         if plain == encrypted:
-            raise UsageError(f"path: both directories are {plain}")
+            raise UsageError(f"path: plain and encrypted are the same directory, {plain}; name two")
         if plain.stat().st_dev == encrypted.stat().st_dev and not stack.of(encrypted).signs:
             raise UsageError(
                 f"path: {plain} and {encrypted} are on one file system ({stack.of(encrypted)}), and nothing encrypts the second"
@@ -79,7 +80,7 @@ class TwoPaths(AtRest):
         given = Path(rest.factors[arm]).resolve()
         if (free := volumes.free(given)) < 2 * size + LEAST:
             raise RunError(
-                f"{free / 1e6:.0f} MB are free in {given}, and the data has {size / 1e6:.0f} MB; is the disk full?"
+                f"{free / 1e6:.0f} MB are free in {given}, but the data needs {size / 1e6:.0f} MB; is the disk full?"
             )
         ours = given / f"ciphercost-{rest.supervisor.run_id}-{randomness.token_hex(4)}"
         _remember(rest, ours)
@@ -100,29 +101,27 @@ class TwoPaths(AtRest):
             shutil.rmtree(ours, ignore_errors=True)
 
     def flush(self, volume: Volume) -> None:
-        """Where blocks are searched they are read anew."""
+        """Flush the file system; if blocks are searched, read them again."""
         volumes.sync(volume.path.parent)
         below = volume.backing[0]
         if below.name.endswith(BLOCKS):
             raw.copy(files_below(volume.path), stack.of(volume.path).device, below)
 
     def searched(self, volume: Volume) -> str:
-        """Blocks of a device belong to a file as long as there is one."""
+        """A block belongs to a file only as long as the file exists."""
         if not volume.backing[0].name.endswith(BLOCKS):
             return ""
-        return (
-            "read from the block device: the blocks of every file of the arm, and not those of files that were deleted"
-        )
+        return "read from the block device: the blocks of every file of the arm, but not those of deleted files"
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The server says where its data lies; the kernel says what is below."""
+        """Ask the server where its data lies, and the kernel what lies below."""
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
-            return False, f"the server says that its data lies in '{home}', and not in {look.volume.path}"
+            return False, f"the server reports that its data lies in '{home}', not in {look.volume.path}"
         found = stack.of(home if home.is_dir() else home.parent)
         if look.arm == "plain":
             return not found.signs, f"on {found}: " + (", ".join(found.signs) or "nothing encrypts it")
-        return bool(found.signs), f"on {found}: " + (", ".join(found.signs) or "nothing that encrypts is seen below it")
+        return bool(found.signs), f"on {found}: " + (", ".join(found.signs) or "no encryption found below it")
 
     def implementation(self, look: Look) -> dict[str, str]:
         found = stack.of(look.volume.path)
@@ -137,14 +136,14 @@ class TwoPaths(AtRest):
 
 
 def _check(arm: str, directory: Path) -> None:
-    """Raises UsageError where an arm can't have its data there."""
+    """Raises UsageError if an arm can't have its data there."""
     if not directory.is_dir():
-        raise UsageError(f"path: {arm}={directory} is no directory")
+        raise UsageError(f"path: {arm}={directory} is not a directory")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise UsageError(f"path: {arm}={directory} can't be written to")
+        raise UsageError(f"path: {arm}={directory} is not writable")
     if not package_cache.reachable(directory.resolve()):
         raise UsageError(
-            f"path: servers run as 'nobody' when you are root, and nobody can't reach {arm}={directory}: it, or a directory "
+            f"path: when you are root, servers run as user 'nobody', who can't reach {arm}={directory}: this directory, or one "
             "above it, is closed to others (chmod o+x)"
         )
     if volumes.free(directory) < LEAST:
@@ -152,13 +151,13 @@ def _check(arm: str, directory: Path) -> None:
 
 
 def _searchable(ours: Path) -> Path | None:
-    """What a directory's encrypted form lies in, where that is a directory or a file; None: on a block device."""
+    """Return the directory or file that holds the encrypted form of a directory; None: a block device does."""
     found = stack.of(ours)
     if not found.device:
         source = Path(found.source)
         if not source.is_absolute() or not source.is_dir():
             raise Unproven(
-                f"disk witness, encrypted arm: {found}: what it rests in is not seen, so it can't be searched"
+                f"disk witness, encrypted arm: {found}: ciphercost can't see where it stores its data, so it can't search it"
             )
         return source
     file = image.backing(found.device)
@@ -166,21 +165,21 @@ def _searchable(ours: Path) -> Path | None:
 
 
 def _try_blocks(ours: Path, below: Path) -> None:
-    """Raises Unproven where the blocks of a file can't be read below what encrypts it."""
+    """Raises Unproven if the blocks of a file can't be read below the encryption."""
     trial = ours / "a file to try"
     try:
         trial.write_bytes(os.urandom(4096))
         volumes.sync(ours)
         if not raw.copy(iter([trial]), stack.of(ours).device, below):
-            raise RunError(f"no block of a file in {ours} is found on its device")
+            raise RunError(f"found no block of a file in {ours} on its device")
     except RunError as error:
-        raise Unproven(f"disk witness, encrypted arm: what it rests in can't be searched: {error}") from None
+        raise Unproven(f"disk witness, encrypted arm: the storage below can't be searched: {error}") from None
     finally:
         trial.unlink(missing_ok=True)
 
 
 def _remember(rest: Rest, ours: Path) -> None:
-    """For `ciphercost clean`, should even the supervisor be killed: it lies outside of the run's scratch."""
+    """Record the directory, outside the run's scratch, for `ciphercost clean` in case the supervisor is killed too."""
     notes = marks.scratch_base() / rest.supervisor.run_id
     if notes.is_dir():
         owned.add_line(notes / marks.OUTSIDE_FILE, str(ours))

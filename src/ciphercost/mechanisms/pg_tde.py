@@ -1,7 +1,8 @@
-"""pg-tde: Percona's pg_tde encrypts tables, by a table access method, and the write-ahead log, by a setting that is off by default.
+"""Percona's pg_tde encrypts tables, by a table access method, and the write-ahead log, by a setting that is off by
+default.
 
-Two clusters, not two tables of one: there is one write-ahead log for all. Written for version 2.2; what earlier versions call
-their functions is found out by asking the server which it has.
+It needs two clusters instead of two tables in one, because a cluster has one write-ahead log. Written for version 2.2;
+ciphercost asks the server which functions it has, since earlier versions name them differently.
 """
 
 from __future__ import annotations
@@ -25,30 +26,34 @@ from ciphercost.model.spec import Arm
 LIBRARY = "pg_tde"
 PROVIDER = "ciphercost"
 NAME_BYTES = 256
-"""In a key file: a key's name, padded; the key comes next."""
+"""In a key file: a key's name, padded to this length; the key follows."""
 KEY_BYTES = 16
-"""Of the shortest key."""
+"""Length of the shortest key."""
 
 DIRECTORY = "pg_tde"
-"""In the data directory: the keys of tables, one file a database, and those of the log; wrapped, and what they are for in clear."""
+"""In the data directory: the keys of tables, one file per database, and of the log.
+
+Keys are wrapped, their purpose is readable.
+"""
 KEY_FILES, LOG_KEYS = "[0-9]*_keys", "wal_keys"
 HEADER_BYTES = 320
-"""What a file of keys begins with: its layout's number, then which principal key wraps the others."""
+"""Length of a key file's header: its layout number, then which principal key wraps the others."""
 TABLE_LAYOUT, LOG_LAYOUT = 0x04454454, 0x024B4557
-"""Those of version 2.2, the first that has more ciphers than one."""
+"""Layout numbers of version 2.2, the first version with more than one cipher."""
 TABLE_ENTRY, LOG_ENTRY = struct.Struct("=I4x4xI80x"), struct.Struct("=II96x")
-"""(cipher, whether a table has the key), then the wrapped key; (cipher, whether what is written with the key is encrypted), the same."""
+"""Entry of a table key: (cipher, whether a table uses it), then the wrapped key. Entry of a log key: (cipher, whether
+data written with it is encrypted), then the wrapped key."""
 TABLE_USED, LOG_ENCRYPTED = 1, 2
 CIPHERS = {0: "aes_128", 1: "aes_256"}
 ONLY_CIPHER = "aes_128"
-"""Of versions that have no setting for it."""
+"""Cipher of versions that have no setting for it."""
 
 FUNCTIONS = (
     "SELECT proname, string_agg(pg_get_function_identity_arguments(oid), ';') FROM pg_proc "
     "WHERE proname LIKE 'pg\\_tde\\_%' GROUP BY proname"
 )
 SETTINGS = "SELECT name, setting FROM pg_settings WHERE name LIKE 'pg\\_tde.%'"
-"""Not SHOW: a server without the library repeats what its command line said; here it lists nothing of it."""
+"""Not SHOW: a server without the library repeats its command line; pg_settings lists nothing then."""
 RELATIONS = """\
 WITH own AS (
   SELECT c.oid, c.reltoastrelid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -58,31 +63,31 @@ WITH own AS (
 ), relations AS (
   SELECT oid FROM tables UNION SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables)
 )
-SELECT count(*), count(*) FILTER (WHERE NOT said), min(name) FILTER (WHERE NOT said)
-FROM (SELECT oid::regclass::text AS name, coalesce(pg_tde_is_encrypted({argument}), false) AS said FROM relations) AS asked"""
-"""Every table outside the catalogs, what is too long for its rows, and its indexes: (how many, how many in clear, one of these)."""
+SELECT count(*), count(*) FILTER (WHERE NOT encrypted), min(name) FILTER (WHERE NOT encrypted)
+FROM (SELECT oid::regclass::text AS name, coalesce(pg_tde_is_encrypted({argument}), false) AS encrypted FROM relations) AS answers"""
+"""Counts of all tables outside the catalogs, TOAST tables and indexes: (all, unencrypted, one of the latter)."""
 
 ADD_PROVIDER = ("pg_tde_add_global_key_provider_file",)
 CREATE_KEY = ("pg_tde_create_key_using_global_key_provider",)
 DEFAULT_KEY = ("pg_tde_set_default_key_using_global_key_provider", "pg_tde_set_default_principal_key")
 SERVER_KEY = ("pg_tde_set_server_key_using_global_key_provider", "pg_tde_set_server_principal_key")
-"""What does it in 2.2, then under earlier names. Before 1.0 the functions that set a key also made it."""
+"""Names in 2.2, then earlier ones. Before 1.0 the functions that set a key also created it."""
 DATABASE_PROVIDER = ("pg_tde_add_database_key_provider_file", "pg_tde_add_key_provider_file")
 DATABASE_KEY = ("pg_tde_set_key_using_database_key_provider", "pg_tde_set_principal_key")
-"""Versions that have no key for all databases."""
+"""For versions that have no default key for all databases."""
 VERIFY_DATA = ("pg_tde_verify_default_key", "pg_tde_verify_key", "pg_tde_verify_principal_key")
 VERIFY_LOG = ("pg_tde_verify_server_key", "pg_tde_verify_global_principal_key")
 
 
 class Keys(msgspec.Struct, frozen=True):
-    """Which cipher each key of a data directory is for, counted."""
+    """How many keys of a data directory belong to each cipher."""
 
     tables: Counter[str] = Counter()
     log: Counter[str] = Counter()
     last: bool = False
-    """Whether the log is being encrypted: by the last of its keys."""
+    """Whether the log is encrypted now, according to the last of its keys."""
     other: tuple[str, ...] = ()
-    """Files of another layout: nothing is known of their keys."""
+    """Files of another layout, whose keys are unknown."""
 
 
 class PgTde(VendorTde):
@@ -92,24 +97,24 @@ class PgTde(VendorTde):
     variable = "CIPHERCOST_PERCONA_BINDIR"
     protects = "stolen disks and copied files; not temporary files of queries, nor the catalogs with their statistics"
     factors = (
-        Factor("wal", ("on", "off"), "whether the write-ahead log is encrypted; off leaves every row in clear in it"),
-        Factor("cipher", ("aes_128", "aes_256"), "of tables and log", {"128": "aes_128", "256": "aes_256"}),
         Factor(
-            "preload", ("both", "encrypted"), "arms that load the library: both, so that encryption alone is measured"
+            "wal", ("on", "off"), "whether the write-ahead log is encrypted; off leaves every row in it unencrypted"
         ),
+        Factor("cipher", ("aes_128", "aes_256"), "cipher of tables and log", {"128": "aes_128", "256": "aes_256"}),
+        Factor("preload", ("both", "encrypted"), "arms that load the library; both: encryption is the only difference"),
     )
 
     def lacks(self, bindir: Path) -> str:
         return (
             ""
             if module(bindir, LIBRARY)
-            else f"there is no {LIBRARY}.so beside it (from version 18 on a package of its own)"
+            else f"its {LIBRARY}.so is missing (from version 18 on it is in a separate package)"
         )
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
-        """The library lies between the server and its files even where nothing is encrypted: by default both arms bear that."""
+        """The library sits between server and files even without encryption; by default both arms bear that cost."""
         if arm == "plain":
-            # Said where it is empty too: Percona's packages load their telemetry by postgresql.conf.
+            # Explicit even if empty: Percona's packages load their telemetry in postgresql.conf.
             return {"shared_preload_libraries": LIBRARY if rest.factors["preload"] == "both" else ""}
         return {
             "shared_preload_libraries": LIBRARY,
@@ -119,7 +124,7 @@ class PgTde(VendorTde):
         }
 
     def encrypt(self, look: Look) -> None:
-        """Keys first: with wal_encrypt on and no key for it the server doesn't start."""
+        """Set the keys first: with wal_encrypt on and no key the server doesn't start."""
         if look.arm == "plain":
             return
         look.query("CREATE EXTENSION pg_tde")
@@ -136,41 +141,42 @@ class PgTde(VendorTde):
             look.query("ALTER SYSTEM SET pg_tde.wal_encrypt = on")
 
     def settled(self, look: Look) -> None:
-        """Tables that were made with another cipher keep it. Raises Unproven."""
+        """Raises Unproven if the cipher is not the requested one: tables keep the cipher they were created with."""
         if look.arm == "encrypted" and (wrong := other_cipher(dict(map(_pair, look.query(SETTINGS))), look.rest)):
-            raise Unproven(f"server witness, encrypted arm, while its tables were made: {wrong}")
+            raise Unproven(f"server witness, encrypted arm, while its tables were created: {wrong}")
 
     def key_file(self, rest: Rest) -> Path:
-        """The server makes it, 0600, and adds each key to it; all clusters of a run share it."""
+        """The server creates the file (mode 0600) and adds each key; all clusters of a run share it."""
         return rest.secrets / "pg_tde.keys"
 
     def other_key(self, key: bytes) -> bytes:
         return altered(key)
 
     def rotate(self, look: Look) -> tuple[str, ...]:
-        """Statements that put a new principal key in the old one's place; the data stays as it is. Raises RunError."""
+        """Return statements that replace the principal key; the data stays as it is. Raises RunError."""
         functions = dict(map(_pair, look.query(FUNCTIONS)))
         wal = look.rest.factors["wal"] == "on"
         return keys(functions, wal=wal, version=_version(look))
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The settings in force, every table, and whether the server reaches its keys.
+        """Check the settings in force, every table, and whether the server reaches its keys.
 
-        In every session: a server takes its cipher from its settings whenever it starts, and keys that it makes are for that one.
+        Needed in every session: a server reads its cipher from its settings at every start, and creates new keys for
+        that cipher.
         """
-        said = dict(map(_pair, look.query(SETTINGS)))
-        log = said.get("pg_tde.wal_encrypt", "not there")
+        reported = dict(map(_pair, look.query(SETTINGS)))
+        log = reported.get("pg_tde.wal_encrypt", "missing")
         functions = dict(map(_pair, look.query(FUNCTIONS)))
         if look.arm == "plain":
-            words = f"pg_tde.wal_encrypt is {log}; the extension is {'there' if functions else 'not there'}"
+            words = f"pg_tde.wal_encrypt is {log}; the extension is {'installed' if functions else 'not installed'}"
             return log != "on" and not functions, words
         if "pg_tde_is_encrypted" not in functions:
-            return False, "the extension pg_tde is not there"
+            return False, "the extension pg_tde is not installed"
         argument = "oid::regclass" if "regclass" in functions["pg_tde_is_encrypted"] else "oid::regclass::text"
         ((count, clear, one),) = look.query(RELATIONS.format(argument=argument))
         if clear != "0":
-            return False, f"{clear} of {count} tables and indexes are not encrypted, {one} among them"
-        if wrong := other_cipher(said, look.rest):
+            return False, f"{clear} of {count} tables and indexes are not encrypted, among them {one}"
+        if wrong := other_cipher(reported, look.rest):
             return False, wrong
         wanted = look.rest.factors["wal"]
         for candidates in (VERIFY_DATA, *([VERIFY_LOG] if wanted == "on" else [])):
@@ -179,15 +185,15 @@ class PgTde(VendorTde):
                     look.query(f"SELECT {function}()")
                 except AgentError as error:
                     return False, f"{function} fails: {error}"
-        cipher = said.get("pg_tde.cipher", "")
-        by = f"pg_tde.cipher is {cipher}" if cipher else f"this version has {ONLY_CIPHER} alone"
+        cipher = reported.get("pg_tde.cipher", "")
+        by = f"pg_tde.cipher is {cipher}" if cipher else f"this version has only {ONLY_CIPHER}"
         words = f"{count} tables and indexes are encrypted, {by}, pg_tde.wal_encrypt is {log}"
         if wanted == "on":
             return log == "on", words
-        return log != "on", f"{words}, as asked: the write-ahead log is in clear"
+        return log != "on", f"{words}, as requested: the write-ahead log is not encrypted"
 
     def structure(self, look: Look) -> tuple[bool, str]:
-        """The pages, and which cipher the keys that they and the log are encrypted with are for: that is fixed when a key is made."""
+        """Check the pages, and the cipher of the keys of tables and log, which is fixed when a key is created."""
         passed, words = super().structure(look)
         if not passed or look.arm == "plain":
             return passed, words
@@ -210,12 +216,12 @@ class PgTde(VendorTde):
     def findings(self, rest: Rest) -> list[Finding]:
         text = (
             "catalogs are not encrypted: names of tables and columns, and in pg_statistic the most common values and the "
-            "histogram of every column that was analyzed, lie on the disk in clear"
+            "histogram of every analyzed column, are readable on the disk"
         )
         closes = "ALTER TABLE … ALTER COLUMN … SET STATISTICS 0 for such columns, before they are first analyzed"
         found = [Finding("catalogs-in-clear", "medium", text, closes)]
         if rest.factors["wal"] != "on":
-            text = "wal=off: every row that is written to an encrypted table lies in the write-ahead log in clear"
+            text = "wal=off: every row written to an encrypted table is also in the write-ahead log, unencrypted"
             found.insert(0, Finding("log-in-clear", "high", text, "wal=on: pg_tde.wal_encrypt = on"))
         return found
 
@@ -224,20 +230,23 @@ class PgTde(VendorTde):
             return "pg_tde.wal_encrypt = on"
         if is_temporary_table(place):
             return (
-                "temporary tables by tde_heap: default_table_access_method = tde_heap, and pg_tde.enforce_encryption = on, which "
-                "refuses others"
+                "create temporary tables with tde_heap: default_table_access_method = tde_heap, and pg_tde.enforce_encryption = on, "
+                "which refuses others"
             )
         return "a larger work_mem keeps sorts in memory; else temp_tablespaces on an encrypted file system"
 
 
 def other_cipher(settings: Mapping[str, str], rest: Rest) -> str:
-    """Why what a server encrypts with is not what was asked for; empty: it is. Pure."""
-    cipher, asked = settings.get("pg_tde.cipher", ONLY_CIPHER), rest.factors["cipher"]
-    return "" if cipher == asked else f"pg_tde.cipher is {cipher}, and {asked} was asked for"
+    """Return how the server's cipher differs from the request; empty: it doesn't. Pure."""
+    cipher, requested = settings.get("pg_tde.cipher", ONLY_CIPHER), rest.factors["cipher"]
+    return "" if cipher == requested else f"pg_tde.cipher is {cipher}, but {requested} was requested"
 
 
 def statements(functions: Mapping[str, str], file: Path, *, wal: bool, version: str) -> tuple[str, ...]:
-    """SQL that makes keys in this file and puts them in force, for a server that has these functions. Pure. Raises RunError."""
+    """Return SQL that creates keys in this file and activates them, for a server with these functions.
+
+    Pure. Raises RunError.
+    """
     place = str(file).replace("'", "''")
     provider = (
         _first(ADD_PROVIDER, functions) if _first(DEFAULT_KEY, functions) else _first(DATABASE_PROVIDER, functions)
@@ -250,23 +259,26 @@ def statements(functions: Mapping[str, str], file: Path, *, wal: bool, version: 
 
 
 def keys(functions: Mapping[str, str], *, wal: bool, version: str) -> tuple[str, ...]:
-    """SQL that makes new keys and puts them in force. Pure but for their names, which no key of the run has had. Raises RunError."""
+    """Return SQL that creates new keys and activates them.
+
+    Pure except for their names, which are new. Raises RunError.
+    """
     make = _first(CREATE_KEY, functions)
     default, server = _first(DEFAULT_KEY, functions), _first(SERVER_KEY, functions)
     setters = {"data": default or _first(DATABASE_KEY, functions)} | ({"log": server} if wal else {})
-    said: list[str] = []
+    made: list[str] = []
     for what, setter in setters.items():
         if not setter:
             raise RunError(f"pg_tde {version} has no function that sets the key of the {what}: it is too old")
         name = f"{PROVIDER}-{what}-{randomness.token_hex(8)}"
         if make and default:
-            said.append(f"SELECT {make}('{name}', '{PROVIDER}')")
-        said.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
-    return tuple(said)
+            made.append(f"SELECT {make}('{name}', '{PROVIDER}')")
+        made.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
+    return tuple(made)
 
 
 def altered(key_file: bytes) -> bytes:
-    """The same key file, each of its keys another one. Pure."""
+    """Return the same key file with different keys. Pure."""
     content = bytearray(key_file)
     for found in re.finditer(rb"%b-(?:data|log)-[0-9a-f]{16}\0" % PROVIDER.encode(), key_file):
         begin = found.start() + NAME_BYTES
@@ -278,7 +290,7 @@ def altered(key_file: bytes) -> bytes:
 
 
 def keys_in(directory: Path) -> Keys:
-    """Reads what is said in clear of each key. OSError where a file can't be read."""
+    """Read what the key files state unencrypted about each key. Raises OSError if a file can't be read."""
     tables: Counter[str] = Counter()
     log: Counter[str] = Counter()
     last, other = False, []
@@ -298,7 +310,10 @@ def keys_in(directory: Path) -> Keys:
 
 
 def _entries(path: Path, layout: int, entry: struct.Struct) -> Iterator[tuple[int, int]] | None:
-    """(cipher, kind) of each key; None where the file is of another layout. What a write has not ended is none."""
+    """Return (cipher, kind) of each key; None if the file has another layout.
+
+    Skips an entry that is not fully written.
+    """
     content = path.read_bytes()
     if not content:
         return iter(())
@@ -312,24 +327,25 @@ def _cipher_name(number: int) -> str:
     return CIPHERS.get(number, f"cipher {number}")
 
 
-def judge_keys(keys: Keys, asked: str, *, wal: bool) -> tuple[bool, str]:
-    """Whether the keys that lie beside the data are for the cipher that was asked for. Pure."""
+def judge_keys(keys: Keys, requested: str, *, wal: bool) -> tuple[bool, str]:
+    """Judge whether the keys beside the data are for the requested cipher. Returns (verdict, words). Pure."""
     for what, found in (("tables and indexes", keys.tables), ("the write-ahead log", keys.log)):
-        if wrong := {name: count for name, count in found.items() if name != asked}:
-            said = ", ".join(f"{count} for {name}" for name, count in sorted(wrong.items()))
-            return False, f"of {found.total()} keys of {what} {said}, and {asked} was asked for"
+        if wrong := {name: count for name, count in found.items() if name != requested}:
+            listed = ", ".join(f"{count} for {name}" for name, count in sorted(wrong.items()))
+            return False, f"of {found.total()} keys of {what} {listed}, but {requested} was requested"
     if keys.other:
-        # Before version 2.2 there was one cipher. Of a later one's layout nothing is known: the server's word is all there is.
+        # Before version 2.2 there was one cipher. A later version's layout is unknown: only the server's own report
+        # remains.
         return (
             True,
-            f"{', '.join(keys.other)} in {DIRECTORY}: the layout is not version 2.2's, so which cipher keys are for was not seen",
+            f"{', '.join(keys.other)} in {DIRECTORY}: not the layout of version 2.2, so the cipher of its keys is unknown",
         )
     if not keys.tables:
-        return False, f"no key of a table lies in {DIRECTORY}"
+        return False, f"{DIRECTORY} contains no key of a table"
     if keys.last != wal:
-        return False, f"by its keys the write-ahead log is {'encrypted' if keys.last else 'not encrypted'}"
+        return False, f"according to its keys the write-ahead log is {'encrypted' if keys.last else 'not encrypted'}"
     log = f" and {keys.log.total()} of the write-ahead log" if keys.log else ""
-    return True, f"{keys.tables.total()} keys of tables and indexes{log} are for {asked}"
+    return True, f"{keys.tables.total()} keys of tables and indexes{log} are for {requested}"
 
 
 def _first(candidates: tuple[str, ...], functions: Mapping[str, str]) -> str:
@@ -341,8 +357,8 @@ def _pair(row: list[str | None]) -> tuple[str, str]:
 
 
 def _version(look: Look) -> str:
-    ((said,),) = look.query("SELECT pg_tde_version()")
-    return (said or "").removeprefix("pg_tde ")
+    ((version,),) = look.query("SELECT pg_tde_version()")
+    return (version or "").removeprefix("pg_tde ")
 
 
 MECHANISM = PgTde()

@@ -1,4 +1,4 @@
-"""pgcrypto: PostgreSQL's extension: encrypt_iv with a mode and key length, one mechanism each."""
+"""PostgreSQL's extension pgcrypto: encrypt_iv, with one mechanism per mode and key length."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MODES = ("cbc", "ecb", "cfb")
 CFB_SINCE = 18
 CIPHERS = {"cbc": "aes-cbc/pad:pkcs", "ecb": "aes-ecb/pad:pkcs", "cfb": "aes-cfb/pad:none"}
 LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
-"""Or a statement that fails, as the witness's with another key does, would stand in the log with its key."""
+"""Otherwise the log holds every failing statement with its key; the witness's trial with a wrong key does fail."""
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
-"""In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
+"""The schema `public` is not in the search path, so SQL names it with every function."""
 EXTENSION_IS_THERE = (
     "DO $$ BEGIN IF to_regprocedure('public.gen_random_bytes(integer)') IS NULL THEN RAISE EXCEPTION 'this database has no "
-    "pgcrypto in its schema public; an administrator makes it by CREATE EXTENSION pgcrypto SCHEMA public'; END IF; END $$"
+    "pgcrypto in its schema public; an administrator can add it: CREATE EXTENSION pgcrypto SCHEMA public'; END IF; END $$"
 )
 
 
 class OfExtension(Columns):
-    """What the extension's functions have in common."""
+    """What the mechanisms of the extension share."""
 
     engines = ("postgresql",)
 
@@ -38,7 +38,7 @@ class OfExtension(Columns):
 
 
 class Bytea(Encrypting):
-    """What is stored, where the server has bytes without a length."""
+    """Stored values in a column of type bytea, which has no length."""
 
     def column(self, length: int) -> str:  # noqa: ARG002
         return "bytea"
@@ -67,7 +67,7 @@ class PgCrypto(OfExtension):
         number = re.match(r"\d{1,6}", version, re.ASCII)
         if self.mode == "cfb" and number and int(number[0]) < CFB_SINCE:
             raise UsageError(
-                f"the pgcrypto of postgresql {version} has no CFB: version {CFB_SINCE} has. "
+                f"the pgcrypto of postgresql {version} has no CFB; version {CFB_SINCE} has. "
                 f"Use postgresql@{CFB_SINCE}, or pgcrypto-cbc-{self.key_bytes * 8}"
             )
 
@@ -76,9 +76,12 @@ class PgCrypto(OfExtension):
 
 
 class _Spelled(Bytea):
-    """The functions are immutable, but not `convert_to`, so that a constant is sealed for each row too; of `gen_random_bytes` each call counts."""
+    """`convert_to` is not immutable, so PostgreSQL encrypts even a constant again for each row.
 
-    # Of itself it would be evaluated for each row, where no index is used: `convert_to` is only stable.
+    `gen_random_bytes` runs at every call.
+    """
+
+    # Without an index PostgreSQL would evaluate it for each row, because `convert_to` is only stable.
     once = "(SELECT {})"
 
     def __init__(self, cipher: str, key: bytes, iv: bytes, *, has_iv: bool, random: bool) -> None:

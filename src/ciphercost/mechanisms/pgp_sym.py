@@ -1,4 +1,4 @@
-"""pgp_sym: pgcrypto's pgp_sym_encrypt, an OpenPGP message a value, its key derived from a passphrase each time."""
+"""pgcrypto's pgp_sym_encrypt: one OpenPGP message per value, with a key derived from a passphrase each time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ciphercost.mechanisms.pgcrypto import Bytea, OfExtension
 from ciphercost.model.errors import UsageError
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
-"""OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""
+"""OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), as pgcrypto's `s2k-mode`."""
 ITERATIONS = (1024, 65011712)
-"""pgcrypto's bounds of `s2k-count`."""
+"""pgcrypto's limits of `s2k-count`."""
 
 
 class PgpSym(OfExtension):
@@ -22,25 +22,25 @@ class PgpSym(OfExtension):
     title = "pgcrypto's pgp_sym_encrypt: an OpenPGP message for each value"
     key_bytes = 32
     protects = (
-        "values in tables, indexes and backups, from those without the passphrase; not from who sees the statements, which bring it "
-        "along; a change is found out (OpenPGP's MDC)"
+        "values in tables, indexes and backups, from anyone without the passphrase; not from anyone who sees the statements, "
+        "which contain it; a changed value is detected (OpenPGP's MDC)"
     )
     factors = (
         Factor("cipher", ("aes256", "aes192", "aes128"), "the message's cipher"),
-        Factor("kdf", tuple(KDF), "how the key comes from the passphrase, for each value anew (pgcrypto's s2k-mode)"),
+        Factor("kdf", tuple(KDF), "how each value's key is derived from the passphrase (pgcrypto's s2k-mode)"),
         Factor(
             "kdf_iter",
             (),
-            "iterated: bytes that are hashed, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952",
+            "iterated: number of hashed bytes, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952",
         ),
-        Factor("mdc", ("on", "off"), "whether a change of a message is found out"),
+        Factor("mdc", ("on", "off"), "whether a changed message is detected"),
     )
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
         filled = super().check(factors)
         count = filled["kdf_iter"]
         if count and filled["kdf"] != "iterated":
-            raise UsageError(f"pgp-sym: kdf_iter goes with kdf=iterated, not with {filled['kdf']}")
+            raise UsageError(f"pgp-sym: kdf_iter needs kdf=iterated, not {filled['kdf']}: leave one of them out")
         if count and not (re.fullmatch(r"[0-9]{4,8}", count) and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
             raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
         return filled
@@ -62,7 +62,7 @@ class PgpSym(OfExtension):
 
 
 class _Message(Bytea):
-    """Session key, IV and salt are random in every message, so no value is like another."""
+    """Session key, IV and salt are random in every message, so equal values are stored differently."""
 
     def __init__(self, passphrase: str, options: str) -> None:
         self.passphrase, self.options = passphrase, options

@@ -1,4 +1,7 @@
-"""sqlcipher: every page of a SQLite file encrypted with AES-256-CBC and authenticated. The key never touches the disk but here."""
+"""SQLCipher: every page of a SQLite file encrypted with AES-256-CBC and authenticated.
+
+Only `secrets` holds the key on disk.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,18 @@ from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import Arm
 
 RESERVE = 80
-"""Bytes at the end of each page that SQLCipher keeps for IV (16) and HMAC-SHA512 (64); the plain arm leaves as many unused.
-Other HMACs, and none, are padded to the same."""
+"""Bytes at the end of each page that SQLCipher reserves for IV (16) and HMAC-SHA512 (64); the plain arm leaves as many
+unused. Other HMACs, and none, are padded to the same length."""
 HMAC = {"sha512": "HMAC_SHA512", "sha256": "HMAC_SHA256", "sha1": "HMAC_SHA1"}
 ITERATIONS, FEWEST, MOST = "256000", 1, 100_000_000
-"""Of PBKDF2-HMAC-SHA512; SQLCipher 4's own default."""
+"""Rounds of PBKDF2-HMAC-SHA512; the default of SQLCipher 4."""
 COMMON = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=2;PRAGMA secure_delete=ON"
-"""temp_store=2: sorts stay in memory. Files of temporary data are written in clear by SQLCipher.
-secure_delete: with a key SQLCipher switches it on, so that what is deleted is overwritten with zeros; so the plain arm has it too."""
+"""temp_store=2: sorts stay in memory, because SQLCipher does not encrypt temporary files.
+secure_delete: with a key SQLCipher overwrites deleted data with zeros, so the plain arm does so too."""
 KEY_FILE = "sqlcipher.key"
 OPENINGS = 3
 CHECKED_BYTES = 256 << 20
-"""The largest file of which every page's HMAC is checked: it takes a second."""
+"""The largest file whose every HMAC is checked; that takes a second."""
 
 MAGIC = b"SQLite format 3\0"
 WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
@@ -40,7 +43,7 @@ WAL_HEADER, FRAME_HEADER = 32, 24
 
 
 class Tails(msgspec.Struct, frozen=True):
-    """The reserved ends of a file's pages: where SQLCipher puts IV and HMAC, and where SQLite leaves zeros."""
+    """The reserved ends of a file's pages, where SQLCipher puts IV and HMAC and SQLite leaves zeros."""
 
     filled: int
     empty: int
@@ -51,13 +54,13 @@ class SqlCipher(AtRest):
     title = "SQLCipher: encrypted database file"
     engines = ("sqlite",)
     witnesses = ("server", "disk", "client")
-    protects = "a stolen or copied database file; not a process that reads the application's memory"
+    protects = "a stolen or copied database file; not against a process that reads the application's memory"
     factors = (
         Factor(
-            "page_size", ("4096", "1024", "2048", "8192", "16384", "32768", "65536"), "bytes of a page, in both arms"
+            "page_size", ("4096", "1024", "2048", "8192", "16384", "32768", "65536"), "bytes per page, in both arms"
         ),
         Factor("hmac", (*HMAC, "off"), "authentication of each page"),
-        Factor("kdf", ("raw", "passphrase"), "what a key is made of whenever a database is opened"),
+        Factor("kdf", ("raw", "passphrase"), "what the key is made from each time a database is opened"),
         Factor("kdf_iter", (), f"rounds of PBKDF2 for a passphrase ({ITERATIONS})"),
     )
 
@@ -65,7 +68,7 @@ class SqlCipher(AtRest):
         found = super().check(factors)
         rounds = found["kdf_iter"]
         if found["kdf"] == "raw" and rounds:
-            raise UsageError(f"{self.name}: kdf_iter={rounds} counts for a passphrase alone; add kdf=passphrase")
+            raise UsageError(f"{self.name}: kdf_iter={rounds} applies only to a passphrase; add kdf=passphrase")
         if found["kdf"] == "passphrase":
             found["kdf_iter"] = rounds = rounds or ITERATIONS
             if not (rounds.isascii() and rounds.isdigit() and FEWEST <= int(rounds) <= MOST):
@@ -73,7 +76,10 @@ class SqlCipher(AtRest):
         return found
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
-        """The key is random, 256 bits, the same for the whole run, and lives in `secrets`. As a passphrase it is its digits."""
+        """The key is random (256 bits), the same for the whole run, and lies in `secrets`.
+
+        Its digits serve as the passphrase.
+        """
         factors = self.check(factors)
         if arm == "plain":
             return {"reserve": RESERVE, "pragmas": f"PRAGMA page_size={factors['page_size']};{COMMON}"}
@@ -90,7 +96,7 @@ class SqlCipher(AtRest):
     # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The library itself: the plain file opens without a key; the encrypted one doesn't, and its pages fit the key."""
+        """Ask the library: the plain file opens without a key; the encrypted one doesn't, and its pages match."""
         if look.arm == "plain" and look.connect.get("key"):
             return False, "the plain arm has a key"
         opened, words = _opens(look, None)
@@ -103,11 +109,11 @@ class SqlCipher(AtRest):
         if wrong := other_than_asked(found, self.check(look.rest.factors)):
             return False, f"{detail}; {wrong}"
         authentic, words = _authentic(look)
-        said = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
-        return authentic, "; ".join(part for part in (detail, said, words) if part)
+        settings = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
+        return authentic, "; ".join(part for part in (detail, settings, words) if part)
 
     def refuses(self, look: Look) -> tuple[bool, str]:
-        """There is no server to start: the file is opened without its key, and with another."""
+        """Open the file without its key, and with another. There is no server to start."""
         given = str(look.connect.get("key", ""))
         other = given[:-1] + ("0" if given[-1:] != "0" else "1")
         tried = {"without a key": _opens(look, None), "with another key": _opens(look, other)}
@@ -116,7 +122,7 @@ class SqlCipher(AtRest):
         )
 
     def structure(self, look: Look) -> tuple[bool, str]:
-        """The database file's first bytes; and of each page, in the file and in its WAL, the end that is reserved."""
+        """Check the first bytes of the database file, and the reserved end of each page in the file and its WAL."""
         path = _file(look)
         page = int(look.rest.factors.get("page_size", "4096"))
         try:
@@ -130,7 +136,7 @@ class SqlCipher(AtRest):
     def implementation(self, look: Look) -> dict[str, str]:
         if look.arm == "plain":
             return {}
-        said = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
+        provider = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
         settings = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
         factors = self.check(look.rest.factors)
         derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
@@ -138,7 +144,7 @@ class SqlCipher(AtRest):
         if not look.agent.hello.get("aes"):
             able = aes.Capabilities(able.cpu, able.cpu)
         found = {
-            "implementation": f"{said['cipher_provider_version'] or said['cipher_provider']}, {able.words()}",
+            "implementation": f"{provider['cipher_provider_version'] or provider['cipher_provider']}, {able.words()}",
             "sqlcipher": _ask(look, "PRAGMA cipher_version"),
             "page_size": settings.get("cipher_page_size", ""),
             "hmac": _hmac(settings),
@@ -150,7 +156,7 @@ class SqlCipher(AtRest):
         return found
 
     def rotate(self, look: Look) -> tuple[str, ...]:
-        """Every page is encrypted anew, in one transaction. The new key is nobody's: the file is not opened again."""
+        """Encrypt every page again in one transaction. Nobody keeps the new key: the file is not opened again."""
         new = randomness.token_hex(32)
         return (f"PRAGMA rekey = '{new}'" if look.connect.get("passphrase") else f"PRAGMA rekey = \"x'{new}'\"",)
 
@@ -158,9 +164,9 @@ class SqlCipher(AtRest):
         return "PRAGMA temp_store=2, which is in force in both arms here" if "etilqs_" in place else ""
 
 
-def cipher_settings(said: str) -> dict[str, str]:
-    """`PRAGMA name = value;` of each line, by name. Pure."""
-    lines = (line.strip().removeprefix("PRAGMA ").rstrip(";") for line in said.splitlines())
+def cipher_settings(text: str) -> dict[str, str]:
+    """Parse lines of `PRAGMA name = value;` into values by name. Pure."""
+    lines = (line.strip().removeprefix("PRAGMA ").rstrip(";") for line in text.splitlines())
     return dict(line.split(" = ", 1) for line in lines if " = " in line)
 
 
@@ -169,27 +175,32 @@ def _hmac(settings: Mapping[str, str]) -> str:
 
 
 def other_than_asked(settings: Mapping[str, str], factors: Mapping[str, str]) -> str:
-    """What of a connection's `cipher_settings` isn't what was asked for, by factors with their defaults; empty: all is. Pure."""
+    """Return what in a connection's `cipher_settings` differs from these factors (with defaults); empty: nothing.
+
+    Pure.
+    """
     if not settings:
-        return "the library says nothing of its cipher_settings"
+        return "the library reports no cipher_settings"
     hmac = HMAC.get(factors["hmac"], "off")
-    asked = {
+    requested = {
         "cipher_page_size": (settings.get("cipher_page_size", ""), factors["page_size"]),
         "HMAC": (_hmac(settings), hmac),
     }
     if factors["kdf"] == "passphrase":
-        asked["kdf_iter"] = settings.get("kdf_iter", ""), factors["kdf_iter"]
+        requested["kdf_iter"] = settings.get("kdf_iter", ""), factors["kdf_iter"]
     return "; ".join(
-        f"{name} is {said}, and {wanted} was asked for" for name, (said, wanted) in asked.items() if said != wanted
+        f"{name} is {reported}, but {wanted} was requested"
+        for name, (reported, wanted) in requested.items()
+        if reported != wanted
     )
 
 
 def judge(magic: bool, pages: Tails, frames: Tails, arm: Arm) -> tuple[bool, str]:
-    """Whether a database file and its WAL are what the arm's name says. Pure.
+    """Judge whether a database file and its WAL are as the arm's name promises. Returns (verdict, words). Pure.
 
     `magic`: whether the file begins as every SQLite file does.
     """
-    detail = f"the file begins {'as' if magic else 'unlike'} a SQLite file"
+    detail = f"the file {'begins like' if magic else 'does not begin like'} a SQLite file"
     for where, found in (("pages", pages), ("pages in the WAL", frames)):
         if all_ := found.filled + found.empty:
             detail += f"; {found.filled} of {all_} {where} end in IV and HMAC"
@@ -201,17 +212,20 @@ def judge(magic: bool, pages: Tails, frames: Tails, arm: Arm) -> tuple[bool, str
 
 
 def tails(path: Path, page: int) -> Tails:
-    """Of every page of a database file."""
+    """Count the ends of every page of a database file."""
     return _tails(path, page, 0, page)
 
 
 def tails_in_wal(path: Path, page: int) -> Tails:
-    """Of every page that a WAL holds; its own headers are in clear in either arm. ValueError: that is no WAL."""
+    """Count the ends of every page in a WAL, whose headers are unencrypted in both arms.
+
+    Raises ValueError if it is not a WAL.
+    """
     if not path.exists() or not path.stat().st_size:
         return Tails(0, 0)
     with path.open("rb") as file:
         if file.read(4) not in WAL_MAGIC:
-            raise ValueError("its WAL is none")
+            raise ValueError("its WAL is not a WAL file")
     return _tails(path, page, WAL_HEADER + FRAME_HEADER, FRAME_HEADER + page)
 
 
@@ -230,7 +244,7 @@ def _file(look: Look) -> Path:
 
 
 def _opens(look: Look, key: str | None) -> tuple[bool, str]:
-    """Whether the arm's file opens with this key, or with none; and what the library says."""
+    """Whether the arm's file opens with this key, or with none; and what the library reports."""
     fields = {name: value for name, value in look.connect.items() if name not in ("key", "passphrase", "pragmas")}
     if key is not None:
         fields = {**look.connect, "key": key}
@@ -246,7 +260,7 @@ def _opens(look: Look, key: str | None) -> tuple[bool, str]:
 
 
 def _opening(look: Look) -> float:
-    """Seconds to open the file with its key and to read its first page, the median of some."""
+    """Return the median time, in seconds, to open the file with its key and to read its first page."""
     took = []
     for _ in range(OPENINGS):
         began = time.monotonic()
@@ -257,13 +271,13 @@ def _opening(look: Look) -> float:
 
 
 def _authentic(look: Look) -> tuple[bool, str]:
-    """Whether the HMAC of each page of the file fits the key; nothing said where there is none, or where it would take long."""
+    """Whether the HMAC of each page matches the key; (True, "") if there is no HMAC, or if checking would take long."""
     if look.rest.factors.get("hmac") == "off":
         return True, ""
     if _file(look).stat().st_size > CHECKED_BYTES:
         return True, ""
     wrong = _ask(look, "PRAGMA cipher_integrity_check")
-    return not wrong, wrong.partition("\n")[0] or "every page's HMAC fits the key"
+    return not wrong, wrong.partition("\n")[0] or "every page's HMAC matches the key"
 
 
 def _ask(look: Look, sql: str) -> str:
@@ -273,7 +287,7 @@ def _ask(look: Look, sql: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """64 hexadecimal digits, made at the first call."""
+    """Return 64 hexadecimal digits, created at the first call."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(randomness.token_hex(32))

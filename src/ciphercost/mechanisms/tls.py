@@ -1,4 +1,7 @@
-"""tls: encryption in transit. One server for both arms; the encrypted arm's connections negotiate TLS, the plain arm's don't."""
+"""Encryption in transit.
+
+One server serves both arms: the encrypted arm's connections negotiate TLS, the plain arm's don't.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 
 def impossible(factors: Mapping[str, str]) -> str:
-    """Why TLS itself has no such combination, for factors with their defaults filled in; empty where it has. Pure."""
+    """Return why TLS does not allow these factors (with defaults filled in); empty: it does. Pure."""
     version = factors["version"]
     if version == "1.3":
         return "TLS 1.3 has no CBC" if factors["cipher"] in SUITES_CBC else ""
     if version in OLD and factors["cipher"] not in SUITES_OLD:
-        return f"TLS {version} has only suites of CBC"
+        return f"TLS {version} has only CBC suites"
     if factors["group"] == "x25519mlkem768":
         return f"TLS {version} has no post-quantum groups"
     if factors["certificate"] == "ecdsa-p256" and factors["group"] not in ("", "p256"):
@@ -42,35 +45,35 @@ class Tls(Mechanism):
         Factor(
             "version",
             ("1.3", "1.2", *OLD),
-            "protocol version, the only one that the client offers; 1.1 and 1.0 where server and OpenSSL still have them",
+            "protocol version, the only one that the client offers; 1.1 and 1.0 if server and OpenSSL still have them",
         ),
         Factor(
             "cipher",
             (*SUITES_12, *SUITES_CBC),
-            "cipher suite, the only one that the client offers; CBC: with version=1.2, and the only kind of 1.1 and 1.0",
+            "cipher suite, the only one that the client offers; CBC: with version=1.2, and the only kind in 1.1 and 1.0",
         ),
         Factor(
             "certificate",
             tuple(CERTIFICATES),
-            "key of the server's certificate and of its CA; RSA below 2048 bits: on web servers",
+            "key of the server's certificate and of its CA; RSA below 2048 bits: on web servers only",
             {"ecdsa": "ecdsa-p256"},
         ),
-        Factor("group", ("", *GROUPS), "key exchange group; empty: what client and server agree on"),
-        Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain alone, nothing"),
+        Factor("group", ("", *GROUPS), "key exchange group; empty: client and server negotiate it"),
+        Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain only, nothing"),
         Factor(
             "client-cert",
             ("off", "on"),
-            "whether the server requires a certificate of the client too (mutual TLS): on web servers of ours",
+            "whether the server requires a client certificate too (mutual TLS): on web servers that ciphercost starts",
         ),
         Factor(
             "resumption",
             ("off", "on", "tickets", "cache"),
-            "whether new connections may resume an earlier session; on a web server, which keeps it: the client or the server",
+            "whether new connections may resume an earlier session; on a web server: by tickets (kept by the client) or cache (by the server)",
         ),
         Factor(
             "share",
             ("all", "checkout"),
-            "on a web server: which requests are encrypted, all or those that the workload marks",
+            "on a web server: encrypt all requests, or only those that the workload marks",
         ),
     )
 
@@ -78,7 +81,7 @@ class Tls(Mechanism):
         return isinstance(engine, HasTls)
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
-        """As of every mechanism; where no cipher is given, TLS 1.0 and 1.1 get one that they have."""
+        """Fill in defaults as every mechanism does; TLS 1.0 and 1.1 get a cipher that they have if none is given."""
         filled = super().check(factors)
         return filled | ({"cipher": "aes256-cbc"} if filled["version"] in OLD and "cipher" not in factors else {})
 
@@ -87,9 +90,9 @@ class Tls(Mechanism):
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "group"
-            said = f"version={version} does not go with {name}={factors[name]}: {reason}"
+            conflict = f"version={version} does not go with {name}={factors[name]}: {reason}"
             fix = "write cipher=aes256-cbc" if version in OLD else "write version=1.2"
-            raise UsageError(f"{said}; {fix}" if of_cipher else f"{said}; leave one of them out")
+            raise UsageError(f"{conflict}; {fix}" if of_cipher else f"{conflict}; leave one of them out")
         if version in OLD and tls.no_old_tls:
             raise UsageError(f"version={version}: {tls.no_old_tls}; write version=1.2 or 1.3")
         if factors["certificate"] in WEAK and not tls.tls_weak_keys:
@@ -102,40 +105,40 @@ class Tls(Mechanism):
                 f"client-cert=on: ciphercost sets up client certificates on nginx and apache only, not on {engine.name}; leave it out"
             )
         if cipher in SUITES_CBC and not tls.tls_cbc:
-            raise UsageError(f"{engine.name} takes no suite of CBC: leave cipher={cipher} out")
+            raise UsageError(f"{engine.name} accepts no CBC suite: leave cipher={cipher} out")
         if factors["share"] != "all" and engine.language != "http":
             raise UsageError(
-                f"share={factors['share']} is for web servers: a connection to {engine.name} is encrypted or not"
+                f"share={factors['share']} is for web servers; a connection to {engine.name} is encrypted or not: leave share out"
             )
         if factors["resumption"] in ("off", *tls.tls_resumption):
             return
         if tls.tls_resumption:
             raise UsageError(
-                f"{engine.name} has no resumption '{factors['resumption']}': write {' or '.join(('off', *tls.tls_resumption))}"
+                f"resumption={factors['resumption']}: {engine.name} has no such option; write {' or '.join(('off', *tls.tls_resumption))}"
             )
         raise UsageError(
             f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
         )
 
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
-        """The first call makes the certificate authority and the server's certificate in `secrets`."""
+        """Return the engine's TLS settings. The first call creates the CA and the server's certificate in `secrets`."""
         factors = self.check(factors)
         mutual = factors["client-cert"] == "on"
         pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True, client=mutual)
-        hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
+        hand_over(secrets)  # otherwise a server that runs as nobody couldn't reach its key
         return HasTls.of(engine).tls_settings(pki, factors)
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
-        """TLS records of application data, in both directions."""
+        """Look for TLS records of application data in both directions."""
         records = tls_records(sent), tls_records(received)
         return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
-        """The key of the server's certificate."""
+        """Return the key type of the server's certificate."""
         return {"peer_key": KEYS[factors["certificate"]]} if factors.get("certificate") else {}
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
-        """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""
+        """Pin only the given factors, so that none of ciphercost's defaults applies to a server you already run."""
         if arm == "plain":
             return {"tls": "off"}
         full = self.check(factors)

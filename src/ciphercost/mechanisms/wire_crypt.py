@@ -1,4 +1,4 @@
-"""wire_crypt: Firebird's own encryption of the connection. One server for both arms; each connection says whether it is encrypted."""
+"""Firebird's own wire encryption. One server serves both arms; each connection chooses whether it is encrypted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLUGINS = {"chacha64": "ChaCha64", "chacha": "ChaCha", "arc4": "Arc4"}
 OP_CRYPT = b"\0\0\0\x60"
 KEY = b"\0\0\0\x09Symmetric"
 PADDING = b"[\0 ]"
-"""Up to four bytes: by the server's own library of zeros, by Jaybird of spaces."""
+"""Up to four bytes: zeros from the server's own client library, spaces from Jaybird."""
 
 
 class WireCrypt(Mechanism):
@@ -23,16 +23,14 @@ class WireCrypt(Mechanism):
     layer = "transit"
     engines = ("firebird",)
     witnesses = ("server", "wire", "client")
-    protects = (
-        "data on the network: reading it between client and server; not changing it, and the server is not verified"
-    )
-    factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one asked for"),)
+    protects = "data on the network: reading it between client and server; not changing it, and the client does not verify the server"
+    factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one that the client offers"),)
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
         return {"cipher": PLUGINS[factors["cipher"]]} if factors.get("cipher") else {}
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
-        """Only a cipher that is given is pinned, so that a server of the user's own may have any."""
+        """Pin the cipher only if it is given, so that a server you already run may use any."""
         self.check(factors)
         if arm == "plain":
             return {"wire_crypt": "off"}
@@ -40,7 +38,7 @@ class WireCrypt(Mechanism):
         return {"wire_crypt": "require", "wire_crypt_plugins": ",".join(given)}
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
-        """The packet op_crypt, and behind it bytes that are no packet any more."""
+        """Look for the packet op_crypt, followed by bytes that are no longer packets."""
         for plugin in PLUGINS.values():
             name = plugin.encode()
             begin = re.escape(OP_CRYPT + len(name).to_bytes(4) + name) + PADDING * (-len(name) % 4)
@@ -50,11 +48,11 @@ class WireCrypt(Mechanism):
             behind = sent[packet.end() :]
             if not behind or not received:
                 return False, f"nothing follows the request to encrypt with {plugin}"
-            # Every packet in clear begins with three zero bytes and an operation.
+            # Every unencrypted packet begins with three zero bytes and an operation.
             if behind.startswith(b"\0\0\0"):
-                return False, f"packets in clear follow the request to encrypt with {plugin}"
+                return False, f"unencrypted packets follow the request to encrypt with {plugin}"
             return True, f"encrypted with {plugin} from byte {packet.end()} of {len(sent)} sent"
-        return False, "no request to encrypt was sent"
+        return False, "the client sent no request to encrypt"
 
 
 MECHANISM = WireCrypt()

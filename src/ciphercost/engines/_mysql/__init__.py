@@ -1,1 +1,1 @@
-"""_mysql: what MySQL and MariaDB have in common. No engine itself."""
+"""What MySQL and MariaDB share. Not an engine."""

@@ -1,4 +1,4 @@
-"""family: what MySQL and MariaDB have in common: found, started, stopped, TLS, a database of our own. Not an engine itself."""
+"""What MySQL and MariaDB share: finding, starting and stopping the server, TLS, and databases of ciphercost's own."""
 
 from __future__ import annotations
 
@@ -39,16 +39,19 @@ if TYPE_CHECKING:
 
 USER, DATABASE = "ciphercost", "ciphercost"
 MARK_TABLE = "ciphercost_made_by"
-"""In a database of ours on a server that is not: holds the run's id. MySQL has no comments on databases."""
+"""Table in each of our databases on a server you already run: holds the run's id.
+
+MySQL has no comments on databases.
+"""
 DEFAULT_CONNECTIONS = 151
-"""`max_connections` of both."""
+"""Default of `max_connections` in both servers."""
 
 SMALLEST_POOL = 8 << 20
-"""Bytes. MySQL's InnoDB takes no less than 5 MiB, MariaDB's 6, and each client holds a few pages while it works."""
+"""Bytes. MySQL's InnoDB needs at least 5 MiB, MariaDB's 6, and each client holds a few pages while it works."""
 
 SETTINGS = {"bind-address": "127.0.0.1", "socket": "", "skip-name-resolve": "ON"}
-"""The same for both arms; an empty socket is none. Whatever isn't named has the server's own default: so flushing at commit,
-the doublewrite buffer and MySQL's binary log stay on."""
+"""Settings of both arms; an empty socket means none. Every other setting keeps the server's default, so flushing at
+commit, the doublewrite buffer and MySQL's binary log stay on."""
 
 
 KEPT = (
@@ -61,7 +64,10 @@ KEPT = (
 
 
 def accounts(identified: str) -> str:
-    """SQL, one statement a line, that makes our own user, good from loopback alone (all of it: `conditions.link`), and its database. Pure."""
+    """Return SQL, one statement per line, that creates our database and our user. Pure.
+
+    The user can log in from loopback only, but from all of it (see `conditions.link`).
+    """
     return (
         f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;\n"
         f"CREATE USER {USER}@'127.%' IDENTIFIED {identified};\n"
@@ -70,7 +76,7 @@ def accounts(identified: str) -> str:
 
 
 def share(bindir: Path, file: str) -> Path | None:
-    """The directory of messages, character sets and scripts that belongs to these programs: the one that has `file`."""
+    """Return the directory of messages, character sets and scripts for these programs: the one with `file`."""
     base = bindir.parent
     for place in ("share/mariadb", "share/mysql", "share"):
         if (base / place / file).exists():
@@ -87,7 +93,10 @@ def plugins(bindir: Path) -> Path | None:
 
 
 def version_of(program: Path, mariadb: bool, before: Iterable[str] = ()) -> str:
-    """`9.7.4`, as `mysqld --version` says; empty where that is no server of this kind, or doesn't run here."""
+    """Return the version that `mysqld --version` prints, e.g. `9.7.4`.
+
+    Empty if it is another kind of server or doesn't run here. `before`: command of a program loader.
+    """
     if not os.access(program, os.X_OK):
         return ""
     try:
@@ -100,29 +109,29 @@ def version_of(program: Path, mariadb: bool, before: Iterable[str] = ()) -> str:
 
 
 class FamilyServer(StartedServer):
-    """One that we started."""
+    """A server that ciphercost started."""
 
     driver, user, database = "mysql", USER, DATABASE
 
 
 def answers(port: int) -> bool:
-    """Whether a server on loopback greets. Raises RunError when it refuses us for good."""
-    said = greeting("127.0.0.1", port)
-    if said.refusal:
-        raise RunError(f"the server refuses: {said.refusal}")
-    return bool(said.version)
+    """Whether a server on loopback sends its greeting. Raises RunError if it refuses our connections for good."""
+    reported = greeting("127.0.0.1", port)
+    if reported.refusal:
+        raise RunError(f"the server refuses connections: {reported.refusal}")
+    return bool(reported.version)
 
 
 class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
-    """An engine of this family. A subclass says what its programs, packages and words are."""
+    """An engine of this family. A subclass names its programs, packages and SQL."""
 
     kept_settings = KEPT
     hopeless = ""
-    """In the log of a server that will never answer."""
+    """Text in the log of a server that will never answer."""
     driver = "mysql"
     dialect = "mysql"
-    # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
-    # if the password were wrong.
+    # The errors for require_secure_transport of MySQL and of MariaDB 11. MariaDB 10, and an account with REQUIRE SSL,
+    # report a wrong password instead.
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
@@ -136,32 +145,36 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
     runs_in_place = ("usr/bin/my*", "usr/bin/mariadb*")
 
     own_settings: Mapping[str, str] = MappingProxyType({})
-    """Settings beside the common ones."""
+    """Settings of this engine, in addition to the common ones."""
     to_disk: tuple[str, str]
-    """Two statements: one after which a session's internal temporary tables lie on the disk, one that brings `spills.TABLE` there."""
+    """Two statements. After the first, internal temporary tables go to disk; the second flushes `spills.TABLE`."""
 
     @abstractmethod
     def make(
         self, base: list[str | Path], installation: Installation, directory: Path, password: str, supervisor: Supervisor
     ) -> None:
-        """Make the system tables in `directory / "data"`, which isn't there yet, and our own user; nobody else can log in.
+        """Create the system tables in `directory / "data"`, which doesn't exist yet, and our own user, the only one who
+        can log in.
 
-        `base`: the server's program with all its options.
+        `base`: the server program with all its options.
         """
 
     @abstractmethod
     def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
-        """The settings that offer exactly these cipher suites."""
+        """Return the settings that offer exactly these cipher suites."""
 
     # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
+    def printed_version(self, program: Path, before: Iterable[str] = ()) -> str:
         return version_of(program, mariadb=self.name == "mariadb", before=before)
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def base_command(self, installation: Installation, directory: Path) -> list[str | Path]:
-        """The server's program and where its own files and its data are; no file of settings of this machine is read."""
+        """Return the server program with the paths of its own files and its data.
+
+        It reads no option file of this machine.
+        """
         bindir = Path(installation.location)
         command: list[str | Path] = [self.program(installation), "--no-defaults", f"--basedir={bindir.parent}"]
         if messages := share(bindir, "english/errmsg.sys"):
@@ -186,7 +199,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         supervisor: Supervisor,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`data/`, `tmp/` and the random password of our own user, 0600, side by side in `directory`."""
+        """Create in `directory`: `data/`, `tmp/` and a file with our user's random password (mode 0600)."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         (directory / "tmp").mkdir(mode=0o700)
         hand_over(directory)
@@ -200,7 +213,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
             self.make(base, installation, directory, password, supervisor)
         except RunError as error:
             raise RunError(
-                f"{self.title} {installation.version} could not make its tables in {directory}: {error}"
+                f"{self.title} {installation.version} could not create its system tables in {directory}: {error}"
             ) from None
 
     def start(
@@ -234,13 +247,13 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         parse(url, self.name)
 
     def settings_for(self, clients: int) -> dict[str, str]:
-        """Both arms' connections are open together, and a few of the witnesses'."""
+        """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""
         return {"max-connections": str(2 * clients + 20)} if 2 * clients + 20 > DEFAULT_CONNECTIONS else {}
 
     # ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """Both versions and every suite: the client pins them."""
+        """Offer both versions and every suite; the client pins one."""
         suites = self.suite_settings(
             ":".join(tls_names.offered("1.2", cbc=self.tls_cbc)), ":".join(tls_names.offered("1.3"))
         )
@@ -256,18 +269,21 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
 
     def spills(self, word: str) -> tuple[Spill, ...]:
         internal, flush = self.to_disk
-        # The temporary table comes last: what it wrote may outlive its session.
+        # The temporary table comes last because its data may outlive its session.
         return (spills.sort(word), spills.internal_table(word, internal), spills.temporary_table(word, flush))
 
     def does_direct_io(self, version: str) -> bool:  # noqa: ARG002
         return True
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
-        """Never less than InnoDB can work with. Without direct I/O data goes through the page cache, whatever the server's default is."""
+        """Never go below what InnoDB can work with.
+
+        Without direct I/O data goes through the page cache, whatever the default.
+        """
         pool = {"innodb-buffer-pool-size": str(max(size, SMALLEST_POOL))} if size else {}
         return {**pool, "innodb-flush-method": "O_DIRECT" if direct else "fsync"}
 
-    # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
+    # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
         agent.connect("schema", **fields)
@@ -276,7 +292,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
             agent.query("schema", f"CREATE TABLE {_quoted(name)}.{MARK_TABLE} (run varchar(100) NOT NULL PRIMARY KEY)")
             agent.query("schema", f"INSERT INTO {_quoted(name)}.{MARK_TABLE} VALUES ('{run_id}')")
         except AgentError:
-            agent.query("schema", f"DROP DATABASE {_quoted(name)}")  # or nobody would know whose it is
+            agent.query("schema", f"DROP DATABASE {_quoted(name)}")  # without a mark nobody would know whose it is
             raise
         agent.disconnect("schema")
 
@@ -313,15 +329,15 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": name}
 
-    # MySQL answers from a cache of a day's age unless told otherwise.
+    # By default MySQL answers from a cache that may be a day old.
     sizes = (
         "SET /*!80003 SESSION information_schema_stats_expiry */ /*M!100200 @ciphercost_none */ = 0; "
         "SELECT SUM(DATA_LENGTH), SUM(INDEX_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
     )
-    """The primary key is the table; whole pages are counted, as the last ANALYZE left them."""
+    """A table is its primary key. Whole pages count, as of the last ANALYZE."""
 
     def right_to_make(self, fields: Mapping[str, object]) -> str:
-        """What an administrator writes so that this user may make a database of ours, for people."""
+        """Return the GRANT with which an administrator lets this user create our database. User-visible."""
         return f"{grants.statement(self.name, fields['user'])} (or the host it logs in from)"
 
 

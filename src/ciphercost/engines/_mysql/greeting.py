@@ -1,4 +1,4 @@
-"""greeting: what a MySQL or MariaDB says before anybody has logged in: its version, or why it won't have us."""
+"""Reads the greeting of a MySQL or MariaDB server: its version, or why it refuses the connection. No login needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 from ciphercost.host.deadlines import receive
 
 SECONDS = 5.0
-"""For all of it, however it comes."""
+"""For the whole greeting, however it arrives."""
 MOST_BYTES = 4096
-"""Of the packet, which is below 200 bytes, or an error's text."""
+"""Limit for the packet, which is below 200 bytes, or holds an error message."""
 
 
 class Greeting(msgspec.Struct, frozen=True):
     version: str = ""
-    """As the server says it; empty where nothing that speaks this protocol answers."""
+    """As the server states it; empty if nothing there speaks this protocol."""
     refusal: str = ""
 
     @property
@@ -26,7 +26,7 @@ class Greeting(msgspec.Struct, frozen=True):
 
 
 def greeting(host: str, port: int) -> Greeting:
-    """Connect, read the server's first packet, hang up. Never raises."""
+    """Connect, read the server's first packet, disconnect. Never raises."""
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=SECONDS) as connection:
         head = receive(connection, 4, SECONDS)
         size = int.from_bytes(head[:3], "little")
@@ -35,9 +35,9 @@ def greeting(host: str, port: int) -> Greeting:
 
 
 def parse(packet: bytes) -> Greeting:
-    """The first packet's payload: protocol 10 and a version, or an error. Pure."""
+    """Parse the payload of the first packet: protocol 10 and a version, or an error. Pure."""
     if packet.startswith(b"\x0a"):
-        # MariaDB before 11 puts a version that old replicas can bear before its own.
+        # MariaDB before 11 prefixes its version with one that old replicas accept.
         return Greeting(version=packet[1:].partition(b"\0")[0].decode(errors="replace").removeprefix("5.5.5-"))
     if packet.startswith(b"\xff"):
         number, text = int.from_bytes(packet[1:3], "little"), packet[3:].decode(errors="replace")

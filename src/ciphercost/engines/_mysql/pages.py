@@ -1,4 +1,4 @@
-"""pages: a server's file -> its first bytes, or those of each of its pages. Read only."""
+"""Reads the first bytes of a server's file, or of each of its pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def heads(path: Path, page: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of every whole page of `page` bytes. A file that is gone has none."""
+    """Yield the first `size` bytes of every whole page of `page` bytes. Yields nothing if the file no longer exists."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -21,6 +21,6 @@ def heads(path: Path, page: int, size: int) -> Iterator[bytes]:
 
 
 def beginning(path: Path, size: int) -> bytes:
-    """The first `size` bytes of a file."""
+    """Return the first `size` bytes of a file."""
     with path.open("rb") as file:
         return file.read(size)

@@ -1,4 +1,4 @@
-"""running: a MySQL or MariaDB of the user's: its URL, where its password is looked for. Never started, stopped or configured."""
+"""A MySQL or MariaDB server you already run: its URL and where ciphercost finds its password."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ciphercost.engines._network import parse_url
 from ciphercost.model.errors import UsageError
 
 PARAMETERS = ("ssl-mode", "ssl-ca")
-"""`ssl-mode` is read over: each arm has its own."""
+"""`ssl-mode` is accepted and ignored: each arm has its own."""
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\"}
 
 
 class RunningServer(_network.RunningServer):
-    """One that runs already."""
+    """A server you already run."""
 
     driver = "mysql"
 
@@ -33,11 +33,11 @@ class RunningServer(_network.RunningServer):
             programs,
             ca=parameters.get("ssl-ca", ""),
         )
-        said = greeting(self.address, self.port)
-        if said.version and said.mariadb != (engine == "mariadb"):
-            other, right = ("MariaDB", "mariadb") if said.mariadb else ("MySQL", "mysql")
+        reported = greeting(self.address, self.port)
+        if reported.version and reported.mariadb != (engine == "mariadb"):
+            other, right = ("MariaDB", "mariadb") if reported.mariadb else ("MySQL", "mysql")
             raise UsageError(
-                f"--url {url}: the server there is {other} {said.version}, not {engine}. "
+                f"--url {url}: the server at this address is {other} {reported.version}, not {engine}. "
                 f"Write {right}:// for {engine}:// and name the engine {right}."
             )
 
@@ -46,19 +46,22 @@ class RunningServer(_network.RunningServer):
 
 
 def parse(url: str, engine: str) -> tuple[SplitResult, dict[str, str]]:
-    """A connection URL and its parameters. Raises UsageError as `parse_url` does."""
+    """Split a connection URL into its parts and parameters. Raises UsageError, as `parse_url` does."""
     return parse_url(url, (engine,), PARAMETERS, "set MYSQL_PWD, or put it into the [client] group of ~/.my.cnf")
 
 
 def password_found() -> str:
-    """From MYSQL_PWD, else from the option files; empty where there is none. Raises UsageError."""
+    """Return the password from MYSQL_PWD, else from the option files; empty if there is none. Raises UsageError."""
     if "MYSQL_PWD" in os.environ:
         return os.environ["MYSQL_PWD"]
     return client_options().get("password", "")
 
 
 def client_options() -> dict[str, str]:
-    """user, password, host and port of the [client] groups of $MYSQL_HOME/my.cnf and ~/.my.cnf; the later file wins. Raises UsageError."""
+    """Return user, password, host and port from the [client] groups of $MYSQL_HOME/my.cnf and ~/.my.cnf.
+
+    The later file wins. Raises UsageError if others can read a file that holds a password.
+    """
     found: dict[str, str] = {}
     home = os.environ.get("MYSQL_HOME")
     for path in (*([Path(home) / "my.cnf"] if home else []), Path.home() / ".my.cnf"):
@@ -69,13 +72,15 @@ def client_options() -> dict[str, str]:
             continue
         options = parse_options(text)
         if "password" in options and not closed:
-            raise UsageError(f"{path} holds a password and can be read by others, so it is not used: chmod 600 {path}")
+            raise UsageError(
+                f"{path} holds a password and others can read it, so ciphercost ignores it: chmod 600 {path}"
+            )
         found |= options
     return found
 
 
 def parse_options(text: str) -> dict[str, str]:
-    """user, password, host and port of the [client] group of an option file, by the rules of MySQL's own programs. Pure."""
+    """Parse an option file by the rules of MySQL's own programs: user, password, host and port of [client]. Pure."""
     group, found = "", {}
     for line in map(str.strip, text.splitlines()):
         if line.startswith("[") and "]" in line:
@@ -88,7 +93,7 @@ def parse_options(text: str) -> dict[str, str]:
 
 
 def _value(text: str) -> str:
-    """Without its quotes and end-of-line comment, escapes resolved. Pure."""
+    """Return a value without its quotes and end-of-line comment, with escapes resolved. Pure."""
     if len(text) > 1 and text[0] in "'\"" and (end := text.rfind(text[0])) > 0:
         text = text[1:end]
     else:
@@ -108,5 +113,5 @@ def _number(text: str) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        raise UsageError(f"the option file's [client] group has port={text}, which is not a number")
+        raise UsageError(f"port={text} in the [client] group of the MySQL option file is not a number")
     return int(text)

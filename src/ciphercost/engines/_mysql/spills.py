@@ -1,6 +1,6 @@
-"""spills: a word -> statements that make InnoDB, Aria and filesort write it to temporary files. Pure.
+"""Statements that make InnoDB, Aria and filesort write a given word to temporary files. Pure.
 
-Each was seen to do so in clear on MySQL 9.7 and MariaDB 10.11 and 11.8, or it would prove nothing.
+On MySQL 9.7 and MariaDB 10.11 and 11.8 each was seen to write the word unencrypted; otherwise it would prove nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ TABLE = "ciphercost_spill"
 DIGITS = "WITH d AS (SELECT 0 AS n " + " ".join(f"UNION ALL SELECT {digit}" for digit in range(1, 10)) + ")"
 NUMBER = "a.n + 10 * b.n + 100 * c.n + 1000 * e.n + 10000 * f.n"
 NUMBERS = "d a, d b, d c, d e, d f"
-"""0 to 99,999, by means that neither server has a limit for."""
+"""The numbers 0 to 99,999, in SQL for which neither server has a limit."""
 TIMES = 100
-"""The word in one row: 3.9 KB."""
+"""How often a row repeats the word: 3.9 KB."""
 ROWS = 20_000
 LINGER = f"SLEEP(IF(i % {ROWS // 10} = {ROWS // 10 - 1}, 0.3, 0)) = 0"
-"""A condition that holds for every row and takes three seconds over all of them."""
+"""A condition that holds for every row and takes three seconds in total."""
 
 
 def temporary_table(word: str, flush: str) -> Spill:
-    """A table of CREATE TEMPORARY TABLE, of 5,000 rows; `flush`: the statement that brings it to the disk."""
+    """A table of CREATE TEMPORARY TABLE with 5,000 rows. `flush`: the statement that brings it to disk."""
     return Spill(
         "temporary table",
         (
@@ -32,13 +32,13 @@ def temporary_table(word: str, flush: str) -> Spill:
 
 
 def beyond_the_pool() -> str:
-    """Fills the temporary table until it is a quarter larger than the buffer pool, at most 400 MB."""
+    """Return a statement that fills the table until it is a quarter larger than the buffer pool (400 MB at most)."""
     rows = "LEAST(@@innodb_buffer_pool_size * 1.25 / 4096, 100000)"
     return f"INSERT INTO {TABLE} {DIGITS} SELECT REPEAT('other ', 650) FROM {NUMBERS} WHERE {NUMBER} < {rows}"
 
 
 def internal_table(word: str, to_disk: str) -> Spill:
-    """A table that the server makes by itself, for a subquery that is too large for memory."""
+    """A table that the server creates by itself for a subquery too large for memory."""
     inner = f"SELECT {NUMBER} AS i, REPEAT('{word} ', {TIMES}) AS b FROM {NUMBERS} WHERE {NUMBER} < {ROWS} LIMIT {ROWS}"
     return Spill(
         "internal temporary table",
@@ -48,7 +48,10 @@ def internal_table(word: str, to_disk: str) -> Spill:
 
 
 def sort(word: str) -> Spill:
-    """A sort in many runs. The rows are slow to come, as it is the runs that hold the keys and not what they are merged into."""
+    """A sort in many runs.
+
+    Rows arrive slowly because the runs hold the keys, and the file they are merged into does not.
+    """
     inner = (
         f"SELECT {NUMBER} AS i, CAST(CONCAT('{word}', {NUMBER}) AS BINARY) AS b FROM {NUMBERS} "
         f"WHERE {NUMBER} < {ROWS} LIMIT {ROWS}"

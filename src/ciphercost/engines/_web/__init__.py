@@ -1,1 +1,1 @@
-"""Web servers: what they have in common. No engine."""
+"""What the web servers share. Not an engine."""

@@ -1,4 +1,4 @@
-"""family: what web servers have in common: documents, ways in (clear, TLS, clear without sendfile), a log that is a witness. No engine itself."""
+"""What web servers share: documents, ports (unencrypted, TLS, without sendfile) and the log as a witness."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
 
 AUTHORITY = "localhost"
-SIGN = "/ciphercost.txt"
-"""A document that every server of ours has: the canary."""
+CANARY_PATH = "/ciphercost.txt"
+"""A document on every server that ciphercost starts: the canary."""
 PAYLOAD = "/ciphercost.bin"
-"""16 MB: a transfer of known size."""
+"""A document of 16 MB: a response of known size."""
 PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
 CONNECTIONS = 128
-"""That a server takes side by side, where nobody asks for more."""
+"""Connections that a server accepts at the same time by default."""
 
 
 class Ways(msgspec.Struct, frozen=True):
-    """Where a server listens, all on 127.0.0.1: one configuration, three ways in."""
+    """Ports of one server on 127.0.0.1: one configuration, three ways in."""
 
     clear: int
     tls: int
@@ -54,18 +54,18 @@ class Ways(msgspec.Struct, frozen=True):
 
 
 class Config(msgspec.Struct, frozen=True):
-    """What a configuration is written from."""
+    """Everything a configuration file is written from."""
 
     directory: Path
-    """The server's own: its files beside `documents`, all owned by the user that it runs as."""
+    """The server's own directory: its files beside `documents`, all owned by the user it runs as."""
     ways: Ways
     cores: int
     tls: Mapping[str, str]
-    """certificate, key, group, resumption, security_level and client_ca, as `Web.tls_settings` gives them; empty: there is no TLS."""
+    """certificate, key, group, resumption, security_level and client_ca, from `Web.tls_settings`; empty: no TLS."""
     root: Path
-    """Where the program belongs: `/usr` of `/usr/sbin/nginx`."""
+    """Installation prefix of the program: `/usr` for `/usr/sbin/nginx`."""
     connections: int = CONNECTIONS
-    """That it must be able to keep open."""
+    """How many connections the server must be able to keep open."""
 
     @property
     def documents(self) -> Path:
@@ -77,12 +77,12 @@ class Config(msgspec.Struct, frozen=True):
 
 
 class WebServer(StartedServer):
-    """One that we started."""
+    """A server that ciphercost started."""
 
     driver = "http"
 
     def __init__(self, started: Launch, config: Config, *, stalls: bool) -> None:
-        """`stalls`: as `Web.sendfile_stalls_http2`."""
+        """`stalls`: see `Web.sendfile_stalls_http2`."""
         super().__init__(started, config.directory)
         self.log = Log(config.log)
         self.ways = {"tls": {"port": config.ways.tls}, "no-sendfile": {"port": config.ways.no_sendfile}}
@@ -93,7 +93,7 @@ class WebServer(StartedServer):
         return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
 
     def handshakes(self) -> tuple[int, int]:
-        """Those of the witnesses are left out."""
+        """Count handshakes without those of the witnesses."""
         self.log.read()
         found = self.log.full, self.log.resumed
         self.log.full = self.log.resumed = 0
@@ -101,27 +101,27 @@ class WebServer(StartedServer):
 
 
 class Web(Packaged, HasTls, Payload, Documents):
-    """An engine of this family. A subclass says what its programs, packages and configuration are."""
+    """An engine of this family. A subclass names its programs and packages and writes its configuration."""
 
     driver = "http"
     dialect = "http"
     language = "http"
     usual_workload = "file"
     loads = False
-    no_url = "is started by ciphercost; a web server of yours is url:tls --url http://… --url https://…"
+    no_url = "is started by ciphercost; for a web server you already run use url:tls --url http://… --url https://…"
     tls_resumption = ("tickets", "cache")
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
     sendfile_stalls_http2: bool = False
-    """Whether small answers over HTTP/2 in clear wait 40 ms for an acknowledgement where they are sent by sendfile."""
+    """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement when sent by sendfile."""
     http2_since: str = ""
-    """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
+    """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
     payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
 
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
-        """Write the configuration into the server's directory. Returns the words that follow the program's name."""
+        """Write the configuration into the server's directory. Returns the arguments that follow the program's name."""
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,9 +137,9 @@ class Web(Packaged, HasTls, Payload, Documents):
         hand_over(directory)
 
     def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:
-        """Bytes that no compression shortens, the same at each run; a copy of the directory has a link to them."""
+        """Write incompressible bytes, the same in every run. A copy of the directory links to them."""
         place.mkdir(mode=0o711)
-        (place / SIGN.lstrip("/")).write_text(canary)
+        (place / CANARY_PATH.lstrip("/")).write_text(canary)
         for path, size in documents.items():
             target = place / path.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -168,7 +168,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ways = Ways(port, *others(port))
+            ways = Ways(port, *two_more_ports(port))
             cores = len(chosen) if chosen else 1
             made.append(Config(directory, ways, cores, given, program.parent.parent, connections))
             return [program, *self.write(made[-1], installation.version)]
@@ -187,12 +187,12 @@ class Web(Packaged, HasTls, Payload, Documents):
         return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 
     def settings_for(self, clients: int) -> dict[str, str]:
-        """Both arms' connections are open at once, and those of the witnesses."""
+        """Allow for the connections of both arms, which are open at the same time, and for those of the witnesses."""
         wanted = 2 * clients + 16
         return {"connections": str(wanted)} if wanted > CONNECTIONS else {}
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
-        """`security_level` is lowered for what needs it alone, so that all other cells meet the library's default."""
+        """Lower `security_level` only for factors that need it, so that all other cells meet the library's default."""
         level = tls_names.security_level(factors)
         return {
             "certificate": str(pki.certificate),
@@ -207,7 +207,8 @@ class Web(Packaged, HasTls, Payload, Documents):
         fields = http_version(parameters)
         if fields and version and versions.version_key(version) < versions.version_key(self.http2_since):
             raise UsageError(
-                f"{self.title} {version} does not speak HTTP/2 in clear beside HTTP/1.1, which {self.title} {self.http2_since} and later do"
+                f"{self.title} {version} can't speak unencrypted HTTP/2 on the port that speaks HTTP/1.1; use "
+                f"{self.title} {self.http2_since} or later, or leave http=2 out"
             )
         return fields
 
@@ -217,32 +218,32 @@ class Web(Packaged, HasTls, Payload, Documents):
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def greet(self, agent: Agent, arm: str) -> str:
-        return asked(agent, arm, f"GET {SIGN}")[1]
+        return request_ok(agent, arm, f"GET {CANARY_PATH}")[1]
 
     def sessions(self, server: Server, agent: Agent, arm: str, *, everywhere: bool = False) -> list[list[str | None]]:
-        """Each connection sends a request with a note, which is looked for in the server's log."""
+        """Send a request with a note on each connection and look for the note in the server's log."""
         assert isinstance(server, WebServer)
         note = secrets.token_hex(8)
-        asked = agent.query(arm, f"GET {SIGN}?{NOTE}={note}", everywhere=everywhere)
-        found = server.log.noted(note, len(asked))
-        if len(found) != len(asked):
-            raise AgentError(f"the server's log has {len(found)} of {len(asked)} requests of this witness", "log")
+        answers = agent.query(arm, f"GET {CANARY_PATH}?{NOTE}={note}", everywhere=everywhere)
+        found = server.log.noted(note, len(answers))
+        if len(found) != len(answers):
+            raise AgentError(f"the server's log has only {len(found)} of this witness's {len(answers)} requests", "log")
         return [
             ["t" if each.protocol else "f", each.protocol, each.cipher, *([VERIFIED] if each.client else [])]
             for each in found
         ]
 
     def echo(self, text: str) -> str:
-        return f"GET {SIGN}?word={text}"
+        return f"GET {CANARY_PATH}?word={text}"
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
 
 
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
-    """Of `Config.tls`: the protocol versions that a server offers, oldest first, and its cipher list before TLS 1.3. Pure.
+    """Return the protocol versions that a server offers, oldest first, and its cipher list before TLS 1.3. Pure.
 
-    The old ones only where security level 0 lets them work.
+    `given`: `Config.tls`. TLS 1.0 and 1.1 are offered only at security level 0; at higher levels OpenSSL refuses them.
     """
     level = given["security_level"]
     versions, suites = ["1.2", "1.3"], tls_names.offered("1.2")
@@ -253,8 +254,8 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def others(port: int) -> tuple[int, int]:
-    """Two more free ports: each is free when it is found, and might be found twice."""
+def two_more_ports(port: int) -> tuple[int, int]:
+    """Return two more free ports. Each is free when found, so one might be found twice."""
     found = {port}
     while len(found) < 3:
         found.add(free_port())
@@ -263,19 +264,22 @@ def others(port: int) -> tuple[int, int]:
 
 
 def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:
-    """The field of `connect` that the workload's parameter `http` asks for. Raises UsageError. Pure."""
+    """Return the `connect` field for the workload's parameter `http`. Raises UsageError. Pure."""
     wanted = str(parameters.get("http", 1))
     if wanted not in ("1", "2"):
-        raise UsageError(f"http {wanted}: write --set http=1 (HTTP/1.1) or --set http=2")
+        raise UsageError(f"http={wanted}: unknown HTTP version; write --set http=1 (HTTP/1.1) or --set http=2")
     return {"http": "2"} if wanted == "2" else {}
 
 
-def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
-    """(status, server, body) of a request that must be answered with 2xx. Raises AgentError, whose code is `status-404` or such."""
+def request_ok(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
+    """Return (status, server, body) of a request.
+
+    Raises AgentError with code `status-404` or similar unless status is 2xx.
+    """
     status, location, server, body = (str(each or "") for each in agent.query(arm, request)[0])
     if status.startswith("2"):
         return status, server, body
-    to = f" (to {location}; redirects are not followed: name the address that answers by itself)" if location else ""
+    to = f" (to {location}; ciphercost follows no redirects: name the final address)" if location else ""
     secure = "-https" if location.startswith("https:") else ""
     raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}{secure}")
 

@@ -1,7 +1,8 @@
-"""log: a web server's own log -> what it says of its connections. A line each, separated by tabs: note, protocol, cipher, whether resumed, client certificate.
+"""Reads what a web server's own log states about its connections.
 
-What is logged is the first request of a connection (or the one that closes it) and every request with a note, so that a server
-under load writes little.
+One line each, separated by tabs: note, protocol, cipher, whether the session was resumed, client certificate. The
+servers log the first request of a connection (or the last one) and every request with a note, so they write little
+under load.
 """
 
 from __future__ import annotations
@@ -11,30 +12,30 @@ from pathlib import Path
 from typing import NamedTuple
 
 NOTE = "ciphercost"
-"""Parameter of a URL's query by which a witness finds its own request again."""
+"""Parameter in a URL's query by which a witness recognises its own request."""
 FIELDS = ("note", "protocol", "cipher", "resumed", "client")
 WAIT_SECONDS = 5.0
 NOTHING = ("", "-")
 RESUMED = ("r", "Resumed")
-"""In the words of nginx and of Apache."""
+"""In nginx's and Apache's words."""
 VERIFIED = "SUCCESS"
-"""In the words of both: a certificate of the client's was verified."""
+"""In both servers' words: the server verified a client certificate."""
 
 
 class Line(NamedTuple):
-    """What the server says of one connection."""
+    """What the log states about one connection."""
 
     note: str
     protocol: str
-    """`TLSv1.3`; empty in clear."""
+    """`TLSv1.3`; empty for an unencrypted connection."""
     cipher: str
     resumed: bool
     client: bool = False
-    """Whether the server has verified a certificate of the client's."""
+    """Whether the server verified a client certificate."""
 
 
 def line(text: str) -> Line | None:
-    """Of one line; None where it is none of ours. Pure."""
+    """Parse one line; None if it is not in our format. Pure."""
     fields = text.split("\t")
     if len(fields) != len(FIELDS):
         return None
@@ -43,17 +44,17 @@ def line(text: str) -> Line | None:
 
 
 class Log:
-    """A log that is being written, read from its beginning on, each line once."""
+    """A growing log, read from its start; returns each line once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._at = 0
         self.full = 0
-        """TLS connections whose handshake was a full one, of those that are no witness's."""
+        """Number of full TLS handshakes, without those of witnesses."""
         self.resumed = 0
 
     def read(self) -> list[Line]:
-        """What has come since the last call."""
+        """Return the lines added since the last call."""
         if not self.path.exists():
             return []
         with self.path.open("rb") as file:
@@ -69,7 +70,7 @@ class Log:
         return found
 
     def noted(self, note: str, count: int) -> list[Line]:
-        """The lines with this note, waited for until there are so many."""
+        """Wait until `count` lines carry this note, or WAIT_SECONDS pass, and return them."""
         deadline, found = time.monotonic() + WAIT_SECONDS, []
         while True:
             found += [each for each in self.read() if each.note == note]

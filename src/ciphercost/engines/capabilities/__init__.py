@@ -1,10 +1,22 @@
-"""capabilities: what some servers can do beyond what every engine does, one file each.
+"""Capabilities: what some servers can do and others can't. One file each.
 
-An engine inherits the capabilities that it has and no others:
+An engine inherits from exactly the capabilities it has, and implements their abstract methods:
 
-    class Postgresql(Found, HasTls, TakesUrl, OwnSchema, StoresData, …)
+    class Postgresql(Found, HasTls, TakesUrl, OwnSchema, StoresData, …): ...
 
-A caller that can do without asks `isinstance(engine, HasTls)`. One that can't writes `HasTls.of(engine)`.
+| capability            | the server …                                    | needed for                              |
+|-----------------------|-------------------------------------------------|-----------------------------------------|
+| `EncryptsConnections` | encrypts connections, and may report which ones | mechanisms in transit                   |
+| `HasTls`              | … by TLS                                        | `tls`                                   |
+| `StoresData`          | keeps data on disk                              | mechanisms at rest, the disk witness    |
+| `OwnSchema`           | can hold a separate schema for ciphercost       | SQL with `--url`, mechanisms in columns |
+| `TakesUrl`            | may be one you already run                      | `--url`, `ciphercost prove`             |
+| `TakesSettings`       | takes your own server settings                  | `--setting`                             |
+| `Documents`           | serves files                                    | web workloads                           |
+| `Payload`             | can send a response of known size               | `--cpu-crypto off`                      |
+
+Code that works without a capability asks `isinstance(engine, HasTls)`. Code that needs it writes `HasTls.of(engine)`,
+which raises UsageError for an engine that lacks it.
 """
 
 from __future__ import annotations
@@ -16,19 +28,22 @@ from ciphercost.model.errors import UsageError
 
 
 class Capability(Engine):
-    """An engine that can do something more. Subclasses have nothing but what belongs to that one thing."""
+    """Base class: one thing that an engine may be able to do.
+
+    A subclass declares only what belongs to that one thing.
+    """
 
     missing: ClassVar[str]
-    """What an engine without it lacks, to follow its name in an error message."""
+    """What an engine lacks without this capability. Follows the engine's name in the error."""
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The engine, which must have this capability. Raises UsageError."""
+        """Return the engine as one that has this capability. Raises UsageError if it lacks it."""
         if isinstance(engine, cls):
             return engine
         raise UsageError(cls.refusal(engine))
 
     @classmethod
     def refusal(cls, engine: Engine) -> str:
-        """The error message for an engine that lacks this capability."""
+        """Return the error message for an engine that lacks this capability."""
         return f"{engine.name} {cls.missing}"

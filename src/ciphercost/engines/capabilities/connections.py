@@ -1,4 +1,4 @@
-"""connections: servers that encrypt connections, by TLS or in a way of their own."""
+"""Capability: the server encrypts connections, by TLS or by its own protocol."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ if TYPE_CHECKING:
 
 
 class EncryptsConnections(Capability):
-    """A server whose connections are encrypted or not, and which may say so of each."""
+    """A server whose connections may be encrypted, and that can report for each session whether it is.
+
+    Set `tls_witness` if SQL answers that question; else override `sessions`.
+    """
 
     missing = "does not encrypt connections"
 
     refuses_clear: tuple[str, ...] = ()
-    """Codes of the agent's error when the server refuses a connection because it isn't encrypted."""
+    """Error codes of the agent for a server that refuses a connection because it isn't encrypted."""
     tls_witness: str = ""
-    """SQL that returns `encrypted (t or f), protocol, cipher` of the session it runs in."""
+    """SQL that returns one row for the current session: encrypted (t or f), protocol, cipher."""
 
     def sessions(
         self,
@@ -29,10 +32,11 @@ class EncryptsConnections(Capability):
         *,
         everywhere: bool = False,
     ) -> list[list[str | None]]:
-        """Ask the server about the sessions of an agent's arm. Returns a row per connection: encrypted (t or f), protocol, cipher.
+        """Ask the server about the sessions of an agent's arm.
 
-        A fourth column means that the server has verified a certificate of the client.
+        `everywhere`: ask on every connection of the arm instead of the first only.
 
-        `everywhere`: ask on every connection of the arm, not only on its first.
+        Returns one row per connection: encrypted (t or f), protocol, cipher. A fourth column means that the server
+        verified a client certificate. Raises AgentError.
         """
         return agent.query(arm, self.tls_witness, everywhere=everywhere)

@@ -1,4 +1,4 @@
-"""documents: servers that serve files, laid out before they start."""
+"""Capability: the server serves files, which ciphercost writes before it starts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from ciphercost.engines.capabilities import Capability
 
 
 class Documents(Capability):
+    """A server whose workload reads documents instead of rows."""
+
     missing = "serves no documents"
 
     payload_documents: Mapping[str, int] = MappingProxyType({})
-    """Documents that `payload` asks for, as for `lay_out`."""
+    """Documents that `Payload.payload` requests: size in bytes by path, as for `lay_out`."""
 
     @abstractmethod
     def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:
-        """Write documents of so many bytes each, by their paths, for a server in `directory`. They stay in `place`; copies share them."""
+        """Write the documents (size in bytes by path) into `place`, for a server in `directory`.
+
+        They stay in `place`; copies of `directory` share them. `canary`: text of the document that witnesses request.
+        """

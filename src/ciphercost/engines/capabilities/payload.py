@@ -1,4 +1,4 @@
-"""payload: servers that can be asked for a transfer of known size, which proves that `--cpu-crypto off` is in force."""
+"""Capability: the server can send a response of known size, which proves that `--cpu-crypto off` is in force."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from ciphercost.engines.capabilities import Capability
 
 
 class Payload(Capability):
-    missing = "has no transfer of known size, so that --cpu-crypto off is in force could not be proven; leave it out"
+    """A server that can send about as many bytes as requested, in one row.
+
+    The CPU time shows which instructions encrypt them.
+    """
+
+    missing = (
+        "can't send a response of known size, so ciphercost can't prove that --cpu-crypto off is in force; leave it out"
+    )
 
     @abstractmethod
     def payload(self, size: int) -> str:
-        """A statement that returns about `size` bytes in one row, which cost the server next to nothing to produce."""
+        """Return a statement whose one row holds about `size` bytes and costs the server next to nothing to produce."""

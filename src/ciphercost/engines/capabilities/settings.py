@@ -1,4 +1,4 @@
-"""settings: servers whose own settings the user may set with `--setting`."""
+"""Capability: the server takes your own settings, by `--setting`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from ciphercost.engines.capabilities import Capability
 
 
 class TakesSettings(Capability):
-    """A database server that is started here with the user's settings beside ours."""
+    """A database server that ciphercost starts with your settings added to its own."""
 
     missing = "takes no --setting"
 
     kept_settings: str
-    """Names, lower case with `_` for `-`, that `--setting` may not set, as a pattern: where the server listens, its files, who may log in."""
+    """Regular expression of settings that `--setting` may not change: where the server listens, its files, who may log
+    in.
+
+    Names are in lower case, with `_` for `-`.
+    """

@@ -1,4 +1,4 @@
-"""tls: servers that encrypt connections by TLS."""
+"""Capability: the server encrypts connections by TLS."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ if TYPE_CHECKING:
 
 
 class HasTls(EncryptsConnections):
-    """A server that can be configured for TLS, and what it can be asked for."""
+    """A server that ciphercost can configure for TLS, and which of the `tls` mechanism's factors it supports."""
 
     missing = "has no TLS"
 
     tls_resumption: tuple[str, ...] = ()
-    """Ways to make this server resume TLS sessions, beside `off`. Empty: it never does."""
+    """Ways in which this server can resume TLS sessions, besides `off`. Empty: it never resumes one."""
     tls_cbc: bool = True
-    """Whether it can be configured to accept CBC suites."""
+    """Whether it can be configured to accept CBC cipher suites."""
     no_old_tls: str = "ciphercost offers TLS 1.0 and 1.1 on web servers only"
-    """Why this server can't be asked for TLS 1.0 or 1.1; empty: it can."""
+    """Why this server can't be measured with TLS 1.0 or 1.1; empty: it can. User-visible."""
     tls_weak_keys: bool = False
-    """Whether it can be configured to accept an RSA key below 2048 bits."""
+    """Whether it can be configured to accept RSA keys below 2048 bits."""
     tls_client_cert: bool = False
-    """Whether it can be configured to require a client certificate, and says whether it has verified one."""
+    """Whether it can be configured to require a client certificate, and reports whether it verified one."""
     tls_round_trips: int = 0
-    """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
+    """Round trips that the server's protocol needs to agree on TLS before the TLS handshake begins."""
 
     def in_clear(self) -> dict[str, object]:
         return {"tls": "off"}
 
     @abstractmethod
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
-        """Return the server settings for TLS with this certificate and, where a server chooses it, this group.
+        """Return the server settings for TLS with this certificate and, where the server chooses it, this group.
 
-        Offer every version and suite; the client pins them. Then cells that differ in these can share a server.
+        The settings offer every version and cipher suite; the client pins one. So cells that differ only in these can
+        share a server.
         """

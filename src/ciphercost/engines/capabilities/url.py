@@ -1,4 +1,4 @@
-"""url: servers that the user runs, reached by a URL."""
+"""Capability: `--url` can name a server of this kind that you already run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ciphercost.engines.capabilities import Capability
 
 
 class TakesUrl(Capability):
-    """An engine that `--url` may name a running server of: never started, stopped or configured by us."""
+    """An engine that can measure a server you already run. ciphercost never starts, stops or configures that server."""
 
-    missing = "is not reached by a URL"
+    missing = "takes no --url"
 
     urls: int = 1
     """How many URLs may name one server."""
     schemes: Mapping[str, str] = MappingProxyType({})
-    """URL schemes of a running server of this kind, each with the mechanism that `ciphercost prove URL` looks for."""
+    """URL schemes of this kind of server, each with the mechanism that `ciphercost prove URL` looks for."""
     password_from: str = ""
-    """Environment variable that holds the password of a running server."""
+    """Environment variable that holds the password."""
     refuses_anonymous: str = ""
-    """What the agent's error says when the server refuses a connection without a password."""
+    """Text in the agent's error when the server refuses a connection without a password."""
 
     @classmethod
     def refusal(cls, engine: Engine) -> str:
@@ -30,13 +30,13 @@ class TakesUrl(Capability):
 
     @abstractmethod
     def check_url(self, url: str) -> None:
-        """Refuse a URL that can't be used, before anything is recorded. Raises UsageError, never repeating a password."""
+        """Refuse an unusable URL before anything is recorded. Raises UsageError, which never repeats a password."""
 
     def check_pair(self, url: str) -> None:
         """Refuse a URL that does not lead to both arms. Raises UsageError."""
 
-    def mend(self, code: str) -> str:
-        """What the user should check when neither arm can connect. `code`: of the agent's error."""
+    def hint(self, code: str) -> str:
+        """Return what the user should check when neither arm can connect. `code`: the agent's error code."""
         if code == "connect":
-            return "Does it run, and does --url name its host and port?"
-        return f"Does --url name the user and database, and {self.password_from} (or its file) the password?"
+            return "Is the server running, and does --url name its host and port?"
+        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"

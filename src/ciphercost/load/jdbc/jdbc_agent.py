@@ -76,7 +76,7 @@ class JdbcAgent(Agent):
         """Start the agent in its own virtual machine.
 
         `options`: the client's settings (`--set`). `like`: fields of the encrypted arm's `connect`; some must be
-        options of the virtual machine. `guard`: the supervisor of the run, which owns the agent's files.
+        options of the virtual machine. `supervisor`: that of the run, which owns the agent's files.
         """
         self.driver = driver
         self.engine = engine
