@@ -87,12 +87,12 @@ def limits(used: Sequence[Use]) -> list[Use]:
 
 
 def said(used: Sequence[Use]) -> str:
-    """`limited by the server's core (98 % busy)`; `nothing was saturated (the server's core 73 % busy, …)`; empty: not known."""
+    """`limited by the server's core (98 % busy)`; `no resource was saturated (the server's core 73 % busy, …)`; empty: not known."""
     if not used:
         return ""
     if full := limits(used):
         return f"limited by {' and '.join(f'{each.name} ({percent(each)} {each.verb})' for each in full)}"
-    return f"nothing was saturated ({', '.join(f'{each.name} {percent(each)} {each.verb}' for each in used)})"
+    return f"no resource was saturated ({', '.join(f'{each.name} {percent(each)} {each.verb}' for each in used)})"
 
 
 def percent(each: Use) -> str:
@@ -107,5 +107,5 @@ def line(cell: Cell) -> str:
     plain, encrypted = (said(uses(cell, arm)) for arm in ARMS)
     if not plain or not encrypted:
         return ""
-    text = plain if plain == encrypted else f"in clear {plain}; encrypted {encrypted}"
+    text = plain if plain == encrypted else f"plain arm: {plain}; encrypted arm: {encrypted}"
     return f"{text}; {OTHERS}" if cell.disturbed else text

@@ -25,8 +25,8 @@ ROWS_LEVEL = 0.999
 
 MARKS = {
     "client-bound": (
-        "the load generator used more than 85 % of its cores in {n} of {all} slices: there the client, not encryption, "
-        "is the limit; try fewer --clients, or give the client more cores"
+        "the load generator used more than 85 % of its cores in {n} of {all} slices: there the client is the limit, "
+        "not encryption; try fewer --clients, or give the client more cores"
     ),
     "steal": (
         "the hypervisor took more than 5 % of the CPU in {n} of {all} slices; a quieter machine or a longer --time "
@@ -36,10 +36,11 @@ MARKS = {
         "other processes used more than 5 % of the CPU in {n} of {all} slices; stop them, or try a longer --time"
     ),
     "jit": (
-        "Java compiled for more than 10 % of the time in {n} of {all} slices: the client was not warm there; try a longer --time"
+        "Java spent more than 10 % of the time compiling in {n} of {all} slices: the client was not warm; try a longer --time"
     ),
     "gc": (
-        "Java collected garbage for more than 10 % of the time in {n} of {all} slices: part of the client's cost is its memory's"
+        "Java spent more than 10 % of the time collecting garbage in {n} of {all} slices: part of the client's cost is "
+        "memory management"
     ),
 }
 
@@ -163,28 +164,31 @@ def warnings(
         warn(
             "failed-slices",
             f"{counts['failed']} slices failed and {counts['incomplete']} blocks are incomplete; they are in the "
-            "record and not in the estimate; logs/ says why",
+            "record but not in the estimate; see logs/ for the reasons",
         )
     if counts["errors"]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in error_kinds.most_common())
         warn(
             "errors",
-            f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; first_error in "
-            "slices.jsonl says why",
+            f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; see "
+            "first_error in slices.jsonl",
         )
     if rows_differ(main):
-        warn("rows-differ", "the arms returned different numbers of rows per operation: they do not do the same work")
+        warn("rows-differ", "the arms returned different numbers of rows per operation: they did different work")
     if mode == "full" and sessions == 1:
-        warn("one-session", "one session only: the interval holds for this server pair; try --sessions 8")
+        warn("one-session", "one session only: the interval holds for this server pair alone; try --sessions 8")
     elif mode == "full" and sessions < LEAST_SESSIONS:
         warn("few-sessions", f"{sessions} sessions give a wide interval; try --sessions {LEAST_SESSIONS}")
     if sessions == 1 and blocks < LEAST_BLOCKS_QUICK:
-        warn("few-blocks", f"{blocks} blocks: under {LEAST_BLOCKS_QUICK} an interval is rough; try a longer --time")
+        warn(
+            "few-blocks",
+            f"{blocks} blocks: an interval from fewer than {LEAST_BLOCKS_QUICK} is rough; try a longer --time",
+        )
     if carried.found:
         warn(
             "carry-over",
-            f"an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
-            f"(p = {carried.p_value:.2g}); lead-ins balance most of it, longer slices dilute it: try a longer --time",
+            f"carry-over between arms: an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
+            f"(p = {carried.p_value:.2g}); lead-ins balance most of it and longer slices dilute it; try a longer --time",
         )
     found += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)
     return found
@@ -202,19 +206,21 @@ def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stall
             continue
         apart = abs(math.log(each.ratio_of_totals / each.ratio)) > DISAGREE
         uneven = name == "throughput" and stalled.uneven
-        counted = f"{stalled.encrypted} encrypted and {stalled.plain} plain slices stalled (under half the usual rate)"
+        counted = (
+            f"slices that stalled (under half the usual rate): {stalled.encrypted} encrypted, {stalled.plain} plain"
+        )
         if apart and (differ.get(name, 1.0) < totals.ALPHA or (uneven and stalled.p_value < totals.ALPHA)):
             text = (
-                f"{name}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}: "
-                f"some slices of one arm were far from typical, more than chance explains{f'; {counted}' if uneven else ''}; "
-                "encryption may have caused them; see them in slices.jsonl, or try a longer --time"
+                f"{name}: the typical block's ratio is {each.ratio:.4g}, that of all slices together {_of_totals(each)}: "
+                f"more slices of one arm are far from typical than chance explains{f'; {counted}' if uneven else ''}; "
+                "encryption may be the cause; see slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("totals-disagree", text))
         elif apart and uneven:
             text = (
-                f"{counted}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}; "
+                f"{counted}: the typical block's ratio is {each.ratio:.4g}, that of all slices together {_of_totals(each)}; "
                 f"such a split may be chance (p = {stalled.p_value:.2g}); "
-                "see them in slices.jsonl, or try a longer --time"
+                "see slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("stalls", text))
     return found
@@ -236,8 +242,8 @@ def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     if missing:
         share = dict(QUANTILES)[missing[0]]
         text = (
-            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests a block and arm"
-            + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} a session and arm" if latency.by_session(mode) else "")
+            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests per block and arm"
+            + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} per session and arm" if latency.by_session(mode) else "")
             + "; try a longer --time or a higher --rate"
         )
         found.append(Warning_("no-latency-quantile", text))
@@ -245,7 +251,7 @@ def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     if late > LATE:
         text = (
             f"{100 * late:.1f} % of the open loop's requests began more than 1 ms late (their latency includes it): "
-            "the rate is near what this machine can do; try a lower --rate"
+            "the rate is near this machine's limit; try a lower --rate"
         )
         found.append(Warning_("late", text))
     return found

@@ -24,7 +24,11 @@ AUTHENTICATES = re.compile("GCM|SIV|CCM|POLY1305|HMAC", re.IGNORECASE)
 
 
 def _layer(name: str) -> Callable[[Cell], str]:
-    said = {"transit": "it encrypts no connection", "rest": "it encrypts no files", "column": "it encrypts no columns"}
+    said = {
+        "transit": "it doesn't encrypt connections",
+        "rest": "it doesn't encrypt files",
+        "column": "it doesn't encrypt columns",
+    }
 
     def check(cell: Cell) -> str:
         if cell.layer != name:
@@ -43,14 +47,14 @@ def _protocol(least: str) -> Callable[[Cell], str]:
         spoken = cell.encryption.get("protocol", "")
         version = spoken.removeprefix("TLSv")
         if version == spoken:
-            return f"it speaks {spoken or 'something unknown'}, and no TLS"
+            return f"it uses {spoken or 'an unknown protocol'}, not TLS"
         return "" if version >= least else f"its protocol is {spoken}"
 
     return check
 
 
 def _verified(cell: Cell) -> str:
-    return "" if cell.encryption.get("verified") == "yes" else "the client did not check who the server is"
+    return "" if cell.encryption.get("verified") == "yes" else "the client did not verify the server"
 
 
 def _authenticated(cell: Cell) -> str:
@@ -59,17 +63,15 @@ def _authenticated(cell: Cell) -> str:
     if cell.layer == "transit":
         spoken = cell.encryption.get("protocol", "")
         return (
-            ""
-            if spoken.startswith("TLS")
-            else f"nothing shows that bytes on the way were changed ({spoken or cell.mechanism})"
+            "" if spoken.startswith("TLS") else f"changes to data in transit go undetected ({spoken or cell.mechanism})"
         )
     if cell.layer == "column":
         open_ = any(each.code == "unauthenticated" for each in cell.findings)
-        return "a stored value that was changed is decrypted without an error" if open_ else ""
+        return "a changed stored value decrypts without an error" if open_ else ""
     ciphers = [each for each in re.split(r", (?![^(]*\))", cell.encryption.get("cipher", "")) if each]
     bare = [each for each in ciphers if not AUTHENTICATES.search(each)]
     if not ciphers or bare:
-        return f"nothing shows that stored bytes were changed ({', '.join(bare) or 'its cipher is not known'})"
+        return f"changes to stored data go undetected ({', '.join(bare) or 'unknown cipher'})"
     return ""
 
 
@@ -78,19 +80,19 @@ def _forward(cell: Cell) -> str:
     said = cell.encryption
     if said.get("group") or said.get("protocol") == "TLSv1.3" or "DHE" in said.get("cipher", ""):
         return ""
-    return "no key exchange of its own was seen: who gets the key later reads it all"
+    return "no ephemeral key exchange was seen: anyone who gets the key later can read everything"
 
 
 def _post_quantum(cell: Cell) -> str:
     group = cell.encryption.get("group", "")
-    return "" if "MLKEM" in group.upper() else f"its key exchange is {group or 'not known'}"
+    return "" if "MLKEM" in group.upper() else f"its key exchange is {group or 'unknown'}"
 
 
 def _nothing_in_clear(cell: Cell) -> str:
     found = sorted(
         {f.code for f in cell.findings if f.code.endswith("-in-clear") or f.code == "engine-never-encrypted"}
     )
-    return f"found open: {', '.join(found)}" if found else ""
+    return f"found unencrypted: {', '.join(found)}" if found else ""
 
 
 def _key_off_server(cell: Cell) -> str:
@@ -102,13 +104,13 @@ NEEDS: dict[str, tuple[str, str, Callable[[Cell], str]]] = {
     "tls1.2": ("transit", "TLS 1.2 or newer was negotiated", _protocol("1.2")),
     "tls1.3": ("transit", "TLS 1.3 or newer was negotiated", _protocol("1.3")),
     "verified": ("transit", "the client checked the server's certificate", _verified),
-    "forward-secrecy": ("transit", "each connection's keys were exchanged for it alone (ECDHE)", _forward),
-    "post-quantum": ("transit", "keys were exchanged by a group with ML-KEM", _post_quantum),
+    "forward-secrecy": ("transit", "each connection has keys of its own (ECDHE)", _forward),
+    "post-quantum": ("transit", "the key exchange used a group with ML-KEM", _post_quantum),
     "at-rest": ("rest", "the server's files are encrypted", _layer("rest")),
-    "nothing-in-clear": ("rest", "no file, log or temporary data was found in clear", _nothing_in_clear),
+    "nothing-in-clear": ("rest", "no file, log or temporary data was found unencrypted", _nothing_in_clear),
     "column": ("column", "values are encrypted in columns", _layer("column")),
     "key-off-server": ("column", "the application encrypts, and the server has no key", _key_off_server),
-    "authenticated": ("", "data that was changed is refused", _authenticated),
+    "authenticated": ("", "changed data is rejected", _authenticated),
 }
 """Every word of --need: the layer it is about (empty: any), what it means, and what keeps a cell from meeting it (empty: it does)."""
 LAYERS = {"transit": "in-transit", "rest": "at-rest", "column": "column"}
@@ -153,16 +155,14 @@ def needs(text: str) -> list[str]:
     """The words of `tls1.3,verified`. Raises UsageError naming the words that there are, and where two layers are asked of one mechanism."""
     found = [each.strip().lower() for each in text.split(",") if each.strip()]
     if not found:
-        raise UsageError(f"--need names nothing: {nearest('', NEEDS)}")
+        raise UsageError(f"--need is empty: {nearest('', NEEDS)}")
     for each in found:
         if each not in NEEDS:
-            raise UsageError(f"--need knows no '{each}': {nearest(each, NEEDS)}")
+            raise UsageError(f"--need: unknown requirement '{each}': {nearest(each, NEEDS)}")
     layers = list(dict.fromkeys(NEEDS[each][0] for each in found if NEEDS[each][0]))
     if len(layers) > 1:
         said = " and ".join(LAYERS[each] for each in layers)
-        raise UsageError(
-            f"--need {text}: {said} are different mechanisms, and no one of them is both: ask for each by itself"
-        )
+        raise UsageError(f"--need {text}: no mechanism provides both {said}; ask for each separately")
     return found
 
 
@@ -247,7 +247,7 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if cell.status != "ok" or estimate is None:
         return said("fails", [f"{cell.status}: {cell.reason}" if cell.reason else cell.status])
     reasons = [reason for each in need if (reason := NEEDS[each][2](cell))]
-    reasons += [f"a finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
+    reasons += [f"finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
     if reasons:
         return said("fails", list(dict.fromkeys(reasons)))
     if limit is None:
@@ -259,7 +259,7 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if passed != cost_gate.robustly(metric, estimate, limit):
         return said("over" if passed == "fail" else "unresolved", [cost_gate.hidden(metric, estimate)])
     if passed == "fail":
-        return said("over", [f"all of its interval is above {budget}"])
+        return said("over", [f"its whole interval is above {budget}"])
     return said("unresolved", [f"its interval includes {budget}"])
 
 
@@ -280,11 +280,11 @@ def _overlap(one: Candidate, other: Candidate) -> bool:
 def lines(report: Report, result: Result) -> list[str]:
     """The advice as lines of plain words, each to be wrapped by who shows it; what is indented belongs to the line above."""
     asked = [*report.need, *([f"at most {report.limit * 100:.10g} %"] if report.limit is not None else [])]
-    said = [f"needed: {', '.join(asked)}"]
+    said = [f"required: {', '.join(asked)}"]
     for each in report.answers:
         said += ["", each.title, *(f"  {line}" for line in _lines(each, result))]
     if not report.answers:
-        said.append("this run measured nothing of that layer" if report.need else "this run measured no encryption")
+        said.append("this run has no cell of that layer" if report.need else "this run has no cell with encryption")
     return said
 
 
@@ -301,18 +301,21 @@ def _lines(advice: Advice, result: Result) -> list[str]:
             )
         if advice.as_cheap:
             names = ", ".join(f"{by_number[number].name} ({_cost(by_number[number])})" for number in advice.as_cheap)
-            said.append(f"  costs as much, as far as this run can tell: {names}")
+            said.append(f"  no difference in cost resolved from: {names}")
     elif any(each.outcome == "unresolved" for each in advice.candidates):
-        said.append("none is certain to meet it; run with a longer --time to decide about those that may")
+        said.append("no mechanism certainly meets the requirements; a longer --time may decide about those that may")
     else:
-        said.append("no measured mechanism meets it")
+        said.append("no measured mechanism meets the requirements")
     for each in advice.candidates:
         if each.cell == advice.chosen or each.cell in advice.as_cheap:
             continue
         cost = f"{_cost(each)}; " if each.estimate else ""
-        head = {"meets": "costs more", "unresolved": "may meet it", "over": "over budget", "fails": "does not meet it"}[
-            each.outcome
-        ]
+        head = {
+            "meets": "costs more",
+            "unresolved": "may meet the requirements",
+            "over": "over budget",
+            "fails": "does not meet the requirements",
+        }[each.outcome]
         said.append(f"{head}: {each.name}: {cost}{'; '.join(each.reasons)}".removesuffix("; "))
     return said
 

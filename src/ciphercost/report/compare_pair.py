@@ -81,9 +81,9 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
             for name, cell in ((reference.name, a), (other.name, b))
             if not words.main_metric(cell) or cell.imported
         ]
-        units = "its record has no sessions or blocks by which costs could be compared"
+        units = "its record has no sessions or blocks, so costs can't be compared"
         none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
-        reason = "; ".join(without or none) or "one was measured for throughput, the other for latency alone"
+        reason = "; ".join(without or none) or "one run measured throughput, the other only latency"
     asked = unlike(a, b)
     names = {each.name for each in asked}
     return Pair(

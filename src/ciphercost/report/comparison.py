@@ -28,11 +28,11 @@ def compare(
     Raises UsageError for one run without a limit, and for one that is given twice.
     """
     if len(runs) < 2 and limit is None:
-        raise UsageError("one run alone has nothing to be compared with: give another, or --fail-over 10% as its gate")
+        raise UsageError("compare needs two runs, or one run with --fail-over, e.g. --fail-over 10%")
     if twice := [
         run.name for number, run in enumerate(runs) if run.result.id in [each.result.id for each in runs[:number]]
     ]:
-        raise UsageError(f"{twice[0]} is given twice: a run differs from itself in nothing")
+        raise UsageError(f"{twice[0]} is given twice; give different runs")
     specs = [run.result.spec for run in runs]
     margin = margin if margin is not None else max((spec.margin for spec in specs if spec), default=0.01)
     pairs, alone = [], []

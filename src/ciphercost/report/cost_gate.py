@@ -28,7 +28,7 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
     metric = words.main_metric(cell)
     if not metric or cell.status != "ok":
         estimate = cell.overhead.get(metric)
-        return Gate(run, number, title, metric, "failed", estimate, cell.reason or "it has no number")
+        return Gate(run, number, title, metric, "failed", estimate, cell.reason or "this cell has no number")
     estimate = cell.overhead[metric]
     outcome = passed(metric, estimate, limit)
     reason = "" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)

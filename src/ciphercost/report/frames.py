@@ -33,7 +33,7 @@ def need() -> types.ModuleType:
     try:
         import polars
     except ImportError:
-        raise UsageError("data frames and Parquet need polars: pip install 'ciphercost[frames]'") from None
+        raise UsageError("data frames and Parquet need polars; run: pip install 'ciphercost[frames]'") from None
     return polars
 
 

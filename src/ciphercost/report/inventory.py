@@ -16,7 +16,7 @@ def show(what: str | None) -> str:
     if what is None:
         return "\n\n".join(f"{name}\n{table()}" for name, table in TABLES.items())
     if what not in TABLES:
-        raise UsageError(f"nothing to list by the name '{what}': {nearest(what, TABLES)}")
+        raise UsageError(f"unknown list '{what}': {nearest(what, TABLES)}")
     return TABLES[what]()
 
 
@@ -25,7 +25,7 @@ def engines_table() -> str:
     for name in engines.names():
         engine = engines.get(name)
         found = list(engine.available())
-        none = "a server of yours, by --url" if engine.foreign else f"none found; `ciphercost install {name}`"
+        none = "your own server, with --url" if engine.foreign else f"none found; run `ciphercost install {name}`"
         where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
         rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"))
@@ -44,7 +44,7 @@ def mechanisms_table() -> str:
         if mechanism.family:
             alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
             those = [each.name for each in alike if each.protects == mechanism.protects]
-            rows.append(("", f"the same: {', '.join(mechanisms.folded(those))}"))
+            rows.append(("", f"same family: {', '.join(mechanisms.folded(those))}"))
             rows += [("", f"{engine} has {modes}") for engine, modes in _modes(those)]
         rows.append(("", f"protects {mechanisms.protection(mechanism)}"))
         for factor in mechanism.factors:
@@ -89,7 +89,7 @@ def runs_table() -> str:
                 for cell in run_directory.read_facts(path).cells
             )
         except UsageError as error:
-            cells = f"can't be read: {error}"
+            cells = f"unreadable: {error}"
         rows.append((str(path.relative_to("runs")), cells))
     return table(rows) if rows else "  none in ./runs"
 

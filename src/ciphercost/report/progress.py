@@ -53,7 +53,7 @@ class Lines(Watcher):
 
     def kept(self, cell: int, sessions: int, *, done: bool) -> None:
         if done or sessions:
-            self.say(f"{self._titles[cell]}: {'done already' if done else f'{counted(sessions)} there already'}")
+            self.say(f"{self._titles[cell]}: {'already done' if done else f'{counted(sessions)} already recorded'}")
 
     def say(self, text: str) -> None:
         print(printable(text), file=sys.stderr, flush=True)
@@ -202,7 +202,7 @@ def row(cell: Shown, width: int) -> tuple[str, str]:
         words = cost(cell.estimate) if cell.estimate else cell.phase
     else:
         mark, style = MARKS[""]
-        words = "waits"
+        words = "waiting"
     room = width - len(words) - 6
     title = short(cell.title, room)
     return (f"  {mark} {title:<{room}}  {words}" if room >= 8 else f"  {mark} {short(cell.title, width - 4)}"), style
@@ -328,7 +328,7 @@ class Screen(Watcher):
             own.state = "ok"
         elif sessions:
             own.kept = sessions
-            self.say(f"{own.title}: {counted(sessions)} there already")
+            self.say(f"{own.title}: {counted(sessions)} already recorded")
 
     def say(self, text: str) -> None:
         for line in wrap(printable(text), width=max(20, self._console.width - 1)):
@@ -382,8 +382,8 @@ class Screen(Watcher):
 
 
 def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
-    """`5 cells: about 75 s, 60 s of it load`. Pure."""
-    return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, {minutes(load_seconds)} of it load"
+    """`5 cells: about 75 s, of which 60 s load`. Pure."""
+    return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, of which {minutes(load_seconds)} load"
 
 
 def pick(progress: bool) -> Watcher:

@@ -92,7 +92,7 @@ def page(outcomes: Sequence[Outcome]) -> str:
 def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield from wrap(summary(outcomes))
     yield ""
-    yield "What encryption changed, as published and here"
+    yield "What encryption changed, as published and measured here"
     yield from _columns("", "as published", "the same here", "our method here (95 %)")
     for outcome in outcomes:
         yield ""
@@ -104,7 +104,7 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if outcome.result is not None:
             yield from _study(outcome.result, outcome.unreliable)
         if outcome.run:
-            yield from wrap(f"more: ciphercost report {outcome.run}", "  ")
+            yield from wrap(f"details: ciphercost report {outcome.run}", "  ")
 
 
 def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
     for figure in dict.fromkeys(each.figure for each in found):
         printed = dict.fromkeys(each.source for each in found if each.figure == figure and each.source)
         where = f" (published: {', '.join(printed)})" if printed else ""
-        yield from wrap(f"{figure}, encrypted against plain{where}", "  ", "    ")
+        yield from wrap(f"{figure}, encrypted compared with plain{where}", "  ", "    ")
         for each in (one for one in found if one.figure == figure):
             published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
             ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)

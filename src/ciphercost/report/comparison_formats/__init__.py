@@ -21,7 +21,7 @@ def names() -> list[str]:
 def get(name: str) -> Callable[[Comparison], str]:
     """The renderer of that format. Raises UsageError with the nearest name."""
     if name not in names():
-        raise UsageError(f"compare has no format '{name}': {nearest(name, names())}")
+        raise UsageError(f"--format {name}: not a format of compare; {nearest(name, names())}")
     render: Callable[[Comparison], str] = importlib.import_module(f"{__name__}.{name}").render
     return render
 
@@ -37,7 +37,7 @@ def headline(of: Comparison) -> str:
 def compared(of: Comparison) -> str:
     """`of 5 costs compared, 2 differ, 3 are equivalent`."""
     if not of.pairs:
-        return "no cell of these runs has a partner: nothing was compared"
+        return "these runs have no matching cells, so nothing was compared"
     counts = {
         verdict: sum(pair.verdict == verdict for pair in of.pairs)
         for verdict in ("differs", "equivalent", "unresolved")
@@ -62,12 +62,12 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
     over = f"encryption costs more than {budget} in {len(by['fail'])} of {all_}"
     if by["failed"]:
         has = "has" if len(by["failed"]) == 1 else "have"
-        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be judged"
+        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be checked"
         return f"{said}; {over}" if by["fail"] else said
     if by["fail"]:
         return f"FAIL: {over}"
     if by["unresolved"]:
-        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time may tell"
+        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval includes the budget of {budget}; a longer --time may resolve it"
     return f"PASS: encryption costs at most {budget} in {all_}"
 
 
@@ -95,18 +95,16 @@ def verdict(pair: Pair, margin: float) -> str:
     surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
     what = "cost in operations per second" if pair.metric == "throughput" else "cost in latency"
     quick = is_quick(pair)
-    must = f", and of quick runs it must be below {QUICK_ALPHA}" if quick and p < ALPHA else ""
+    must = f"; quick runs need p below {QUICK_ALPHA}" if quick and p < ALPHA else ""
     direction = "higher" if (change.ratio < 1) == (pair.metric == "throughput") else "lower"
     said = {
         "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
         "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
-        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}{must}); a longer --time may tell",
+        "unresolved": f"unresolved: no difference in the {what} is established ({surely}{must}); a longer --time may resolve it",
     }[pair.verdict or "unresolved"]
     if quick and pair.verdict == "differs":
-        return (
-            f"{said}; what a restart or another moment does is not in this interval: --sessions 8 in both runs has it"
-        )
-    return said + ("; of these two server pairs only" * quick)
+        return f"{said}; this interval does not include the scatter between restarts: run both with --sessions 8 to include it"
+    return said + ("; for these two server pairs only" * quick)
 
 
 def both(pair: Pair, metric: str) -> str:
@@ -137,4 +135,4 @@ def machines(of: Comparison) -> Iterator[tuple[str, str]]:
             yield of.runs[each.run].name, listed(each.machine)
 
 
-LOUD = "DIFFERENT MACHINES: a cost that differs may be the machine's, not a change of yours"
+LOUD = "DIFFERENT MACHINES: a difference in cost may come from the machines, not from your change"

@@ -115,6 +115,6 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
         yield ""
     yield item(f"verdict: {verdict(pair, of.margin)}")
     for text in pair.mind:
-        yield item(f"mind: {text}")
+        yield item(f"warning: {text}")
     if pair.also:
         yield item(f"also differs: {listed(pair.also)}")

@@ -29,7 +29,7 @@ def get(name: str) -> Callable[[Result], str]:
     """The renderer of that format. Raises UsageError with the nearest name, and for a format that is no text."""
     module = _module(name)
     if not hasattr(module, "render"):
-        raise UsageError(f"{name} is no text: give -o a name to write it to")
+        raise UsageError(f"--format {name} is not text; name the output file or directory with -o")
     render: Callable[[Result], str] = module.render
     return render
 
@@ -58,4 +58,4 @@ def with_advice(name: str, result: Result, advised: Report) -> str:
         return md.advice_list(advised, result)
     if name == "json":
         return msgspec.json.format(msgspec.json.encode(advised), indent=2).decode()
-    raise UsageError(f"--need and --max-cost have no format {name}: use terminal, md or json")
+    raise UsageError(f"--need and --max-cost don't support --format {name}; use terminal, md or json")

@@ -1,4 +1,4 @@
-"""imported: figures that `import` read of other tools -> lines for the terminal; loudly not ours. Pure."""
+"""Terminal lines for figures imported from other tools. They state clearly that ciphercost did not measure them. Pure."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
         )
         if own.within_low and own.within_high:
             text = (
-                f"within these two runs alone {interval(shown, more, less)}: an interval over several runs would be wider, "
-                "since runs differ by more than their seconds do"
+                f"within these two runs: {interval(shown, more, less)}; an interval over several runs would be wider, "
+                "because runs differ more than the seconds within a run"
             )
             yield from wrap(text, "    ", "    ")
     if len(cell.arms) == 1:

@@ -26,7 +26,7 @@ SHORT = 120
 BREAK = "\u200b"
 """A space of no width."""
 
-IMPORTED = {True: "runs differ", False: "unresolved", None: "differs by itself only"}
+IMPORTED = {True: "runs differ", False: "unresolved", None: "differs before correction only"}
 """Of other tools' cells, after Holm's correction for their number."""
 
 _SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
@@ -57,7 +57,7 @@ def render(result: Result) -> str:
     folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
     told = list(fitting(folded, room))
     if len(told) < len(folded):
-        told.append(f"\nDetails of {len(folded) - len(told)} more did not fit into a comment: see the run itself.")
+        told.append(f"\nDetails of {len(folded) - len(told)} more did not fit into a comment; see the full report.")
     return "\n".join([*head, *shown, "", *told, *foot])
 
 
@@ -74,7 +74,7 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
     """A row a cell; a cell without a number says why."""
     leads = [words.lead_metric(cell) for cell in cells]
     other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
-    yield row("cell", "what it costs", "95 % interval", other, "95 % interval", "verdict")
+    yield row("cell", "cost", "95 % interval", other, "95 % interval", "verdict")
     yield row("---", "---:", "---", "---:", "---", "---")
     for name, cell in zip(words.names(cells), cells, strict=True):
         key = words.lead_metric(cell)
@@ -118,7 +118,7 @@ def _details(cell: Cell) -> Iterator[str]:
     if not figures:
         return
     if planned := capacity.line(cell):
-        yield item(f"to plan with: {planned}")
+        yield item(f"capacity planning: {planned}")
     if limited := limit.line(cell):
         yield item(limited)
     yield item(f"verdict: {words.verdict(cell)}")
@@ -126,7 +126,7 @@ def _details(cell: Cell) -> Iterator[str]:
     for said in words.logged(cell):
         yield item(said)
     for each in words.by_severity(cell.findings):
-        yield item(f"open, {each.severity}: {words.left_open(each)}")
+        yield item(f"finding, {each.severity}: {words.left_open(each)}")
     for warning in cell.warnings:
         yield item(f"warning: {warning.text}")
 

@@ -174,10 +174,10 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     sessions = f"{shared} session{'s' * (shared != 1)}"
     measured = any(cell.overhead for cell in cells)
     if measured:
-        yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; sorted by estimated cost", "  ")
+        yield from wrap(f"one experiment: {len(cells)} cells in the same {sessions}, sorted by cost", "  ")
     names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
     if not several:
-        yield from wrap(f"the reference: {reference.variant}", "  ")
+        yield from wrap(f"reference: {reference.variant}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
     metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
     if measured:
@@ -229,7 +229,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
     shown = [cell for cell in cells if cell.chatter or cell.traffic]
     if not shown:
         return
-    yield from _of_clients("each operation", "server CPU", "client CPU", "round trips")
+    yield from _of_clients("per operation", "server CPU", "client CPU", "round trips")
     for cell in shown:
         trips = [f"{cell.traffic[arm]['round_trips']:g}" for arm in ARMS if arm in cell.traffic]
         both = trips[:1] if len(set(trips)) == 1 else trips
@@ -253,7 +253,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
             differ = round_trips.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
             if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
                 what = round_trips.differences(reference.chatter[arm], cell.chatter[arm])
-                text = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {what}"
+                text = f"{names[id(cell)]}, {arm}: sends other statements than the reference: {what}"
                 yield from wrap(text, "  ", "    ")
                 break
 
@@ -269,8 +269,8 @@ def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[
 
 def parts(result: Result) -> Iterator[str]:
     """Handshake, request and byte at both ends, and the cipher's own floor."""
-    yield "where the cost comes from: CPU that encryption adds, with 95 % intervals"
-    yield from _of_parts("", "a connection", "an operation", "a byte")
+    yield "where the cost comes from: CPU time that encryption adds, with 95 % intervals"
+    yield from _of_parts("", "per connection", "per operation", "per byte")
     for each in result.parts:
         name = f"{each.engine} {each.mechanism}, {each.end}"
         fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
@@ -279,13 +279,13 @@ def parts(result: Result) -> Iterator[str]:
             yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
         if (even := each.break_even_bytes) is not None:
             yield from wrap(
-                f"a handshake costs as much as {size(even.value)} of an answer ({size(even.low)} to {size(even.high)})",
+                f"a handshake costs as much as {size(even.value)} of response data ({size(even.low)} to {size(even.high)})",
                 "    ",
             )
     worst = max(each.worst for each in result.parts)
     if worst > DOUBTFUL:
         yield from wrap(
-            f"! a cell lies {worst:.1f} of its standard errors from the fit: the three parts do not tell all of the cost here",
+            f"! a cell is {worst:.1f} standard errors off the fit: the three parts do not explain all of the cost here",
             "  ",
             "    ",
         )
@@ -301,7 +301,7 @@ BAR = 18
 
 def curve(of: Curve) -> Iterator[str]:
     """Cost against size or clients: a line a point, with a bar."""
-    what = "the size of an answer" if of.along == "size" else "clients"
+    what = "response size" if of.along == "size" else "clients"
     yield from wrap(f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}")
     yield from row(("operations/s", -25), ("95 % CI", 27), ("server CPU/op", 46))
     most = max(abs(1 - point.throughput.ratio) for point in of.points) or 1.0
@@ -328,7 +328,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         return
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
-        yield from wrap("no number is printed for this cell", "  ")
+        yield from wrap("this cell has no number", "  ")
         for proof in cell.proofs:
             if not proof.passed:
                 yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
@@ -342,7 +342,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     for words in taken_apart(cell, everything):
         yield from wrap(words, "  ", "    ")
     if planned := capacity.line(cell):
-        yield from wrap(f"to plan with: {planned}", "  ", "                ")
+        yield from wrap(f"capacity planning: {planned}", "  ", "                     ")
     if limited := limit.line(cell):
         yield from wrap(limited, "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
@@ -350,13 +350,13 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     for words in (*logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
-        yield "  the same directories without a server (fio)"
+        yield "  storage speed of the same directories, without a server (fio)"
     for figures in storage(cell):
         yield from figure_row(*figures)
     for what, words, both in stored(cell):
         yield from figure_row(f"stored bytes, {what}", words, "", both)
     if "rotation_s" in cell.key_life:
-        yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
+        yield f"  key rotation: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
@@ -393,7 +393,7 @@ def protected(cells: list[Cell]) -> list[str]:
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
     """What the encryption leaves open, the worst first, each with what closes it."""
     if findings:
-        yield "  what it leaves open"
+        yield "  findings: what it does not protect"
     for each in by_severity(findings):
         yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
 
@@ -408,7 +408,7 @@ def advice_line(text: str) -> list[str]:
 def footer(result: Result) -> str:
     """The machine, the seed, and where the run is."""
     if any(cell.imported for cell in result.cells):
-        return f"import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
+        return f"import {result.id}; to measure this, paired and proven:\n  {_imported.real_answer(result)}"
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]

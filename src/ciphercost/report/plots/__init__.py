@@ -81,7 +81,7 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
     other = output.suffix.lower().lstrip(".")
     if other in FORMATS and other != form and not output.is_dir():
         raise UsageError(
-            f"-o {output}: --format {form} doesn't write .{other}; write --format {other} or -o {output.with_suffix(f'.{form}')}"
+            f"-o {output}: --format {form} doesn't write .{other}; use --format {other} or -o {output.with_suffix(f'.{form}')}"
         )
     made = [plot for plot in every(of) if plot.charts]
     if not made:
@@ -89,8 +89,8 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
     single = output.suffix.lower() == f".{form}" and not output.is_dir()
     if single and len(of.result.cells) > 1 and len(made) > 1:
         raise UsageError(
-            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, and a file holds one; "
-            f"give -o a directory, e.g. -o {output.with_suffix('')}"
+            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, but a file holds one; "
+            f"name a directory with -o, e.g. -o {output.with_suffix('')}"
         )
     made = made[:1] if single else made
     written = []

@@ -17,7 +17,7 @@ OUTLYING = 1.6
 """An interval is cut off, and ends in an arrow, where it reaches this many times the estimates' span beyond them."""
 FAR = 10.0
 """Largest ÷ smallest, from which on the axis of sizes or clients is logarithmic."""
-ALONG = {"size": "bytes of an answer", "clients": "clients"}
+ALONG = {"size": "response size in bytes", "clients": "clients"}
 
 
 def plots(of: Subject) -> Iterator[Plot]:
@@ -44,7 +44,7 @@ def _plot(curve: Curve, number: int) -> Plot:
     ends = [table[0], table[-1]]
     return Plot(
         name=f"curve-{curve.along}-{number + 1}",
-        title=f"Cost against {'the size of an answer' if curve.along == 'size' else 'clients'}: "
+        title=f"Cost against {'response size' if curve.along == 'size' else 'clients'}: "
         f"{curve.engine} {curve.version} · {curve.mechanism} · {curve.workload}",
         finding="; ".join(f"at {name} {cost} operations per second ({span})" for name, cost, span, _ in ends),
         charts={
@@ -55,9 +55,9 @@ def _plot(curve: Curve, number: int) -> Plot:
             for width, size in WIDTHS.items()
         },
         table=Table(
-            (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added to an operation"), table
+            (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added per operation"), table
         ),
-        note="Upright bars are 95 % intervals." + " One that ends in an arrow goes on." * bool(cut),
+        note="Vertical bars are 95 % intervals." + " A bar with an arrow extends beyond the plot." * bool(cut),
     )
 
 

@@ -44,7 +44,7 @@ UNITS = {
     "latency_p50": ("latency p50", "higher", "lower"),
 }
 """What the axis shows, the word for a cost and the word for a gain."""
-CONTROLS = "; controls, where nothing is encrypted"
+CONTROLS = "; controls, which encrypt nothing"
 Named = tuple[Cell, str]
 """A cell and its label."""
 
@@ -303,13 +303,13 @@ def _inverse(least: float, most: float) -> list[float]:
 
 
 def _note(budget: float | None, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
-    said = ["Each bar is a 95 % interval; farther right costs more; the vertical line is no change."]
+    said = ["Each bar is a 95 % interval; further right is a higher cost; the vertical line marks no change."]
     if any(row["kind"] == "unresolved" for row in rows):
-        said.append("A hollow point was not resolved.")
+        said.append("A hollow point is unresolved.")
     if any(row.get("control") for row in rows):
-        said.append("A diamond is a control, where nothing is encrypted.")
+        said.append("A diamond is a control, which encrypts nothing.")
     if cut:
-        said.append("An interval that ends in an arrow goes on.")
+        said.append("An interval with an arrow extends beyond the plot.")
     if budget is not None:
         said.append(f"The dashed line is the budget, {budget * 100:g} %.")
     return " ".join(said)

@@ -40,9 +40,11 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
     told = [share for share in TOLD if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
     both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in told}
     spoken = "; ".join(f"{_name(share)} {' → '.join(map(words.number, each))} ms" for share, each in both.items())
-    what = "from when each request was due" if trace.open_loop else "as busy clients saw it: they wait for each answer"
+    what = (
+        "from the moment each request was due" if trace.open_loop else "by busy clients, which wait for each response"
+    )
     requests = " and ".join(f"{trace.latency[arm].requests:,} {arm}" for arm in ARMS)
-    read = f"; the lines are of one slice in {trace.stride}, evenly spread" if trace.stride > 1 else ""
+    read = f"; the lines show every {trace.stride}th slice" if trace.stride > 1 else ""
     return Plot(
         name=f"latency-cell-{number + 1}",
         title=f"Latency, {label}",
@@ -51,12 +53,12 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
             width: Chart(_spec(size, steep=steep), {"lines": rows}, one_of_many=True) for width, size in WIDTHS.items()
         },
         table=Table(
-            ("of operations this share is faster", "plain", "encrypted"),
+            ("share of operations that are faster", "plain", "encrypted"),
             [(_name(share), *(f"{words.number(value)} ms" for value in each)) for share, each in both.items()],
         ),
         cell=number,
         caption="Latency, ms",
-        note=f"Timed {what}. {requests} requests of all sessions together{read}; the table's quantiles are of the typical session or block.",
+        note=f"Timed {what}. {requests} requests in all sessions{read}; the table has the quantiles of the typical session or block.",
     )
 
 

@@ -35,10 +35,10 @@ SIZES: dict[Width, dict[str, int]] = {
     "narrow": {"width": 326, "from": 10, "to": 316, "letters": 44},
 }
 NOTE = (
-    "Diamond: the published cost, which has no interval. Circle and bar: our method with its 95 % interval; a hollow circle where that "
-    "interval includes no change. The vertical line is no change."
+    "Diamond: the published cost, which has no interval. Circle and bar: our method with its 95 % interval; a hollow circle means "
+    "that the interval includes no change. The vertical line marks no change."
 )
-GOES_ON = "A bar that ends in an arrow goes on."
+GOES_ON = "A bar with an arrow extends beyond the plot."
 
 
 class _Axis(NamedTuple):

@@ -55,7 +55,7 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
         charts={width: Chart(_spec(size, minutes=minutes), data, one_of_many=True) for width, size in WIDTHS.items()},
         table=_table(trace),
         cell=number,
-        caption="Operations a second, slice by slice",
+        caption="Operations per second, slice by slice",
         note=_note(per_point, len(starts), marked, len(trace.ticks), loud=loud),
     )
 
@@ -87,7 +87,7 @@ def _finding(trace: Trace) -> str:
         if len(rates) >= 2:
             tenths = statistics.quantiles(rates, n=10)
             said.append(
-                f"{arm} {words.number(tenths[0])} to {words.number(tenths[-1])} operations a second in the middle eight tenths of its slices"
+                f"{arm} {words.number(tenths[0])} to {words.number(tenths[-1])} operations per second in the middle 80 % of its slices"
             )
     marked = ", ".join(f"{count} marked {name}" for name, count in sorted(trace.marked.items()))
     said.append(marked or "no slice is marked")
@@ -104,18 +104,18 @@ def _table(trace: Trace) -> Table:
                 figures = (rates[0], statistics.median(rates), rates[-1])
                 marked = sum(bool(tick.marks) for tick in own)
                 rows.append((name, arm, str(len(own)), *(f"{words.number(each)} /s" for each in figures), str(marked)))
-    return Table(("phase", "arm", "slices", "least", "median", "most", "marked"), rows)
+    return Table(("phase", "arm", "slices", "lowest", "median", "highest", "marked"), rows)
 
 
 def _note(per_point: int, sessions: int, marked: int, ticks: int, *, loud: bool) -> str:
     said = []
     if per_point > 1:
         said.append(f"A point is the median of up to {per_point} neighbouring slices.")
-    said.append("Faint: pilot, warm-up and the open loop, whose rate was set; they are not counted for throughput.")
+    said.append("Faint: pilot, warm-up and open loop (fixed rate); not counted for throughput.")
     if marked:
-        said.append(f"A cross is marked as suspect ({marked:,} of {ticks:,} slices{': most' * loud}).")
+        said.append(f"Crosses: slices marked as suspect ({marked:,} of {ticks:,}{', most of them' * loud}).")
     if sessions > 1:
-        said.append(f"Upright lines: the {sessions} sessions' starts.")
+        said.append(f"Vertical lines: starts of the {sessions} sessions.")
     return " ".join(said)
 
 
@@ -143,7 +143,7 @@ def _spec(width: int, *, minutes: bool) -> dict[str, Any]:
         "width": width - 44,
         "height": HEIGHT,
         "autosize": {"type": "pad"},
-        "title": {"text": "operations a second", "fontWeight": "normal", "fontSize": 12, "offset": 6},
+        "title": {"text": "operations per second", "fontWeight": "normal", "fontSize": 12, "offset": 6},
         "layer": [
             {
                 "data": {"name": "sessions"},

@@ -54,9 +54,9 @@ WITHOUT_WITH = {"plain": "without", "encrypted": "with"}
 """A control's arms: nothing is encrypted in either."""
 EMBEDDED = {"client_user": "process, its own code", "client_system": "process, in the kernel"}
 LAYERS = {
-    "transit": "In transit the cipher works in both ends' own code, or in the kernel where it was handed over.",
-    "rest": "At rest a file system's encryption works in kernel threads, which are counted with whatever else ran on the machine.",
-    "column": "In columns the server's own code is where its functions encrypt; where the application seals, it is the client's.",
+    "transit": "In transit, encryption runs in the code of client and server, or in the kernel if it was offloaded there.",
+    "rest": "At rest, a file system's encryption runs in kernel threads; they are counted together with everything else that ran on the machine.",
+    "column": "In columns, the server's functions encrypt in its own code; if the application encrypts, the client does.",
 }
 
 
@@ -123,13 +123,13 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
     said = "; ".join(f"{label}: {names[key]} {_percent(shares)}" for (label, key), shares in largest.items())
     return Plot(
         name="where-parts" if number == 0 else f"where-parts-{number + 1}",
-        title=f"CPU that encryption adds, by what it is added to: {pair[0].engine} {pair[0].mechanism}",
+        title=f"CPU time that encryption adds to handshakes, requests and bytes: {pair[0].engine} {pair[0].mechanism}",
         finding=spoken,
         charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
         table=Table(head, table),
-        note=f"One part makes nearly all of the added CPU in each cell, so there is no chart. {said}."
+        note=f"One part accounts for nearly all of the added CPU in each cell, so there is no chart. {said}."
         if alike
-        else "As fitted to these cells. A part that the fit has below nothing is drawn as nothing.",
+        else "As fitted to these cells. A part with a negative fit is drawn as zero.",
     )
 
 
@@ -189,28 +189,28 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
                     f"{words.number(whole[arm])} µs",
                 )
             )
-    ratio, dearest = max(grown)
+    ratio, highest = max(grown)
     all_cpu = "the process's CPU" if embedded else "all CPU"
     finding = (
-        f"{all_cpu} for an operation, encrypted, is {100 * ratio:.0f} % of what it is plain"
+        f"{all_cpu} per operation in the encrypted arm is {100 * ratio:.0f} % of the plain arm's"
         if len(known) == 1
-        else f"{all_cpu} for an operation, encrypted, is between {100 * min(grown)[0]:.0f} and {100 * ratio:.0f} % of what it is plain; most with {dearest}"
+        else f"{all_cpu} per operation in the encrypted arm is {100 * min(grown)[0]:.0f} to {100 * ratio:.0f} % of the plain arm's; highest: {highest}"
     )
     said = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
     if len(known) > MOST:
-        said.insert(0, f"The first {MOST} of {len(known)} cells are drawn; the table has all.")
+        said.insert(0, f"The chart shows the first {MOST} of {len(known)} cells; the table has all.")
     if not embedded and any(cell.embedded for cell, _ in known):
-        said.append("Of a database that is part of the client, the client's CPU is the database's.")
+        said.append("An embedded database runs in the client, so the client's CPU time includes the database.")
     alike = all(abs(each - 1) <= SAME for each, _ in grown)
     if alike:
-        said = [f"No cell's CPU for an operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
+        said = [f"No cell's CPU per operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
     note = " ".join(said)
     return Plot(
         name="where-cpu",
-        title="CPU for an operation; the plain arm is 100",
+        title="CPU per operation; the plain arm is 100",
         finding=finding,
-        charts={} if alike else _charts(rows, segments, "CPU for an operation, % of the plain arm's"),
-        table=Table(("cell", "arm", *(name for _, name, _ in segments), "together"), table),
+        charts={} if alike else _charts(rows, segments, "CPU per operation, % of the plain arm's"),
+        table=Table(("cell", "arm", *(name for _, name, _ in segments), "total"), table),
         note=note,
     )
 

@@ -62,11 +62,11 @@ def costs(cell: Cell) -> Iterator[str]:
 
 
 def protects(cell: Cell) -> Iterator[str]:
-    """What the mechanism protects, and what was seen to be open all the same, by severity."""
+    """What the mechanism protects, then its findings by severity."""
     if cell.protects:
         yield cell.protects
     for each in by_severity(cell.findings):
-        yield f"open, {each.severity}: {each.code}"
+        yield f"finding, {each.severity}: {each.code}"
 
 
 STORAGE: tuple[tuple[str, str], ...] = (
@@ -114,7 +114,7 @@ def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
 
 def left_open(finding: Finding) -> str:
     """A finding, and what closes it."""
-    return finding.text + (f". Closed by: {finding.closes}" if finding.closes else "")
+    return finding.text + (f". Fixed by: {finding.closes}" if finding.closes else "")
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
@@ -154,11 +154,11 @@ def runs_of(cell: Cell) -> str:
 
 
 def proof_line(cell: Cell) -> str:
-    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
+    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm unencrypted; witnesses: client, server, wire; OpenSSL …`."""
     if cell.mode == "imported":
-        return "NOT PROVEN: nobody asked server, wire or disk whether encryption was on in one arm and off in the other"
+        return "NOT PROVEN: no server report, packet capture or disk scan shows that only one arm was encrypted"
     if cell.layer == "control":
-        return "control: both arms are in clear; nothing to prove"
+        return "control: neither arm is encrypted; nothing to prove"
     said = [
         cell.encryption[name]
         for name in ("protocol", "cipher", "group", "peer_key", "implementation")
@@ -176,7 +176,7 @@ def proof_line(cell: Cell) -> str:
     witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
     how = (", " if cell.layer == "rest" else " ").join(said)
     return (
-        f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}"
+        f"proven: {how}; plain arm unencrypted; witnesses: {', '.join(witnesses)}"
         + "; " * bool(libraries)
         + ", ".join(libraries)
     )
@@ -230,7 +230,7 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
             token for token in own if token not in common | said_already and not each.get(token.partition("=")[0])
         ]
         label = " · ".join([*parts, *[" ".join(variant)] * bool(variant)])
-        found.append(label or "no further conditions" * ("conditions" in apart))
+        found.append(label or "no other conditions" * ("conditions" in apart))
     if without:
         return found
     mixed = len({is_control(cell) for cell in cells}) > 1
@@ -259,5 +259,5 @@ def told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
 
 def without_number(cell: Cell) -> str:
     """`failed: the disk is full`: why a cell has none."""
-    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never came to rest"}
+    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never reached a steady state"}
     return f"{words.get(cell.status, cell.status)}{f': {cell.reason}' if cell.reason else ''}".rstrip(".")

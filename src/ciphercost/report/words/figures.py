@@ -221,10 +221,10 @@ def levels(cell: Cell, key: str) -> str:
 
 
 def prediction(cell: Cell) -> str:
-    """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
+    """`predicted from the link alone: 3 round trips, 30 ms more per operation, 34.2 % fewer operations per second; measured: …`."""
     link = cell.predicted
     trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
-    words = f"the link alone predicts: {trips}{longer(link['added_ms'])} an operation"
+    words = f"predicted from the link alone: {trips}{longer(link['added_ms'])} per operation"
     if "throughput" not in link:
         return words
     each = [cell.clients / (level(cell, arm, "throughput") or math.inf) * 1e3 for arm in ARMS]

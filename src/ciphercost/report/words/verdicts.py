@@ -32,7 +32,7 @@ def verdict(cell: Cell) -> str:
     what = "throughput" if "throughput" in cell.overhead else "latency"
     words = {
         "differs": f"{what} differs",
-        "equivalent": f"no difference in {what} larger than the margin (1 % unless told otherwise)",
+        "equivalent": f"no difference in {what} larger than the margin (default: 1 %)",
         "unresolved": "unresolved",
     }.get(cell.verdict or "", "none")
     if by_itself(cell):
@@ -56,7 +56,7 @@ TOTALS_OPEN = (
 )
 
 
-BY_ITSELF = "by itself it differs, but not after the correction for the number of cells"
+BY_ITSELF = "it differs on its own, but not after the correction for the number of cells"
 
 
 def by_itself(cell: Cell) -> bool:
@@ -84,18 +84,14 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
     what = next(label for name, label, *_ in METRICS if name == key)
     runs = f"{own.plain_runs} plain and {own.encrypted_runs} encrypted runs, not paired"
     needed = own.runs_needed
-    need = (
-        f"; to resolve 5 %: {needed} runs of each arm"
-        if needed
-        else "; no number of runs below a thousand would resolve 5 %"
-    )
+    need = f"; to resolve 5 %: {needed} runs of each arm" if needed else "; to resolve 5 %: more than a thousand runs"
     differ = runs_differ(cell)
     if differ is None:
         return f"none: {BY_ITSELF} ({runs}{need})"
     if differ:
-        return f"none: the arms' runs differ in {what} by more than by chance; that encryption did it, they can't tell ({runs}{need})"
+        return f"none: the arms' runs differ in {what} by more than chance, but can't show that encryption is the cause ({runs}{need})"
     seen = (
-        f": {cell.smallest_effect:.1%} or more would have shown".replace("%", " %")
+        f": these runs could have detected {cell.smallest_effect:.1%} or more".replace("%", " %")
         if cell.smallest_effect and key == "throughput"
         else ""
     )
@@ -106,7 +102,7 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
     """The same of other tools' figures: what their runs show, and that it is no answer."""
     tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
     if not known:
-        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
+        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so no cost can be stated."
     labels = dict(zip(map(id, cells), names(cells) if len(cells) > 1 else map(heading, cells), strict=True))
     loud = f"Imported from {tools}, NOT PAIRED AND NOT PROVEN"
     differing = [cell for cell in known if runs_differ(cell)]
@@ -117,12 +113,14 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
             f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}{unresolved[runs_differ(cell)]}"
             for cell in known
         )
-        return f"{loud}: {shown}; whether encryption did it these runs can't tell."
+        return f"{loud}: {shown}; these runs can't show whether encryption is the cause."
     said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
-    said += f" ({alone} more by themselves only)" if alone else ""
+    said += f" ({alone} more before the correction only)" if alone else ""
     shown = "; ".join(f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
     more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
-    return f"{loud}: {said}{f': {shown}' if shown else ''}{more}; whether encryption did it these runs can't tell."
+    return (
+        f"{loud}: {said}{f': {shown}' if shown else ''}{more}; these runs can't show whether encryption is the cause."
+    )
 
 
 LISTED = 3
@@ -154,7 +152,7 @@ def sentences(result: Result, only: str = "") -> list[str]:
     if not known:
         if len(cells) == 1:
             return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
-        return [f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."]
+        return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
     said = [_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
@@ -255,7 +253,7 @@ def _how_sure(cell: Cell, key: str) -> str:
         doubt = ", which is unresolved" * (resolution(cell, key) == "unresolved")
         return f"{doubt}{throughput}{_how_sure(cell, main) if main else ''}"
     if cell.verdict == "equivalent":
-        return ", too little to matter (equivalent within the margin)"
+        return ", which is equivalent to no difference within the margin"
     if cell.verdict != "unresolved":
         return ""
     if by_itself(cell):

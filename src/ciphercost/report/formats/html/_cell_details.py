@@ -95,14 +95,14 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if cell.predicted:
         yield words.prediction(cell)
     if planned := capacity.line(cell):
-        yield planned
+        yield f"capacity planning: {planned}"
     if limited := limit.line(cell):
         yield limited
     yield from words.taken_apart(cell, everything)
     for what, growth, both in words.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
     if "rotation_s" in cell.key_life:
-        yield f"a new key for the encrypted data took {words.number(cell.key_life['rotation_s'])} s"
+        yield f"key rotation took {words.number(cell.key_life['rotation_s'])} s"
     if cell.against_reference is not None:
         yield f"against the reference of its experiment: {words.beside(cell.against_reference)}"
 
@@ -128,12 +128,12 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
     yield "rows", f"{cell.rows:,}" if cell.rows else ""
     yield "factors", ", ".join(f"{name}={value}" for name, value in cell.factors.items() if value)
     yield (
-        "encryption, as achieved",
+        "encryption in force",
         ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cell.encryption.items() if value),
     )
     yield "cores", ", ".join(f"{who} {where}" for who, where in cell.cores.items() if where)
     yield "slices", f"{cell.slice_seconds:.3g} s each" if cell.slice_seconds else ""
-    yield "made the load", cell.client
+    yield "load generator", cell.client
     carried = cell.carryover
     if carried:
         yield (

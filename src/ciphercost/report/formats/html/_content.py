@@ -119,17 +119,17 @@ def page(of: Subject) -> Page:
 def _contents(made: Page) -> Iterator[Entry]:
     """The sections that the page has, in their order."""
     sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
-        (made.study, "h-study", "The published study", []),
+        (made.study, "h-study", "Published study", []),
         (made.forest, "h-cost", "What it costs", []),
-        (made.advice, "h-advice", "What stays within the budget", []),
+        (made.advice, "h-advice", "Cheapest mechanisms within the budget", []),
         (made.failed, "h-failed", "Cells without a number", []),
-        (made.protection, "h-protects", "What it costs and what it protects", []),
-        (made.where, "h-where", "Where the cost goes", []),
-        (made.curves, "h-curves", "Curves", []),
-        (made.experiments, "h-experiment", "Cells against each other", []),
-        (made.cells, "h-cells", "The cells", [(cell.anchor, cell.name) for cell in made.cells]),
+        (made.protection, "h-protects", "Cost and protection", []),
+        (made.where, "h-where", "Where the cost comes from", []),
+        (made.curves, "h-curves", "Cost against size or clients", []),
+        (made.experiments, "h-experiment", "Comparison of cells", []),
+        (made.cells, "h-cells", "Cells", [(cell.anchor, cell.name) for cell in made.cells]),
         (made.method, "h-method", "How it was measured", []),
-        (made.machine, "h-machine", "The machine", []),
+        (made.machine, "h-machine", "Machine", []),
         (True, "h-again", "How to repeat it", []),
     )
     yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
@@ -156,10 +156,14 @@ def _budget(of: Subject) -> str:
     over = sum(low > of.budget for low, _ in bounds)
     if not bounds:
         return ""
-    counts = ((within, "surely within it"), (over, "surely over it"), (len(bounds) - within - over, "not resolved"))
+    counts = (
+        (within, "certainly within it"),
+        (over, "certainly over it"),
+        (len(bounds) - within - over, "not resolved"),
+    )
     said = ", ".join(f"{count} {what}" for count, what in counts if count)
     measured = "the one measured cell is" if len(bounds) == 1 else f"of {len(bounds)} measured cells"
-    return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the intervals' ends."
+    return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the ends of the 95 % intervals."
 
 
 def _advice(of: Subject) -> list[tuple[bool, str]]:
@@ -176,13 +180,13 @@ def _basis(result: Result) -> str:
     if not known:
         return ""
     if any(cell.imported for cell in known):
-        return f"{words.imported_basis(known)}: neither arm was proven, and no run is paired with another."
+        return f"{words.imported_basis(known)}: neither arm was proven, and the runs are not paired."
     sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
     said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
     if all(cell.layer == "control" for cell in known):
-        said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; controls: nothing is encrypted in either arm"
+        said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; controls: neither arm is encrypted"
     if any(cell.mode == "quick" for cell in known):
-        said += "; one session speaks of this server pair only, a full run has eight"
+        said += "; one session holds for this server pair only (a full run has eight)"
     warned = sum(bool(cell.warnings) for cell in result.cells)
     if warned:
         said += f"; {warned} of {len(result.cells)} cells with warnings" if len(result.cells) > 1 else "; with warnings"
@@ -226,7 +230,7 @@ def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
         if cell.against_reference is not None:
             rows.append((label, reference, words.beside(cell.against_reference)))
     if rows:
-        yield Table(("cell", "reference", "throughput against the reference (encrypted ÷ plain, both)"), rows)
+        yield Table(("cell", "reference", "ratio of throughput (encrypted ÷ plain) against the reference"), rows)
 
 
 def _study(result: Result) -> Report | None:
