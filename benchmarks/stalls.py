@@ -15,8 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import estimator, simulate, statistics, totals
+from ciphercost.estimate import simulate, statistics, totals
+from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
 from ciphercost.estimate.simulate import Blocks, Floats, Noise, Random
+from ciphercost.estimate.stated import stated, with_totals
+from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISAGREE
 from ciphercost.model.spec import Mode
 from ciphercost.report import cost_gate
@@ -63,18 +66,18 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
         robust = statistics.session_interval(statistics.hodges_lehmann_rows(values.reshape(sessions, -1)))
     else:
         robust = statistics.block_interval(values)
-    together = estimator.ratio_of_totals(blocks, ("work",), "seconds", mode)
-    stated = estimator.with_totals(estimator.stated(robust, mode, ""), together)
+    together = ratio_of_totals(blocks, ("work",), "seconds", mode)
+    estimate = with_totals(stated(robust, mode, ""), together)
     assert together is not None
     apart = abs(together.centre - robust.centre)
     stalled = totals.stalled(blocks)
-    p_value = min(estimator.throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
+    p_value = min(throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
     differs = apart > DISAGREE and p_value < totals.ALPHA
     return Outcome(
         robust.tost(math.log1p(MARGIN)) < statistics.ALPHA,
-        estimator.judge(robust, together, mode, MARGIN).verdict == "equivalent",
-        cost_gate.robustly("throughput", stated, MARGIN) == "pass",
-        cost_gate.passed("throughput", stated, MARGIN) == "pass",
+        judge(robust, together, mode, MARGIN).verdict == "equivalent",
+        cost_gate.robustly("throughput", estimate, MARGIN) == "pass",
+        cost_gate.passed("throughput", estimate, MARGIN) == "pass",
         apart > max(DISAGREE, robust.half()),
         differs,
         not differs and apart > DISAGREE and stalled.uneven,

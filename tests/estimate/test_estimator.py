@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphercost.estimate import simulate, statistics
-from ciphercost.estimate.estimator import CellEstimator, holm
+from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.verdict import holm
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord

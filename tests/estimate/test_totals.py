@@ -19,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphercost.estimate import levels, simulate, statistics, storage, totals
-from ciphercost.estimate.estimator import CellEstimator, Pooled, ratio_of_totals, throughput_differs
+from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
+from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.latency_ratios import Pooled
 from ciphercost.estimate.levels import LEVELS
 from ciphercost.estimate.simulate import Blocks, Noise
 from ciphercost.estimate.tally import COLUMN

@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
-from ciphercost.estimate import estimator as estimate
+from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
+from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
@@ -49,7 +50,7 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
     return result, found
 
 
-def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
+def _concluded(directory: Path) -> tuple[Result, list[CellEstimator]]:
     """As `conclude`, with the estimators of the cells. What can be read and not computed, or not to an end, is refused."""
     facts = plan_facts.read(directory)
     with checked.computing(directory), np.errstate(all="ignore"):
@@ -58,13 +59,12 @@ def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     return result, estimators
 
 
-def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.CellEstimator]]:
+def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstimator]]:
     if (others := read_imported(directory)) is not None:
         # The spec names the cells; it is not how to measure them again.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     estimators = [
-        estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True)
-        for cell in facts.cells
+        CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True) for cell in facts.cells
     ]
     counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
@@ -80,7 +80,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.
         else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
     ]
-    corrected = iter(estimate.holm([each for each in estimates if each is not None]))
+    corrected = iter(holm([each for each in estimates if each is not None]))
     cells = [
         with_storage(
             cell(facts, number, next(corrected) if found is not None else None, proofs),
@@ -121,7 +121,7 @@ def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
 
 
-def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
     """The cells, those that share their sessions compared with the first of them; p-values corrected for all of these. Pure."""
     against: dict[int, Estimate] = {}
     for first, *others in schedule.groups(facts.spec):
@@ -142,7 +142,7 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
     return cells
 
 
-def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+def beside(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
     """The cells, those that were measured with a control with what is left of their cost beside it. Pure."""
     made = list(cells)
     for number, cell in enumerate(cells):

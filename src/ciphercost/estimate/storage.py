@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ciphercost.estimate import statistics
-from ciphercost.estimate.estimator import around, stated
+from ciphercost.estimate.stated import around, stated
 from ciphercost.estimate.statistics import Floats
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import StorageSlice
