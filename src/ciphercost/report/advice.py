@@ -1,8 +1,8 @@
-"""advice: a result and what is needed -> the cheapest proven mechanism that meets your requirements, and why the others do not. Pure.
+"""The cheapest proven mechanism that meets your requirements, and the reasons why the others don't. Pure.
 
-Only what was witnessed counts: the layer, what the sessions negotiated (`encryption`), and what was found open (`findings`). A mechanism
-that was not proven, or of which a finding of high severity was seen, meets nothing. Mechanisms are alternatives where they were measured
-on the same server, with the same operation, clients and conditions: each such set has its own answer.
+Only witnessed facts count: the layer, what the sessions negotiated (`encryption`), and the `findings`. A mechanism that was not proven, or
+that has a finding of high severity, meets no requirement. Mechanisms are alternatives if they were measured on the same server, with the
+same operation, clients and conditions. Each such set gets its own answer.
 """
 
 from __future__ import annotations
@@ -58,8 +58,11 @@ def _verified(cell: Cell) -> str:
 
 
 def _authenticated(cell: Cell) -> str:
-    """TLS always notices a change (RFC 8446, RFC 5246: AEAD or HMAC). In columns a changed value was tried on every cell. At rest every
-    cipher that the mechanism names must be one that notices, or have a MAC beside it."""
+    """Why changed data may go undetected; empty if it is always detected.
+
+    TLS always detects a change (RFC 8446, RFC 5246: AEAD or HMAC). In columns, every cell was tested with a changed value. At rest, every
+    cipher that the mechanism names must authenticate, or have a MAC beside it.
+    """
     if cell.layer == "transit":
         spoken = cell.encryption.get("protocol", "")
         return (
@@ -76,7 +79,10 @@ def _authenticated(cell: Cell) -> str:
 
 
 def _forward(cell: Cell) -> str:
-    """All of TLS 1.3 has it; of TLS 1.2 the suite's name says it. Not every client says its group."""
+    """Why there is no forward secrecy; empty if there is. All of TLS 1.3 has it; in TLS 1.2 the suite's name shows it.
+
+    Not every client reports its group.
+    """
     said = cell.encryption
     if said.get("group") or said.get("protocol") == "TLSv1.3" or "DHE" in said.get("cipher", ""):
         return ""
@@ -112,12 +118,12 @@ NEEDS: dict[str, tuple[str, str, Callable[[Cell], str]]] = {
     "key-off-server": ("column", "the application encrypts, and the server has no key", _key_off_server),
     "authenticated": ("", "changed data is rejected", _authenticated),
 }
-"""Every word of --need: the layer it is about (empty: any), what it means, and what keeps a cell from meeting it (empty: it does)."""
+"""By requirement of --need: its layer (empty: any), its meaning, and a function that gives the reason why a cell fails it (empty: it meets it)."""
 LAYERS = {"transit": "in-transit", "rest": "at-rest", "column": "column"}
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One cell, and what it comes to."""
+    """One cell, and whether it meets the requirements."""
 
     cell: int
     name: str
@@ -167,15 +173,15 @@ def needs(text: str) -> list[str]:
 
 
 def advise(result: Result, need: Sequence[str] = (), limit: float | None = None) -> Report:
-    """The advice for each set of alternatives. `limit`: the most that it may cost, as a share (0.05: 5 %)."""
+    """The advice for each set of alternatives. `limit`: the highest acceptable cost, as a share (0.05: 5 %)."""
     layer = next((NEEDS[each][0] for each in need if NEEDS[each][0]), "")
-    # A word about a layer is about it alone: `verified` asks for a connection that is encrypted.
+    # A requirement on one layer implies that layer: `verified` requires an encrypted connection.
     wanted = list(dict.fromkeys([*([LAYERS[layer]] if layer else []), *need]))
     sets: dict[str, list[int]] = {}
     for number, cell in enumerate(result.cells):
         if not words.is_control(cell):
             sets.setdefault(_alike(cell), []).append(number)
-    if layer:  # Sets in which nothing of that layer was measured have nothing to say.
+    if layer:  # A set without a cell of that layer has no answer.
         sets = {like: those for like, those in sets.items() if any(result.cells[each].layer == layer for each in those)}
     answers = [_advice(result, numbers, wanted, limit) for numbers in sets.values()]
     return Report(list(need), limit, answers, _status(answers))
@@ -190,10 +196,10 @@ def _status(answers: Sequence[Advice]) -> int:
 
 
 def _alike(cell: Cell) -> str:
-    """What alternatives have in common: all but the mechanism and what is set of it."""
+    """What alternatives have in common: everything but the mechanism and its own settings."""
     own = cell.mechanism_factors
     load = {name: value for name, value in cell.factors.items() if name not in own and name not in match_cells.SEEDED}
-    # A cell that failed early may not know its factors: it stands where its workload is.
+    # A cell that failed early may have no factors; it belongs to the set of its workload.
     return repr(
         (cell.engine, cell.workload, cell.regime, cell.client, cell.conditions, sorted(load.items()), cell.clients)
     )
@@ -223,7 +229,7 @@ def _title(cells: Sequence[Cell]) -> list[str]:
 
 
 def _names(cells: Sequence[Cell]) -> list[str]:
-    """The mechanism, and of its factors those in which the alternatives differ."""
+    """Each cell's mechanism, and its factors that differ among the alternatives."""
     names = []
     for cell in cells:
         alike = [each for each in cells if each.mechanism == cell.mechanism]
@@ -278,7 +284,7 @@ def _overlap(one: Candidate, other: Candidate) -> bool:
 
 
 def lines(report: Report, result: Result) -> list[str]:
-    """The advice as lines of plain words, each to be wrapped by who shows it; what is indented belongs to the line above."""
+    """The advice as unwrapped lines of text. An indented line belongs to the line above it."""
     asked = [*report.need, *([f"at most {report.limit * 100:.10g} %"] if report.limit is not None else [])]
     said = [f"required: {', '.join(asked)}"]
     for each in report.answers:

@@ -1,11 +1,11 @@
-"""compare_pair: two cells -> how their costs differ, with an interval and a verdict. Pure.
+"""How the costs of two cells differ, with an interval and a verdict. Pure.
 
-What is compared is the cost itself, encrypted ÷ plain: the other run's ratio ÷ the reference's. A faster machine speeds up both arms and
-cancels; a cost that changed does not. Each run's log ratio comes with the standard errors of its own units (sessions; blocks of a quick
-run), as `estimate` has them, and not read back from a printed interval. The difference of two independent means has the standard error
-√(e₁² + e₂²) and, by Welch (1947) and Satterthwaite (1946), (e₁² + e₂²)² ÷ (e₁⁴/ν₁ + e₂⁴/ν₂) degrees of freedom. Equivalence is two one-sided
-tests (Schuirmann 1987) within ± log(1 + margin), of the robust ratio and of the ratio of totals, and goes first,
-as everywhere here; p-values are Holm's over all cells compared, and must be below 5 %, of quick runs below 1 %.
+This compares the cost itself, encrypted ÷ plain: the other run's ratio ÷ the reference's. A faster machine speeds up both arms and cancels;
+a changed cost does not. Each run's log ratio comes with the standard errors of its own units (sessions; blocks of a quick run), as
+`estimate` computes them, not read back from a printed interval. The difference of two independent means has the standard error √(e₁² + e₂²)
+and, by Welch (1947) and Satterthwaite (1946), (e₁² + e₂²)² ÷ (e₁⁴/ν₁ + e₂⁴/ν₂) degrees of freedom. Equivalence is two one-sided tests
+(Schuirmann 1987) within ± log(1 + margin), of the robust ratio and of the ratio of totals. It goes first, as everywhere here. P-values are
+Holm's over all compared cells, and must be below 5 %, or below 1 % for quick runs.
 """
 
 from __future__ import annotations
@@ -27,18 +27,17 @@ from ciphercost.report.match_cells import changes, unlike
 ACHIEVED = (
     "protocol", "cipher", "group", "peer_key", "verified", "key", "implementation", "server_library", "client_library",
 )  # fmt: skip
-"""Of `encryption`: what may differ between two cells though both were asked for the same."""
+"""Keys of `encryption` that may differ between two cells with the same request."""
 PAIRS_ONLY = "these server pairs only"
 QUICK_ALPHA = 0.01
-"""Level at which quick runs differ. The scatter between one start of a server and the next, and between one moment of a busy machine and
-another, is in no interval of a single session: of 211 pairs of 30 quick runs of one thing, on two cores with a load of 7, 8 % differed
-at 5 %."""
+"""Level at which quick runs differ. The interval of a single session includes neither the scatter between starts of a server nor that
+between moments of a busy machine. Of 211 pairs of 30 equal quick runs, on two cores with a load of 7, 8 % differed at the 5 % level."""
 MIND = ("steal", "foreign-cpu", "client-bound", "few-blocks", "few-sessions", "one-session", "carry-over")
-"""Warnings of a cell that bear on a comparison with another run."""
+"""Warning codes that matter for a comparison with another run."""
 
 
 def against(reference: Interval, other: Interval) -> Interval:
-    """other - reference of two independent means, by Welch; of several standard errors every combination, of which the worst counts."""
+    """other − reference of two independent means, by Welch. Several standard errors give every combination; the worst counts."""
     errors = tuple(_welch(a, b) for a, b in itertools.product(reference.errors, other.errors))
     return Interval(
         other.centre - reference.centre, errors, min(reference.n, other.n), mean=other.middle - reference.middle
@@ -55,9 +54,9 @@ def _welch(a: Error, b: Error) -> Error:
 def judged(
     interval: Interval, margin: float, p_value: float, *, of_totals: Interval | None = None, quick: bool = False
 ) -> Verdict:
-    """Equivalence goes first: a difference that is surely there and surely within the margin is, by the margin's meaning, none.
+    """The verdict. Equivalence goes first: a difference that is certain but within the margin counts as none.
 
-    It takes the ratio of totals too: stalls in one arm of one run are in no robust ratio.
+    Equivalence also needs the ratio of totals, because a robust ratio hides stalls in one arm of one run.
     """
     if max(each.tost(math.log1p(margin)) for each in (interval, of_totals or interval)) < ALPHA:
         return "equivalent"
@@ -122,7 +121,7 @@ def _stated(interval: Interval, *, quick: bool) -> Estimate:
 
 
 def corrected(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs with p-values of their verdicts corrected for their number (Holm); what no longer differs is unresolved."""
+    """The pairs with the p-values of their verdicts corrected for their number (Holm). A pair that no longer differs is unresolved."""
     judged_ = [pair for pair in pairs if pair.metric]
     adjusted = iter(statistics.holm([pair.change[pair.metric].p_value or 0.0 for pair in judged_]))
     made = []
@@ -139,12 +138,12 @@ def corrected(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def is_quick(pair: Pair) -> bool:
-    """Whether one of the two runs speaks of one server pair alone."""
+    """Whether one of the two runs is a quick run, which holds for one server pair only."""
     return bool(pair.metric) and PAIRS_ONLY in pair.change[pair.metric].method
 
 
 def in_common(a: Cell, b: Cell) -> str:
-    """The words of both headings that are the same, and of the engine its name where the versions differ."""
+    """The words that both headings share; if the engine versions differ, the engine's name."""
     mine, theirs = words.heading_words(a), words.heading_words(b)
     said = [mine[name] for name in mine if mine[name] and mine[name] == theirs[name]]
     if a.engine == b.engine and mine["engine"] != theirs["engine"]:
@@ -153,7 +152,7 @@ def in_common(a: Cell, b: Cell) -> str:
 
 
 def also(a: Cell, b: Cell) -> list[Change]:
-    """What is not what was asked for, and yet not the same."""
+    """What else differs although the request was the same: negotiated encryption, libraries, mode, cores."""
     found = changes(a.encryption, b.encryption, ACHIEVED) + changes({"mode": a.mode}, {"mode": b.mode})
     found += changes(*({f"cores of {name}": value for name, value in each.cores.items()} for each in (a, b)))
     return [each for each in found if each.reference or each.other]

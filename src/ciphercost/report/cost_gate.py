@@ -1,4 +1,4 @@
-"""cost_gate: cells and a budget -> which are within it, over it, or neither for sure. Pure."""
+"""A budget for encryption's cost: which cells are within it, over it, or unresolved. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ciphercost.report.comparison_types import Gate, Passed, Run
 
 
 def gated_runs(runs: Sequence[Run]) -> range:
-    """Each run but the reference; of one run that one."""
+    """Numbers of the runs to check: all but the reference; with a single run, that run."""
     return range(1, len(runs)) if len(runs) > 1 else range(1)
 
 
 def gate(result: Result, run: int, limit: float) -> list[Gate]:
-    """Every cell against the budget; a control, which is no encryption, only where there is nothing else."""
+    """Check every cell against the budget. Controls encrypt nothing, so they count only if there are no other cells."""
     numbers = [number for number, cell in enumerate(result.cells) if not words.is_control(cell)] or range(
         len(result.cells)
     )
@@ -36,28 +36,28 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
 
 
 def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
-    """Whether a cost is within the budget for sure, over it for sure, or neither: by the worse of the robust ratio and that of totals.
+    """Whether a cost is certainly within the budget, certainly over it, or neither, by the worse of robust ratio and ratio of totals.
 
-    Stalls that encryption causes are a cost, and only the totals have them.
+    Stalls that encryption causes are a cost, and only the totals include them.
     """
     outcomes = [robustly(metric, each, limit) for each in (estimate, of_totals(estimate)) if each is not None]
     return next(each for each in ("fail", "unresolved", "pass") if each in outcomes)
 
 
 def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:
-    """The same by its interval alone."""
+    """The same by the robust ratio's interval alone."""
     _, low, high = words.loss(metric, estimate)
     return "pass" if high <= limit else "fail" if low > limit else "unresolved"
 
 
 def of_totals(estimate: Estimate) -> Estimate | None:
-    """The ratio of totals as an estimate; None where that is no other than the estimate itself."""
+    """The ratio of totals as an estimate; None if the estimate is itself the ratio of totals."""
     ratio, low, high = estimate.ratio_of_totals, estimate.totals_low, estimate.totals_high
     return None if ratio is None or low is None or high is None else Estimate(ratio, low, high)
 
 
 def hidden(metric: str, estimate: Estimate) -> str:
-    """`all slices together, stalls included: 1.8 % fewer operations per second (0.3–3.2 %)`: what the robust ratio does not show."""
+    """`all slices together, stalls included: 1.8 % fewer operations per second (0.3–3.2 %)`: the cost that the robust ratio hides."""
     totals_ = of_totals(estimate)
     if totals_ is None:
         return ""

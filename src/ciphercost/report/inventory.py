@@ -1,4 +1,4 @@
-"""inventory: what there is, as tables for `list` and `doctor`."""
+"""Tables of engines, mechanisms, workloads, studies, runs and grants for `list` and `doctor`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engines_table() -> str:
 
 
 def mechanisms_table() -> str:
-    """A family, which is one mechanism but for its mode or key length, in one row for each of what it protects."""
+    """One row per family and protection. A family is one mechanism in several modes or key lengths."""
     rows: list[tuple[str, str]] = []
     known = set()
     for mechanism in map(mechanisms.get, mechanisms.names()):
@@ -54,7 +54,7 @@ def mechanisms_table() -> str:
 
 
 def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
-    """Which of a family's mechanisms each engine has."""
+    """(engine, those of the family's mechanisms that it has)."""
     for engine in engines.names():
         if has := [name for name in names if engine in mechanisms.get(name).engines]:
             yield engine, ", ".join(mechanisms.folded(has))

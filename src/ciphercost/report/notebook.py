@@ -1,4 +1,4 @@
-"""notebook: Result -> a few lines, or a small HTML table, as a notebook shows it: a row a cell, nothing that needs a style or a script. Pure."""
+"""A result in a notebook: a few lines of text, or a small HTML table without styles or scripts. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEAD = ("cell", "figure", "what encryption costs", "95 % interval", "plain → e
 
 
 def line(result: Result) -> str:
-    """What `repr` is: the run, and a line for each cell with its main figure."""
+    """The `repr`: the run, and a line per cell with its main figure."""
     shared = words.in_common(result.cells) if len(result.cells) > 1 else ""
     cells = f"{len(result.cells)} cell{'s' * (len(result.cells) != 1)}"
     said = [f"<ciphercost.Result {result.id}: {cells}{f' of {shared}' * bool(shared)}"]
@@ -24,7 +24,7 @@ def line(result: Result) -> str:
 
 
 def html(result: Result) -> str:
-    """The answer, and every figure of every cell; a cell without one says why."""
+    """The answer, and every figure of every cell. A cell without figures has its reason."""
     rows = []
     for name, cell in zip(words.names(result.cells), result.cells, strict=True):
         figures = list(words.rows(cell))

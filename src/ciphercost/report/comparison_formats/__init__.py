@@ -1,4 +1,4 @@
-"""comparison_formats: Comparison -> text. One file a format, each with `render(comparison) -> str`, found by file name; and the words they share. Pure."""
+"""Formats of a comparison: one file per format with `render(comparison) -> str`, found by file name, and shared texts. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def get(name: str) -> Callable[[Comparison], str]:
 
 
 def headline(of: Comparison) -> str:
-    """The answer in one line: what the gate says, else how many costs differ."""
+    """The answer in one line: the gate's outcome, or how many costs differ."""
     return _gates(of.gates, of.limit) if of.limit is not None else compared(of)
 
 
@@ -87,7 +87,7 @@ def gate_line(gate: Gate) -> str:
 
 
 def verdict(pair: Pair, margin: float) -> str:
-    """What the pair's verdict means, and what it rests on."""
+    """The pair's verdict as text, with its p-value and scope."""
     if not pair.metric:
         return f"none: {pair.reason}"
     change = pair.change[pair.metric]
@@ -114,7 +114,7 @@ def both(pair: Pair, metric: str) -> str:
 
 
 def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
-    """(metric, label, change, its interval, both costs) of every figure that both cells have."""
+    """(metric, label, change, its interval, both costs) of every metric that both cells have."""
     for metric, label, _, _ in words.METRICS:
         if metric in pair.change:
             change = pair.change[metric]
@@ -129,7 +129,7 @@ def listed(changes: Iterable[Change]) -> str:
 
 
 def machines(of: Comparison) -> Iterator[tuple[str, str]]:
-    """(run's name, what its machine has otherwise), of runs that were measured on another machine than the reference."""
+    """(run's name, what differs in its machine), for runs from another machine than the reference."""
     for each in of.differences:
         if each.machine:
             yield of.runs[each.run].name, listed(each.machine)

@@ -1,4 +1,4 @@
-"""md: a comparison as a comment on a pull request: the answer, a loud line where machines differ, one table, the rest folded."""
+"""Markdown for a comment on a pull request: the answer, a warning if machines differ, one table, and folded details."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}
 
 
 def render(of: Comparison) -> str:
-    """At most MOST letters: what does not fit is left out from the end, and it says so."""
+    """At most MOST characters. What does not fit is left out from the end, with a note."""
     outcomes = [gate.outcome for gate in of.gates]
     worst = next((each for each in ("failed", "fail", "unresolved", "pass") if each in outcomes), "")
     sign = f"{SIGNS[worst]} " if worst else ""

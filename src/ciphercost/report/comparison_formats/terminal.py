@@ -1,4 +1,4 @@
-"""terminal: a comparison as plain words and figures, 80 columns wide; the answer first, then what else differs, then cell by cell."""
+"""Terminal text, 80 columns wide: the answer, what else differs, then cell by cell."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-r"""latex: every figure of a result as a table for a paper, with booktabs: `\usepackage{booktabs}`, and longtable beyond a page.
+r"""Every figure of a result as a LaTeX table with booktabs (`\usepackage{booktabs}`), or longtable if it is longer than a page.
 
-Every text of the record is escaped. A letter that not every LaTeX has in every encoding stands as its number, U+4E2D: a table that some
-text can stop from being set is of no use.
+Every text of the record is escaped. A letter that not every LaTeX encoding has is printed as its number, U+4E2D, so that no text can stop
+the table from compiling.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ ESCAPES = {
 
 
 LETTERS = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
-"""Beyond ASCII: those that are in LaTeX's oldest encoding too."""
+"""Letters beyond ASCII that LaTeX's oldest encoding has."""
 
 
 def render(result: Result) -> str:
-    """A `table` of one `tabular`, or a `longtable`; the cell's name stands in its first row."""
+    """A `table` with one `tabular`, or a `longtable`. A cell's first row has its name."""
     rows = list(_rows(result))
     head = f"{' & '.join(HEAD)} \\\\"
     caption = rf"\caption{{{escaped(words.answer(result))}}}"
@@ -113,7 +113,7 @@ def _rows(result: Result) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """One line that LaTeX sets as it is. Pure."""
+    """One line, escaped for LaTeX."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return "".join(ESCAPES.get(letter) or _known(letter) for letter in line)
 

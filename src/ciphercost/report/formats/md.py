@@ -1,6 +1,6 @@
-"""md: a result as GitHub's Markdown, short enough for a comment on a pull request: the answer, one table, the rest folded.
+"""GitHub Markdown, short enough for a comment on a pull request: the answer, one table, and folded details.
 
-Every text of the record is escaped: a server's version or an error's words can neither format, link nor mention anybody.
+Every text of the record is escaped: a server's version or an error can't format, link or mention anyone.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
 MOST = 65_536
-"""Letters that a comment on GitHub may have."""
+"""Longest comment on GitHub, in characters."""
 LONGEST = 300
-"""Letters of one reason or warning."""
+"""Longest reason or warning, in characters."""
 SHORT = 120
-"""… in a table, where there may be many."""
+"""Longest text in a table, which may have many."""
 
 BREAK = "\u200b"
-"""A space of no width."""
+"""A zero-width space."""
 
 IMPORTED = {True: "runs differ", False: "unresolved", None: "differs before correction only"}
-"""Of other tools' cells, after Holm's correction for their number."""
+"""Verdicts of imported cells, after Holm's correction for their number."""
 
 _SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
 _MENTIONS = re.compile(r"[@#]|(?i:gh)-(?=\d)|:(?=[\w+-]+:)")
-"""GitHub mentions, links and draws emoji where it has decoded character references: a space of no width stays between."""
+"""GitHub mentions, links and draws emoji even from character references; a zero-width space prevents it."""
 _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 
 def render(result: Result) -> str:
-    """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
+    """At most MOST characters. If not everything fits, details and then rows are left out from the end, with a note."""
     first, *further = words.sentences(result)
     if result.study is not None:
         from ciphercost import studies
@@ -62,7 +62,7 @@ def render(result: Result) -> str:
 
 
 def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
-    """The first pieces that fit into so many letters, line ends counted. Pure."""
+    """The first pieces that fit into `room` characters, including line ends."""
     for piece in pieces:
         room -= len(piece) + 1
         if room < 0:
@@ -71,7 +71,7 @@ def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
-    """A row a cell; a cell without a number says why."""
+    """A row per cell. A cell without a number has its reason."""
     leads = [words.lead_metric(cell) for cell in cells]
     other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
     yield row("cell", "cost", "95 % interval", other, "95 % interval", "verdict")
@@ -99,7 +99,7 @@ def row(*cells: str) -> str:
 
 
 def details(cell: Cell) -> str:
-    """Every figure of a cell, its basis and its warnings, folded."""
+    """Every figure of a cell, its proofs and its warnings, folded."""
     return fold(words.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
 
 
@@ -132,7 +132,7 @@ def _details(cell: Cell) -> Iterator[str]:
 
 
 def advice_list(report: Report, result: Result) -> str:
-    """The cheapest that meets what is needed, and why the others don't, as a list."""
+    """The advice as a list."""
     lines = advice.lines(report, result)
     said = [f"### {escaped(lines[0])}"]
     for line in lines[1:]:
@@ -144,7 +144,7 @@ def advice_list(report: Report, result: Result) -> str:
 
 
 def whole_run(result: Result) -> Iterator[str]:
-    """What is of several cells together, as the terminal has it."""
+    """What concerns several cells together, as in the terminal."""
     from ciphercost.report.formats import terminal
 
     if result.study is not None:
@@ -170,7 +170,7 @@ def study(report: StudyReport) -> Iterator[str]:
         yield row(*(escaped(" ".join(each.split())) for each in sheet.head))
         yield row("---", *["---:"] * (len(sheet.head) - 1))
         for each in sheet.rows:
-            # Markdown has no cell across columns: a heading of rows is one with nothing beside it.
+            # Markdown has no cells that span columns, so a subheading is a row with empty cells.
             own = [f"**{escaped(each[0])}**"] + [""] * (len(sheet.head) - 1) if len(each) == 1 else map(escaped, each)
             yield row(*own)
         for note in (sheet.note, sources(sheet)):
@@ -200,7 +200,7 @@ def item(text: str, most: int = LONGEST) -> str:
 
 
 def code(text: str) -> str:
-    """As it is, in a fence longer than any that is in it."""
+    """The text unchanged, in a fence longer than any fence inside it."""
     text = words.printable(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -220,16 +220,16 @@ def footer(result: Result) -> str:
 
 
 def escaped(text: str, most: int = 0) -> str:
-    """One line that Markdown shows as it is: what would format is written as a character reference, and behind what would mention
-    or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`) stands a space of no width. Pure.
+    """One line, escaped for Markdown: formatting characters become character references.
 
-    `most`: so many letters of the text at most, an ellipsis in the place of the rest.
+    A zero-width space follows what would mention or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`). `most`: longest text in
+    characters; an ellipsis replaces the rest.
     """
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     if most and len(line) > most:
         line = line[: most - 1].rstrip() + "…"
-    # Texts have no such spaces of their own: they are not printable. The sign goes in before the references, which have a #.
+    # The text itself can't contain zero-width spaces, which are not printable. They go in before the references, which contain a #.
     line = _MENTIONS.sub(lambda match: f"{match[0]}{BREAK}", line)
     line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line).replace(BREAK, "&#8203;")
-    # What would begin a list or underline a heading, at the start of a line alone.
+    # These begin a list or underline a heading, but only at the start of a line.
     return _LEADING.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), line)

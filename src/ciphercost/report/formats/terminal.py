@@ -1,4 +1,4 @@
-"""terminal: a result as text, 80 columns wide: the answer and a table of all cells first, then each cell with its proofs and warnings."""
+"""Terminal report, 80 columns wide: the answer and a table of all cells, then each cell with its proofs and warnings."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ from ciphercost.report.words import (
 )
 
 DOUBTFUL = 3.0
-"""Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
+"""The report warns if a cell is more than this many standard errors off the fit of the parts."""
 
 
 def render(result: Result) -> str:
-    """The answer and the summary; every cell, those of one experiment as one table; where the cost comes from; the machine."""
+    """The answer and summary; every cell, with one table per experiment; where the cost comes from; the machine."""
     blocks = []
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
-        # A control that was measured beside others stands in their lines; one that they are compared with is a row of its own.
+        # A control that was measured with other cells appears in their lines; if it is the reference, it has a row of its own.
         controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
@@ -80,7 +80,7 @@ def render(result: Result) -> str:
 
 
 def summary(result: Result) -> list[str]:
-    """The answer, a sentence for each mechanism; where there are several cells, their costs and what each mechanism protects."""
+    """The answer, with a sentence per mechanism; for several cells also their costs and what each mechanism protects."""
     blocks = ["\n".join(line for sentence in sentences(result) for line in wrap(sentence))]
     if len(result.cells) > 1 and not any(cell.imported for cell in result.cells):
         blocks.append("\n".join(overview(result.cells)))
@@ -90,7 +90,7 @@ def summary(result: Result) -> list[str]:
 
 
 def overview(cells: Sequence[Cell]) -> Iterator[str]:
-    """A line a cell, in the run's order: its lead figure, and the other of operations/s and CPU, each with its interval."""
+    """A line per cell, in the run's order: its lead figure, and the other of operations/s and CPU, with intervals."""
     yield from wrap(in_common(cells) or "all cells")
     metrics = _metrics(cells)
     lines: list[tuple[str, list[str] | str]] = []
@@ -116,14 +116,14 @@ def _figure(cell: Cell, key: str) -> tuple[str, str]:
 
 
 def _metrics(cells: Sequence[Cell]) -> list[str]:
-    """The overview's two metrics: the one that most cells lead with, then the other of throughput and server CPU."""
+    """The overview's two metrics: the lead metric of most cells, then the other of throughput and server CPU."""
     leads = ["server_cpu_per_op" if "cpu" in key else key for cell in cells if (key := lead_metric(cell))]
     first = max(dict.fromkeys(leads), key=leads.count, default="throughput")
     return [first, "throughput" if first == "server_cpu_per_op" else "server_cpu_per_op"]
 
 
 def _in_column(cell: Cell, key: str) -> str:
-    """The cell's metric for a column, or nothing: in the CPU's column the one that it leads with, or the process's where embedded."""
+    """The cell's metric for a column, or empty. The CPU column has the cell's lead CPU metric, or the process's CPU if embedded."""
     if key == "server_cpu_per_op":
         lead = lead_metric(cell)
         key = lead if "cpu" in lead else "client_cpu_per_op" if cell.embedded else key
@@ -131,7 +131,7 @@ def _in_column(cell: Cell, key: str) -> str:
 
 
 def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | str]]) -> Iterator[str]:
-    """Names with four columns, each as wide as its texts; a text in their place stands behind its name."""
+    """Names with four columns, each as wide as its texts. A line with a single text has it after the name."""
     figures = [heads, *(texts for _, texts in lines if not isinstance(texts, str))]
     widths = [max(len(texts[at]) for texts in figures) for at in range(len(heads))]
     room = WIDTH - 2 - sum(widths) - 2 * len(widths)
@@ -139,7 +139,7 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
     left = 2 + max(0, min(room, longest))
     places = []
     for at, width in enumerate(widths):
-        # Costs end at their column's right edge, intervals begin at their left.
+        # Costs are right-aligned, intervals left-aligned.
         places.append(left + 2 if at % 2 else -(left + 2 + width))
         left += 2 + width
     for name, texts in [("", heads), *lines]:
@@ -150,7 +150,7 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
 
 
 def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
-    """Controls that failed, where that is not what the cells say themselves."""
+    """Controls that failed for a reason that the cells don't already give."""
     said = {cell.reason for cell in shown}
     for cell in controls:
         if cell.status != "ok" and cell.reason not in said:
@@ -159,7 +159,7 @@ def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
 
 
 def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
-    """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and the warnings."""
+    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings."""
     return "\n".join(_rows(cells, everything))
 
 
@@ -213,7 +213,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
 
 
 NAMES = 22
-"""Letters of a cell's name that have room beside its figures."""
+"""Longest cell name that fits beside its figures."""
 
 
 def _of_table(name: str, cost: str, bounds: str, server: str, p: str) -> list[str]:
@@ -225,7 +225,7 @@ def _of_clients(name: str, server: str, client: str, trips: str) -> list[str]:
 
 
 def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Iterator[str]:
-    """Where clients are compared: what each arm of each costs, and what they send."""
+    """For a comparison of clients: the cost of each arm and what it sends."""
     shown = [cell for cell in cells if cell.chatter or cell.traffic]
     if not shown:
         return
@@ -259,7 +259,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
 
 
 def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each text once, and of which cells it is true: nothing where it is true of all."""
+    """Each text once, with the cells it applies to; empty if it applies to all."""
     variants: dict[str, list[str]] = {}
     for variant, text in said:
         variants.setdefault(text, []).append(variant)
@@ -268,7 +268,7 @@ def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[
 
 
 def parts(result: Result) -> Iterator[str]:
-    """Handshake, request and byte at both ends, and the cipher's own floor."""
+    """The cost per handshake, request and byte at both ends, and that of the cipher alone."""
     yield "where the cost comes from: CPU time that encryption adds, with 95 % intervals"
     yield from _of_parts("", "per connection", "per operation", "per byte")
     for each in result.parts:
@@ -296,11 +296,11 @@ def _of_parts(name: str, connection: str, operation: str, byte: str) -> list[str
 
 
 BAR = 18
-"""Letters of the longest bar."""
+"""Length of the longest bar."""
 
 
 def curve(of: Curve) -> Iterator[str]:
-    """Cost against size or clients: a line a point, with a bar."""
+    """Cost against size or clients: a line per point, with a bar."""
     what = "response size" if of.along == "size" else "clients"
     yield from wrap(f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}")
     yield from row(("operations/s", -25), ("95 % CI", 27), ("server CPU/op", 46))
@@ -317,7 +317,7 @@ def curve(of: Curve) -> Iterator[str]:
 
 
 def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
-    """One cell. No figure stands here unless the cell was proven."""
+    """One cell. It has figures only if the cell was proven."""
     return "\n".join(_lines(cell, everything))
 
 
@@ -366,7 +366,7 @@ NAME_WIDTH = 24
 
 
 def protected(cells: list[Cell]) -> list[str]:
-    """What each mechanism protects and leaves open, where a run compares mechanisms; nothing where it doesn't."""
+    """What each mechanism protects, and its findings, if a run compares mechanisms; otherwise nothing."""
     shown = [cell for cell in cells if cell.overhead and cell.layer != "control" and cell.imported is None]
     if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
         return []
@@ -378,7 +378,7 @@ def protected(cells: list[Cell]) -> list[str]:
     lines = row(("", 2), ("what it protects", 3 + NAME_WIDTH))
     for name, texts in alike.items():
         if any(len(word) > NAME_WIDTH for word in name.split()):
-            # Too long for the column: the name gets a line of its own.
+            # The name is too long for its column, so it gets a line of its own.
             lines += wrap(name, "  ")
             name = ""
         columns = [
@@ -391,7 +391,7 @@ def protected(cells: list[Cell]) -> list[str]:
 
 
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
-    """What the encryption leaves open, the worst first, each with what closes it."""
+    """The findings, the worst first, each with its fix."""
     if findings:
         yield "  findings: what it does not protect"
     for each in by_severity(findings):
@@ -399,14 +399,14 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
 
 
 def advice_line(text: str) -> list[str]:
-    """One line of advice, wrapped; its indent is kept."""
+    """One line of advice, wrapped with its indent."""
     text = printable(text)
     indent = " " * (len(text) - len(text.lstrip()))
     return wrap(text.lstrip(), indent, f"{indent}  ") or [""]
 
 
 def footer(result: Result) -> str:
-    """The machine, the seed, and where the run is."""
+    """The machine, the run's id and its seed."""
     if any(cell.imported for cell in result.cells):
         return f"import {result.id}; to measure this, paired and proven:\n  {_imported.real_answer(result)}"
     machine = result.machine

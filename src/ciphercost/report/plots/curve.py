@@ -1,4 +1,4 @@
-"""curve: cost against the size of an answer, or against clients, with each point's interval. Pure."""
+"""Plot of cost against response size or number of clients, with an interval per point. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ciphercost.report.plots._draw import INK, MUTED, Chart
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 230
 OUTLYING = 1.6
-"""An interval is cut off, and ends in an arrow, where it reaches this many times the estimates' span beyond them."""
+"""An interval is cut off, with an arrow, if it extends beyond the estimates by more than this many times their span."""
 FAR = 10.0
-"""Largest ÷ smallest, from which on the axis of sizes or clients is logarithmic."""
+"""Largest ÷ smallest from which the axis of sizes or clients is logarithmic."""
 ALONG = {"size": "response size in bytes", "clients": "clients"}
 
 
@@ -62,7 +62,7 @@ def _plot(curve: Curve, number: int) -> Plot:
 
 
 def _domain(losses: Sequence[tuple[float, ...]]) -> tuple[float, float]:
-    """Least and most of the axis: no cost and all estimates are on it, and intervals unless they reach far beyond these."""
+    """Both ends of the axis. It includes zero, all estimates, and intervals that don't extend far beyond them."""
     costs = [0.0, *(cost for cost, _, _ in losses)]
     span = max(max(costs) - min(costs), 1.0)
     least = max(min(costs) - OUTLYING * span, min(low for _, low, _ in losses))

@@ -1,4 +1,4 @@
-"""forest: every cell's cost with its 95 % interval, sorted by estimate; the budget as a line. Pure."""
+"""Forest plot: every cell's cost with its 95 % interval, sorted by estimate, and the budget as a line. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart, by_row, caps
 
 OUTLYING = 1.6
-"""An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
+"""An interval is cut off, with an arrow, if it extends this many times further than all estimates."""
 POINT = 24
-"""A point's area and the half of an end's height, so that the ends show beside the point however narrow the interval."""
+"""A point's area, small enough that the ends of a narrow interval are visible beside it."""
 LONG = 24
-"""Rows, from which on the axis is above them."""
+"""From this many rows the axis is above them."""
 SIZES: dict[Width, dict[str, int]] = {
-    # width, row's height, where the axis begins and ends, and how much room a name has
+    # width, row height, start and end of the axis, room for a name, all in pixels
     "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
     "narrow": {"width": 326, "row": 46, "from": 12, "to": 314, "name": 200, "up": -16},
 }
 LETTERS: dict[Width, int] = {"wide": 44, "narrow": 31}
-"""Of a name, a line: longer names take more lines, since what they end in sets them apart."""
+"""Characters per line of a name. Longer names take more lines, because their ends distinguish them."""
 LINES = 4
-"""Lines of a name at most; of a longer one the middle is left out."""
+"""Most lines of a name; a longer name loses its middle."""
 LONG_AXIS = 30
-"""Largest ÷ smallest, from which an axis of factors has marks at powers of ten alone."""
+"""Largest ÷ smallest from which an axis of factors has marks only at powers of ten."""
 LINE = 14
 """Height of a line."""
 CPU = "cpu"
-"""The measure of cells that lead with CPU: the server's, the process's of an embedded database, or with kernel threads at rest."""
+"""Measure of cells that lead with CPU: the server's, an embedded database's process, or with kernel threads at rest."""
 TITLES = {
     CPU: "CPU per operation that encryption adds",
     "throughput": "Operations per second that encryption costs",
@@ -43,20 +43,20 @@ UNITS = {
     "throughput": ("operations per second", "fewer", "more"),
     "latency_p50": ("latency p50", "higher", "lower"),
 }
-"""What the axis shows, the word for a cost and the word for a gain."""
+"""(quantity on the axis, word for a cost, word for a gain)."""
 CONTROLS = "; controls, which encrypt nothing"
 Named = tuple[Cell, str]
 """A cell and its label."""
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each measure: CPU of cells that lead with it, operations per second, and the latency of cells that have no other.
+    """A plot per measure: CPU of cells that lead with it, operations per second, and latency of cells that have only that.
 
-    A budget is one of operations per second or latency: with one, cells that lead with CPU are in that plot too.
-    The first plot is `forest`. Controls have a plot of their own where they need another axis than the other cells.
+    A budget limits operations per second or latency, so with a budget, cells that lead with CPU are in that plot too.
+    The first plot is `forest`. Controls get a plot of their own if they need another axis than the other cells.
     """
     cells = list(zip(of.result.cells, words.names(of.result.cells), strict=True))
-    # What has no number stands in the first plot alone.
+    # Cells without a number are only in the first plot.
     missing = [each for each in cells if not words.main_metric(each[0])]
     first = True
     for measure in TITLES:
@@ -80,7 +80,7 @@ def _leads(of: Subject, cell: Cell, measure: str) -> bool:
 
 
 def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]]:
-    """The cells of each plot of this measure, and whether they are the controls apart from the others."""
+    """(cells of one plot of this measure, whether they are separate controls)."""
 
     def factors(cells: list[Named]) -> bool:
         return any(words.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
@@ -96,12 +96,12 @@ def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]
 
 def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *, name: str, controls: bool) -> Plot:
     keys = {id(cell): _metric(cell, measure) for cell, _ in shown}
-    # A budget is one of operations per second or of latency.
+    # A budget limits operations per second or latency.
     budget_ = None if measure == CPU else of.budget
     shown = sorted(shown, key=lambda each: words.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
-    # The axis has the notation of the figures beside it: where one of them is a factor, a logarithmic axis of factors.
+    # The axis uses the notation of the figures: if one is a factor, the axis is a logarithmic axis of factors.
     times = any(words.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
-    # On an axis of factors the place of fewer operations per second is that of as many times the time for each.
+    # On an axis of factors, throughput is drawn as time per operation, so that further right is always a higher cost.
     losses = [_loss(keys[id(cell)], cell.overhead[keys[id(cell)]], times=times) for cell, _ in shown]
     all_controls = all(words.is_control(cell) for cell, _ in shown)
     rows = []
@@ -137,8 +137,8 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
         rows.append({"n": number, "name": label, "said": status, "more": f"no number: {status}", "kind": "missing"})
     budget = []
     if budget_ is not None:
-        dearer = 1 / (1 - budget_) if measure == "throughput" and budget_ < 1 else 1 + budget_
-        budget = [{"at": dearer if times else 100 * budget_}]
+        factor = 1 / (1 - budget_) if measure == "throughput" and budget_ < 1 else 1 + budget_
+        budget = [{"at": factor if times else 100 * budget_}]
     unit = _unit(measure, least, times=times)
     charts = {}
     for width in SIZES:
@@ -160,7 +160,7 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
 
 
 def _loss(key: str, estimate: Estimate, *, times: bool) -> tuple[float, float, float]:
-    """(cost, low, high) as `words.loss` has it; for an axis of factors that of plain ÷ encrypted, where more is better."""
+    """(cost, low, high) like `loss`; on an axis of factors, plain ÷ encrypted for metrics where higher is better."""
     if times and key == "throughput":
         return 1 / estimate.ratio - 1, 1 / estimate.high - 1, 1 / estimate.low - 1
     return words.loss(key, estimate)
@@ -173,16 +173,16 @@ def _finding(of: Subject, measure: str, shown: list[Named], *, controls: bool) -
 
 
 def _unit(measure: str, least: float, *, times: bool) -> str:
-    """The axis's title. Its labels have no sign, so it says on which side of no change the other direction lies."""
+    """The axis title. The labels have no sign, so the title shows which side is which direction."""
     what, more, less = UNITS[measure]
     if times:
-        # As long as a phone is wide, at most.
+        # It must fit the width of a phone.
         return f"{what.replace('operations per second', 'operations/s')}, encrypted ÷ plain (logarithmic)"
     return f"← {less} · % {what} · {more} →" if least < 0 else f"% {more} {what}"
 
 
 def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str, Any]], int]:
-    """The rows, each name in lines of so many letters, and the most lines that a name has."""
+    """The rows with wrapped names, and the number of lines of the longest name."""
     wrapped = [layout.wrap(row["name"], "", "", letters) for row in rows]
     wrapped = [lines if len(lines) <= LINES else [*lines[: LINES - 2], "…", lines[-1]] for lines in wrapped]
     most = max((len(lines) for lines in wrapped), default=1)
@@ -192,7 +192,7 @@ def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str,
 
 
 def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, *, times: bool) -> tuple[float, float]:
-    """Least and most of the axis: no cost is always on it, intervals are unless they reach far beyond all estimates."""
+    """Both ends of the axis. It includes no change, and intervals that don't extend far beyond all estimates."""
     costs = [cost for cost, _, _ in losses] + [0.0] + ([budget] if budget is not None else [])
     if times:
         reach = OUTLYING * max(1 + cost for cost in costs)
@@ -215,7 +215,7 @@ def _spec(
     axis: dict[str, Any] = {
         "title": unit,
         "labelExpr": "'×' + datum.label" if times else "format(abs(datum.value), '~g')",
-        # Of a long list the end is not in sight.
+        # The end of a long list is out of sight.
         "orient": "top" if rows > LONG else "bottom",
         "titleX": (size["from"] + size["to"]) / 2,
         "titleAnchor": "middle",
@@ -225,7 +225,7 @@ def _spec(
         axis = axis | {"values": _inverse(least, most), "labelExpr": "'×' + format(1 / datum.value, '~r')"}
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     y = by_row(rows)
-    # In a narrow chart the name stands above its bar, which moves down to make room for more lines.
+    # In a narrow chart the name is above its bar, which moves down to make room for more lines.
     above = LINE * (lines - 1) if width == "narrow" else 0
     up = size["up"] - above
     under = 8 + above // 2 if width == "narrow" else 0
@@ -296,7 +296,7 @@ def _spec(
 
 
 def _inverse(least: float, most: float) -> list[float]:
-    """Where on an axis of plain ÷ encrypted the marks of encrypted ÷ plain stand."""
+    """Positions of the marks of encrypted ÷ plain on an axis of plain ÷ encrypted."""
     steps = (1, 1.5, 2, 3, 5, 7) if most / least < LONG_AXIS else (1,)
     marks = (step * 10.0**power for power in range(-6, 7) for step in steps)
     return [1 / mark for mark in marks if least <= 1 / mark <= most]
@@ -339,7 +339,7 @@ def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missi
 
 
 def _against(budget: float | None, key: str, cell: Cell) -> str:
-    """By the interval, not by the estimate: within, over, or not resolved."""
+    """`within`, `over` or `not resolved`, by the interval rather than the estimate."""
     if budget is None:
         return ""
     _, low, high = words.loss(key, cell.overhead[key])

@@ -1,4 +1,4 @@
-"""latency: both arms' latencies of each cell, on an axis of nines: how long the slowest tenth, hundredth, thousandth of operations take. Pure."""
+"""Plot of both arms' latencies, on an axis of nines: how long the slowest tenth, hundredth, thousandth take. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ciphercost.report.plots._draw import ENCRYPTED, PLAIN, Chart
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
 STEEP = 8.0
-"""Largest ÷ smallest, from which on latency's axis is logarithmic."""
+"""Largest ÷ smallest from which the latency axis is logarithmic."""
 DECADES = 100.0
-"""… and from which on it has a tick a decade."""
+"""Largest ÷ smallest from which it has one tick per decade."""
 TOLD = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each cell that has numbers and latencies."""
+    """A plot per cell with numbers and latencies."""
     labels = words.names(of.result.cells)
     for number, (cell, trace) in enumerate(zip(of.result.cells, of.traces, strict=False)):
         if cell.overhead and trace.latency:
@@ -63,7 +63,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
 
 
 def _at(quantiles: Quantiles, share: float) -> float:
-    """Latency at a share, between the two points beside it."""
+    """Latency in ms at a share, interpolated."""
     import numpy as np
 
     nines = [1 / (1 - each) for each in quantiles.shares]

@@ -1,4 +1,4 @@
-"""slices: what each slice of a cell did over the run's time, both arms: drift, outliers, slices that are suspect. Pure."""
+"""Plot of every slice of a cell over time, for both arms: it shows drift, outliers and suspect slices. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ciphercost.report.plots._draw import BACKGROUND, ENCRYPTED, GRID, PLAIN, Ch
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
 LONG = 180.0
-"""Seconds, from which on time is told in minutes."""
+"""Seconds from which the time axis is in minutes."""
 ON_A_PAGE, LEAST, MOST = 3600, 40, 110
-"""Points of one arm: so many on a page of all cells together, and at least and at most in a cell."""
+"""Points on a whole page, and the least and most points per arm of a cell."""
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 PHASES = {"pilot": "before", "warmup": "before", "capacity": "capacity", "latency": "open loop"}
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each cell that has slices, whether it has a number or not: where it has none, this may say why."""
+    """A plot per cell with slices, even without a number, because it may show why there is none."""
     labels = words.names(of.result.cells)
     most = max(LEAST, min(MOST, ON_A_PAGE // max(1, len(of.traces)) // len(ARMS)))
     for number, trace in enumerate(of.traces):
@@ -61,7 +61,7 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
 
 
 def _bunches(ticks: Sequence[Tick], together: int) -> Iterator[list[Tick]]:
-    """Neighbours of one session and phase, so many at a time."""
+    """Groups of `together` neighbours of the same session and phase."""
     for _, own in itertools.groupby(ticks, key=lambda tick: (tick.session, PHASES[tick.phase])):
         each = list(own)
         for start in range(0, len(each), together):
@@ -69,7 +69,7 @@ def _bunches(ticks: Sequence[Tick], together: int) -> Iterator[list[Tick]]:
 
 
 def _point(ticks: list[Tick], unit: float) -> dict[str, Any]:
-    """A slice, or the median of some; marked where most of them are."""
+    """A slice, or the median of several; marked if most of them are."""
     return {
         "at": round(statistics.fmean(tick.at_s for tick in ticks) / unit, 4),
         "rate": round(statistics.median(tick.rate for tick in ticks), 3),

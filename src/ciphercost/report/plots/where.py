@@ -1,5 +1,8 @@
-"""where: where the cost goes. CPU that encryption adds, by handshake, request and byte, where the run can tell; else both arms' CPU
-for an operation, by end and by mode. Pure."""
+"""Plots of where the cost comes from. Pure.
+
+They show the CPU time that encryption adds to handshakes, requests and bytes, if the run has such a fit, and both arms' CPU per operation by
+end and mode.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,15 @@ from ciphercost.report.plots._draw import (
 )
 
 MOST = 20
-"""Cells that are drawn; the table has all."""
+"""Cells in the chart, at most; the table has all."""
 WIDTHS: dict[Width, int] = {"wide": 940, "narrow": 312}
 WHOLE = 0.95
-"""A bar of which one part has this share shows nothing that a word does not: where all are such, there is no chart."""
+"""If one part has at least this share of every bar, there is no chart."""
 SAME = 0.01
-"""Nor is there one where no cell's CPU changes by more than this share."""
+"""There is no chart if no cell's CPU changes by more than this share."""
 
 Segments = tuple[tuple[str, str, str], ...]
-"""(key, words, colour), in the order in which they are stacked."""
+"""(key, label, colour), in the order of stacking."""
 
 PARTS: Segments = (
     ("handshake", "handshakes", STRONG),
@@ -51,7 +54,7 @@ ENDS: Segments = (
     ("client_system", "client, in the kernel", CLIENT_HATCH),
 )
 WITHOUT_WITH = {"plain": "without", "encrypted": "with"}
-"""A control's arms: nothing is encrypted in either."""
+"""Names of a control's arms, neither of which is encrypted."""
 EMBEDDED = {"client_user": "process, its own code", "client_system": "process, in the kernel"}
 LAYERS = {
     "transit": "In transit, encryption runs in the code of client and server, or in the kernel if it was offloaded there.",
@@ -61,7 +64,7 @@ LAYERS = {
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """By parts for each mechanism that has them; by end and mode for the cells."""
+    """A plot by parts for each mechanism that has them, and one by end and mode for the cells."""
     for number, pair in enumerate(_pairs(of.result.parts)):
         yield _by_parts(of, pair, number)
     labels = words.names(of.result.cells)
@@ -71,7 +74,7 @@ def plots(of: Subject) -> Iterator[Plot]:
 
 
 def _pairs(parts: list[Parts]) -> Iterator[list[Parts]]:
-    """Both ends of what was fitted to the same cells."""
+    """Both ends of each fit, grouped by its cells."""
     seen: dict[tuple[int, ...], list[Parts]] = {}
     for each in parts:
         seen.setdefault(tuple(each.cells), []).append(each)
@@ -134,7 +137,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
 
 
 def _percent(shares: Sequence[float]) -> str:
-    """`98 to 99 %` of several shares, rounded down so that no part is said to be all."""
+    """Several shares as `98 to 99 %`, rounded down so that no part appears to be everything."""
     low, high = (math.floor(100 * each) for each in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low} to {high} %"
 
@@ -144,14 +147,14 @@ def _percent(shares: Sequence[float]) -> str:
 
 
 def _levels(cell: Cell) -> dict[str, dict[str, float]]:
-    """µs of CPU for an operation, by arm and segment; empty where a cell has none."""
+    """µs of CPU per operation, by arm and segment; empty if the cell has none."""
     found: dict[str, dict[str, float]] = {}
     for arm in ARMS:
         facts = cell.arms.get(arm, {})
         if "client_user_us_per_op" not in facts:
             return {}
         own = {key: float(facts.get(f"{key}_us_per_op", 0.0)) for key, *_ in ENDS if key != "kernel"}
-        # User and system time are counted in ticks and may not add up to the whole: this is shared out as they say.
+        # User and system time are counted in ticks and may not add up to the total, so they only divide it.
         for end in ("server", "client"):
             whole, known = float(facts.get(f"{end}_cpu_us_per_op", 0.0)), own[f"{end}_user"] + own[f"{end}_system"]
             for mode in ("user", "system"):
@@ -229,7 +232,7 @@ def _stack(bar: str, name: str, side: str, shares: dict[str, float], segments: S
 
 
 def _charts(rows: list[dict[str, Any]], segments: Segments, title: str) -> dict[Width, Chart]:
-    """Rows of one bar stand together; each gets its place from top to bottom here, so that a name has room above its bars."""
+    """Charts in each width. The vertical positions are computed here, so that a name has room above its bars."""
     places: dict[str, float] = {}
     names: list[dict[str, Any]] = []
     top = 0.0

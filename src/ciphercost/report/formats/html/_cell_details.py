@@ -1,4 +1,4 @@
-"""_cell_details: a cell -> the texts, tables and plots of its details. Pure but for the drawing."""
+"""The texts, tables and plots of a cell's details. Pure except for the drawing."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
 
 FOLD = 2
-"""Cells whose details are open at once, at most."""
+"""Details are open by default up to this many cells."""
 
 
 class Item(NamedTuple):
-    """A line with a word before it: of a proof, a finding, a warning."""
+    """A line with a label: a proof or a finding."""
 
     word: str
     text: str
     tone: str = ""
-    """`bad` where it says that something is wrong."""
+    """`bad` if something is wrong."""
 
 
 class Shown(NamedTuple):
@@ -91,7 +91,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
-    """What else is said of a cell's figures."""
+    """Notes below a cell's figures."""
     if cell.predicted:
         yield words.prediction(cell)
     if planned := capacity.line(cell):
@@ -108,7 +108,7 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
 
 
 def _client(cell: Cell) -> Iterator[str]:
-    """What its client costs against the reference's, arm by arm."""
+    """What its client costs compared with the reference's, arm by arm."""
     for key, estimate in cell.client_against_reference.items():
         what, _, arm = key.rpartition("_")
         name = what.replace("_", " ").replace("cpu", "CPU")
@@ -116,14 +116,14 @@ def _client(cell: Cell) -> Iterator[str]:
 
 
 def _differs(line: str) -> tuple[str, str, str]:
-    """`name: plain | encrypted` in three."""
+    """`name: plain | encrypted` as a triple."""
     name, _, values = line.partition(": ")
     plain, bar, encrypted = values.partition(" | ")
     return (name, plain, encrypted) if bar else (line, "", "")
 
 
 def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
-    """What the cell was, in pairs of words."""
+    """(name, value) of the cell's conditions and counts."""
     yield "regime", cell.regime
     yield "rows", f"{cell.rows:,}" if cell.rows else ""
     yield "factors", ", ".join(f"{name}={value}" for name, value in cell.factors.items() if value)
@@ -148,6 +148,6 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
 
 
 def _storage(cell: Cell) -> Table | None:
-    """What fio says of both directories, without a server."""
+    """fio's measurement of both directories, without a server."""
     rows = list(words.storage(cell))
     return Table(("without a server (fio)", "encrypted", "95 % interval", "plain → encrypted"), rows) if rows else None

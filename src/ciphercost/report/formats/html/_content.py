@@ -1,4 +1,4 @@
-"""_content: result and traces -> what stands in each section of the page, as text, tables and drawn plots. Pure but for the drawing."""
+"""The content of each section of the page, as text, tables and drawn plots. Pure except for the drawing."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from ciphercost.report.plots._draw import patterns
 from ciphercost.studies.sheet import Report
 
 MOST_NAMED = 12
-"""Cells named in a row of cost against protection."""
+"""Cells named in a row of cost and protection, at most."""
 
 
 class Protection(NamedTuple):
-    """Cells that protect the same: their names and places in the page, what they cost, what they protect and leave open."""
+    """Cells with the same protection: their names and anchors, their costs, and what they protect."""
 
     cells: list[tuple[str, str]]
     more: int
-    """Cells that aren't named."""
+    """Number of cells that are not named."""
     costs: list[str]
     protects: list[str]
 
 
 class Entry(NamedTuple):
-    """A line of the table of contents, and those below it."""
+    """A line of the table of contents, and the lines below it."""
 
     anchor: str
     name: str
@@ -44,19 +44,19 @@ class Entry(NamedTuple):
 
 
 class Page(NamedTuple):
-    """All that the template says."""
+    """Everything that the template shows."""
 
     title: str
     subtitle: str
     warning: str
-    """Where every slice of a cell was disturbed."""
+    """Set if every slice of a cell was disturbed."""
     answer: Markup
     also: Markup
-    """Of a study's page, which begins with its verdict: the answer by our method."""
+    """A study's page begins with its verdict; this is the answer by our method."""
     budget: str
     basis: str
     advice: list[tuple[bool, str]]
-    """With a budget: (whether it belongs to the line above, a line)."""
+    """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup
     forest: list[Figure]
     protection: list[Protection]
@@ -67,7 +67,7 @@ class Page(NamedTuple):
     failed: list[Shown]
     study: Report | None
     published: list[Figure]
-    """Its costs beside ours, drawn."""
+    """Plots of its costs beside ours."""
     machine: list[tuple[str, str]]
     method: list[str]
     command: str
@@ -96,7 +96,7 @@ def page(of: Subject) -> Page:
         budget=_budget(of),
         basis=_basis(result),
         advice=_advice(of),
-        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - nothing of the record
+        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
         where=kinds["where"],
@@ -117,7 +117,7 @@ def page(of: Subject) -> Page:
 
 
 def _contents(made: Page) -> Iterator[Entry]:
-    """The sections that the page has, in their order."""
+    """The sections of the page, in order."""
     sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
         (made.study, "h-study", "Published study", []),
         (made.forest, "h-cost", "What it costs", []),
@@ -140,13 +140,13 @@ def _sentences(result: Result) -> Markup:
 
 
 def _unbroken(text: str) -> Markup:
-    """A figure and its % stay in one line; the words are as they were."""
+    """The text with markup that keeps a figure and its % on one line."""
     parts = re.split(r"(95 % CI|[\d.,–×]*\d %|×[\d.,]+(?:–×[\d.,]+)?)", text)
     return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
 
 
 def _budget(of: Subject) -> str:
-    """How many cells are within the budget for certain, by their intervals."""
+    """How many cells are certainly within the budget, by their intervals."""
     if of.budget is None:
         return ""
     cells = [cell for cell in of.result.cells if not words.is_control(cell)] or of.result.cells
@@ -167,15 +167,17 @@ def _budget(of: Subject) -> str:
 
 
 def _advice(of: Subject) -> list[tuple[bool, str]]:
-    """The cheapest mechanisms within the budget, set by set of cells that do the same."""
+    """The cheapest mechanisms within the budget, for each set of alternatives."""
     if of.budget is None:
         return []
-    said = advice.lines(advice.advise(of.result, (), of.budget), of.result)[1:]  # the first says what was asked
+    said = advice.lines(advice.advise(of.result, (), of.budget), of.result)[
+        1:
+    ]  # the first line repeats the requirements
     return [(line.startswith(" "), line.strip()) for line in said if line.strip()]
 
 
 def _basis(result: Result) -> str:
-    """What the answer rests on, in one line."""
+    """The sessions, blocks and proofs behind the answer, in one line."""
     known = [cell for cell in result.cells if cell.overhead]
     if not known:
         return ""
@@ -194,7 +196,7 @@ def _basis(result: Result) -> str:
 
 
 def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
-    """What is protected alike stands together, with what it costs at least and at most."""
+    """Cells grouped by protection, with their lowest and highest costs."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, cell in enumerate(result.cells):
         if cell.overhead and cell.layer != "control" and cell.imported is None:
@@ -209,7 +211,7 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
 
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
-    """`operations/s: 15.8 to 75.4 % fewer`, of the figures that stand for a cost; unresolved ones are counted, not ranked."""
+    """`operations/s: 15.8 to 75.4 % fewer`, for each main cost. Unresolved costs are counted, not ranked."""
     for key in dict.fromkeys(key for cell in cells for key in words.cost_metrics(cell)):
         known = [cell for cell in cells if key in words.cost_metrics(cell)]
         resolved = [cell for cell in known if words.resolution(cell, key) != "unresolved"]
@@ -222,7 +224,7 @@ def _spans(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
-    """Cells that shared their sessions, each against the reference of its experiment."""
+    """Cells with common sessions, each compared with the reference of its experiment."""
     first: dict[str, str] = {}
     rows = []
     for cell, label in zip(result.cells, labels, strict=True):

@@ -1,4 +1,4 @@
-"""method: how a run was measured, in plain words with its own numbers. Pure."""
+"""How a run was measured, as text with its own numbers. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ciphercost.report.plots import Subject
 
 
 def sentences(of: Subject) -> Iterator[str]:
-    """A paragraph each."""
+    """The paragraphs, in order."""
     result = of.result
     known = [cell for cell in result.cells if cell.overhead]
     if any(cell.imported for cell in result.cells):
@@ -107,7 +107,7 @@ def _interval(result: Result, known: list[Cell]) -> str:
 
 
 def _dropped(of: Subject) -> Iterator[str]:
-    """What was thrown away, failed or is marked: of the slices, where they are at hand."""
+    """How many slices were discarded, failed or marked, if the slices are available."""
     if not of.traces:
         return
     counted, lead_ins, failed, void = (
