@@ -1,6 +1,6 @@
-"""halts: what halting idle cores does to a cost: five servers, both modes in one experiment each, by turns, three runs.
+"""How halting idle cores changes a cost: five servers, both modes alternating in one experiment each, three runs.
 
-Half-width and spread of the cost in throughput and in server CPU per operation, and the CPU that encryption adds, µs. Needs root.
+Prints half-width and spread of the cost in throughput and in server CPU per operation, and the added CPU in µs. Needs root.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METRICS = (("server_cpu_per_op", "server CPU/op"), ("throughput", "operations/s"
 
 
 def rows() -> list[Row]:
-    """A row a server: how much narrower the interval of server CPU per operation is where cores are kept from halting."""
+    """A row per server: how much narrower the interval of server CPU per operation is if cores don't halt."""
     cpus = os.sched_getaffinity(0)
     if reason := idle.obstacle(cpus, cpus):
         raise SystemExit(f"halts: {reason}")
@@ -76,7 +76,7 @@ def half(cell: Cell, key: str = "server_cpu_per_op") -> float:
 
 
 def told(cells: list[Cell], key: str) -> str:
-    """Cost and half-width of each run, their spread, and what is added."""
+    """Cost and half-width of each run, their spread, and the added CPU."""
     estimates: list[Estimate] = [cell.overhead[key] for cell in cells]
     costs = [100 * (each.ratio - 1) for each in estimates]
     text = "  ".join(f"{cost:+6.1f} % ± {100 * half(cell, key):.1f}" for cost, cell in zip(costs, cells, strict=True))

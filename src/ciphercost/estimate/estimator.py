@@ -1,7 +1,7 @@
-"""estimator: slices, one by one -> ratios with intervals, verdict, warnings. Pure; the method is in METHODOLOGY.md.
+"""Turns the slices of a cell, one by one, into ratios with intervals, a verdict and warnings. Pure; METHODOLOGY.md has the method.
 
 Only complete blocks count: four good slices at positions 1 to 4 of phase `capacity` or `latency`. Each block is kept as
-four rows of numbers, never as records, so that a run of 100,000 slices is estimated in about 20 MB.
+four rows of numbers, not as records, so estimating a run of 100,000 slices takes about 20 MB.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
 UNITS = {"throughput": "operations/s"} | {name: unit for name, _, _, unit in RATIOS}
 OFFERED, MOST_OFFERED = 0.6, 0.75
-"""Rate of the open loop ÷ capacity: of the plain arm, and at most of the encrypted one."""
+"""Rate of the open loop as a share of the plain arm's capacity, and at most as a share of the encrypted arm's."""
 MOST_THINKING = 0.8
-"""Share of the clients that may be thinking: the rest is for those that wait for the server."""
+"""Most clients that may be thinking, as a share; the others wait for the server."""
 
 
 class CellEstimator:
-    """Takes the slices of one cell in the order of the record and answers at any time.
+    """Takes the slices of one cell in the order of the record. Estimates are available at any time.
 
-    `void_sessions`: numbers of sessions that were run again; their slices are passed over. `sequential`: the run may
-    stop on precision, for which its intervals of more than LEAST_SESSIONS sessions pay in degrees of freedom. `recorded`:
-    slices come from a file, so their histograms are checked too.
+    `void_sessions`: numbers of sessions that were repeated; their slices are ignored. `sequential`: the run may stop on
+    precision, which limits the degrees of freedom to those of LEAST_SESSIONS sessions. `recorded`: slices come from a
+    file, so their histograms are checked too.
     """
 
     def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, recorded: bool = False) -> None:
         self.counts: Counter[str] = Counter()
         """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
         self.error_kinds: Counter[str] = Counter()
-        """The errors among them, by what they failed by."""
+        """Those errors, by kind."""
         self._void = set(void_sessions)
         self._recorded = recorded
         self._most_nu = LEAST_SESSIONS - 1 if sequential else None
@@ -63,10 +63,10 @@ class CellEstimator:
         self._pending: dict[int, SliceRecord] = {}
         self._broken = False
 
-    # ── in ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── input ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def add(self, record: SliceRecord) -> None:
-        """Take one slice. Raises UsageError where its histogram is damaged."""
+        """Add one slice. Raises UsageError if its histogram is damaged."""
         if record.session in self._void:
             return
         agent = record.agent
@@ -83,7 +83,9 @@ class CellEstimator:
         counts = self.counts
         if failed:
             counts["failed"] += 1
-            self._broken = True  # A lead-in that failed spoils its block too: what it was there for did not happen.
+            self._broken = (
+                True  # A failed lead-in spoils its block too, because the arms no longer follow each other as planned.
+            )
         if agent is not None:
             counts["errors"] += agent.errors
             if agent.error_kinds:
@@ -100,7 +102,7 @@ class CellEstimator:
             self._pending, self._open = {}, None
 
     def void(self, session: int) -> None:
-        """Take a session out of the estimate: it is run again."""
+        """Remove a session from the estimate, because it is repeated."""
         self._void.add(session)
         self._values.pop(session, None)
         for tally in self._tallies.values():
@@ -130,7 +132,7 @@ class CellEstimator:
             self._values[session].append(sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2)
 
     def _histograms(self, records: list[SliceRecord], sign: int) -> tuple[Histogram, Histogram] | None:
-        """Both arms' histograms of a block (plain, encrypted), or None where a slice has none."""
+        """Both arms' histograms of a block (plain, encrypted), or None if a slice has none."""
         texts = [record.agent.histogram for record in records if record.agent is not None]
         if not all(texts):
             return None
@@ -150,7 +152,7 @@ class CellEstimator:
 
     @property
     def blocks(self) -> int:
-        """Complete blocks, of capacity or, where there are none, of latency."""
+        """Number of complete blocks of capacity, or of latency if there are none."""
         return sum(map(len, self._values.values())) or len(self._tallies["latency"])
 
     def throughput_interval(self, mode: Mode = "full") -> Estimate | None:
@@ -159,24 +161,24 @@ class CellEstimator:
         return None if interval is None else stated(interval, mode, "operations/s")
 
     def precise(self, target: float, mode: Mode = "full") -> bool:
-        """Whether a run may stop: half-width of throughput's log ratio ≤ `target`, with blocks or sessions enough."""
+        """Whether a run may stop: the half-width of throughput's log ratio is ≤ `target`, with enough blocks or sessions."""
         interval = self._throughput(mode)
         least = LEAST_SESSIONS if mode == "full" else LEAST_BLOCKS_QUICK
         return interval is not None and interval.n >= least and interval.half() <= target
 
     def plain_capacity(self) -> float:
-        """Operations a second of the plain arm: of its capacity slices, else of warm-up and pilot; 0 where none ran."""
+        """Operations per second of the plain arm, from its capacity slices, or else from warm-up and pilot; 0 if none ran."""
         rows = self._tallies["capacity"].arms()
         if len(rows.plain):
             return float(rows.total("plain", "work") / rows.total("plain", "seconds"))
         return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
 
     def open_loop_rate(self, fallback: float = 0.0, *, clients: int = 0, think_s: float = 0.0) -> float:
-        """Operations a second to ask of both arms: OFFERED of what the plain arm can do, or less where the encrypted one can do so little.
+        """Operations per second of the open loop, for both arms: OFFERED of the plain arm's capacity, or less if the encrypted arm needs it.
 
-        More than an arm can do lengthens its queue for as long as the phase lasts, and its latency says nothing but how long that was.
-        Who thinks, `think_s` an operation, keeps a connection: of `clients` there must be some left.
-        `fallback`: the plain arm's capacity where no slice has told it.
+        Above an arm's capacity its queue grows as long as the phase lasts, and latency only measures the phase. A thinking client, for
+        `think_s` seconds per operation, keeps its connection, so some of the `clients` must be left.
+        `fallback`: the plain arm's capacity if no slice has measured it.
         """
         rate = OFFERED * (self.plain_capacity() or fallback)
         rows = self._tallies["capacity"].arms()
@@ -193,12 +195,11 @@ class CellEstimator:
         return statistics.carryover(rates[mine], signs[mine])
 
     def carries_over(self, session: int) -> bool:
-        """Whether what one arm left undone slowed the other in this session (λ ≠ 0)."""
+        """Whether one arm's load changed the other's rate in this session (λ ≠ 0)."""
         return self.carryover(session).found
 
     def session_estimates(self) -> dict[int, Estimate]:
-        """Throughput of each session by itself, for plots: Hodges–Lehmann value and signed-rank interval of its
-        blocks."""
+        """Throughput of each session alone, for plots: Hodges–Lehmann value and signed-rank interval of its blocks."""
         found: dict[int, Estimate] = {}
         for session, values in self._values.items():
             own = np.frombuffer(values)
@@ -217,7 +218,7 @@ class CellEstimator:
         return statistics.block_interval(every) if len(every) >= 2 else None
 
     def _centre(self, session: int) -> float:
-        """Session value, worked out again only when the session has grown: sessions that are over cost nothing."""
+        """Session value, recomputed only when the session has grown, so that finished sessions cost nothing."""
         values = self._values[session]
         known = self._centres.get(session)
         if known is None or known[0] != len(values):
@@ -282,8 +283,10 @@ class CellEstimator:
         )
 
     def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
-        """The log ratio of every metric, encrypted - plain, with its standard errors: what `finish` states, and what `compare` sets
-        against another run's. The ratio of totals of what is stated robustly has the key `totals.key(metric)`."""
+        """The log ratio of every metric, encrypted − plain, with its standard errors, for `finish` and for comparing runs.
+
+        A robust metric's ratio of totals has the key `totals.key(metric)`.
+        """
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         main = capacity if len(capacity.sessions) else latency
         found: dict[str, Interval | None] = {"throughput": self._throughput(mode)}
@@ -302,10 +305,10 @@ class CellEstimator:
         return {name: interval for name, interval in found.items() if interval is not None}
 
     def against(self, reference: CellEstimator, mode: Mode) -> Estimate | None:
-        """This cell's throughput ratio ÷ the reference's, of the sessions that they shared; None with fewer than two.
+        """This cell's throughput ratio ÷ the reference's, over the sessions that both share; None with fewer than two.
 
-        In full mode the differences of session values, in quick mode those of blocks in their order: blocks of one round lie
-        side by side in time, so the weather that they have in common cancels.
+        Full mode uses the differences of session values, quick mode those of blocks in order: blocks of one round are
+        next to each other in time, so noise that affects both cancels.
         """
         if mode == "full":
             shared = [session for session in self._values if session in reference._values]
@@ -322,9 +325,9 @@ class CellEstimator:
         return None if interval is None else stated(interval, mode, "ratio of ratios")
 
     def client_against(self, reference: CellEstimator, mode: Mode) -> dict[str, Estimate]:
-        """What this cell's client costs, ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….
+        """What this cell's client costs ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….
 
-        Of the sessions that they shared (full mode), or of blocks in their order (quick mode), as `against`.
+        Pairs are formed as in `against`.
         """
         mine, theirs = (each._tallies["capacity"].arms() for each in (self, reference))
         return client_ratios(mine, theirs, mode, self._most_nu)
@@ -332,10 +335,10 @@ class CellEstimator:
     # ── one estimator for levels and ratio ────────────────────────────────────────────────────────────────────────────
 
     def typical(self, mode: Mode = "full") -> dict[Arm, dict[str, Any]]:
-        """Both arms' levels as the robust ratio sees them: `throughput` in operations/s, `latency_ms` by quantile.
+        """Both arms' levels that match the robust ratio: `throughput` in operations/s, `latency_ms` by quantile.
 
-        The level of both arms together is estimated exactly as their ratio is (Hodges–Lehmann over blocks, mean over sessions), and half
-        of the log ratio lies on either side of it. So encrypted ÷ plain is the printed ratio.
+        The level of both arms together is estimated exactly as their ratio is (Hodges–Lehmann over blocks, mean over sessions), with half
+        of the log ratio on either side. So encrypted ÷ plain is the printed ratio.
         """
         found: dict[Arm, dict[str, Any]] = {arm: {} for arm in ARMS}
         if interval := self._throughput(mode):
@@ -361,7 +364,7 @@ class CellEstimator:
     # ── what the robust ratio leaves out ──────────────────────────────────────────────────────────────────────────────
 
     def disagreements(self, mode: Mode = "full") -> dict[str, float]:
-        """By metric: p-value that the typical block and all slices together show one cost; absent: not tested."""
+        """By metric: p-value that the typical block and all slices together show the same cost; absent: not tested."""
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         found = {"throughput": throughput_differs(capacity)} if len(capacity.sessions) >= 2 else {}
         together = latency_ratios.pooled(self._tallies["latency"], latency, mode)
@@ -369,5 +372,5 @@ class CellEstimator:
 
 
 def watching(void_sessions: Iterable[int], sequential: bool) -> CellEstimator:
-    """An estimator for a cell that is being measured. `sequential`: it may stop before its time is over."""
+    """An estimator for a cell during measurement. `sequential`: the run may stop before its time is over."""
     return CellEstimator(void_sessions, sequential=sequential)

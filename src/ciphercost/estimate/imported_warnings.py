@@ -1,4 +1,4 @@
-"""imported_warnings: imported runs and their costs -> what these runs can't tell. Pure."""
+"""Warnings about what imported runs can't show. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ciphercost.model.result import Cell, ImportedCost, Warning_
 from ciphercost.model.spec import ARMS, Arm
 
 LEAST_FALL = 1.25
-"""First third ÷ last third of a run, above which (or below its inverse) the run is not called steady."""
+"""A run is steady if last third ÷ first third is at most this, and at least its inverse."""
 UNEQUAL = 0.2
-"""Of the lengths of the arms' runs."""
+"""Relative difference above which the lengths of the arms' runs differ."""
 ALIKE = 0.002
-"""Spread of all runs' throughput, and distance from a round number, below which it looks like a rate that was set."""
+"""Throughput looks like a set rate if its spread, and its distance from a round number, are below this share."""
 Order = Literal["unknown", "plain first", "encrypted first", "by turns"]
 UNSAID = {
     "pgbench": "pgbench does not report whether its connections were encrypted; by default (sslmode=prefer) it uses TLS wherever the "
@@ -34,7 +34,7 @@ UNSAID = {
 
 
 def follow(name: str, interval: Interval) -> list[Warning_]:
-    """That runs are no independent ones, where their interval had to be widened for it."""
+    """The warning that runs are not independent, if the interval was widened for it."""
     if len(interval.errors) == 1:
         return []
     text = (
@@ -45,7 +45,7 @@ def follow(name: str, interval: Interval) -> list[Warning_]:
 
 
 def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
-    """That all runs of both arms have the same throughput, and a round one: a rate that was set, most likely."""
+    """The warning that all runs of both arms have the same round throughput, which was probably a set rate."""
     rates = [run.figures["throughput"] for arm in ARMS for run in by_arm[arm] if run.figures.get("throughput", 0.0) > 0]
     if len(rates) < 2 or not all(by_arm.values()) or max(rates) > min(rates) * (1 + ALIKE):
         return []
@@ -61,7 +61,7 @@ def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
 
 
 def order_of(by_arm: dict[Arm, list[Reading]]) -> Order:
-    """How the arms' runs followed each other, where every run has a time by one kind of clock."""
+    """The order of the arms' runs, if every run has a time by the same kind of clock."""
     runs = [run for arm in ARMS for run in by_arm[arm]]
     if not all(by_arm.values()) or any(run.started is None for run in runs) or len({run.clock for run in runs}) != 1:
         return "unknown"
@@ -78,7 +78,7 @@ def warnings(
     order: Order,
     tools: list[str],
 ) -> list[Warning_]:
-    """What these runs can't tell, the gravest first."""
+    """All warnings, the most serious first."""
     made = [Warning_("imported", "imported: not paired, not proven; read these warnings before the figures")]
     tool = "cpu" if readings[0].kind == "cpu" else readings[0].tool.split()[0]
     made.append(Warning_("not-proven", UNSAID[tool]))
@@ -130,7 +130,7 @@ def ordered(order: Order) -> list[Warning_]:
 
 
 def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> list[Warning_]:
-    """One run each; runs that are all alike."""
+    """Warnings about single runs, and about runs that are all alike."""
     made = []
     counts = {arm: len(by_arm[arm]) for arm in ARMS}
     if min(counts.values()) == 1:
@@ -152,7 +152,7 @@ def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> lis
 
 
 def zeros(readings: list[Reading]) -> list[Warning_]:
-    """Figures of 0, of which there is no ratio."""
+    """Warnings about figures of 0, which have no ratio."""
     made = []
     for name in dict.fromkeys(name for run in readings for name in run.figures if compared(name)):
         own = [run.figures[name] for run in readings if name in run.figures]
@@ -163,7 +163,7 @@ def zeros(readings: list[Reading]) -> list[Warning_]:
 
 
 def unequal(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
-    """Arms whose runs were not as long, where the work was not what ended them."""
+    """The warning that the arms' runs differ in length, unless a fixed amount of work ended them."""
     made = []
     lengths = {arm: sum(run.seconds for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
     work = {arm: sum(run.operations for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
@@ -176,7 +176,7 @@ def unequal(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
 
 
 def third(run: Reading) -> float:
-    """Last third of the run's throughput ÷ the first; 1 where too little is known."""
+    """Throughput in the last third of the run ÷ the first third; 1 if there are too few values."""
     series = run.series.get("throughput", [])
     size = len(series) // 3
     first, last = sum(series[:size]), sum(series[len(series) - size :])
@@ -188,7 +188,7 @@ def steady(run: Reading) -> bool:
 
 
 def alone(own: Cell, everything: list[Cell]) -> list[Warning_]:
-    """Of a cell with one arm: where the other arm's runs are of something else."""
+    """For a cell with one arm: the warning that the other arm's runs are a different test."""
     if len(own.arms) != 1:
         return []
     arm = next(iter(own.arms))

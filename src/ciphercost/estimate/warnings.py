@@ -1,4 +1,4 @@
-"""warnings: tallied blocks -> what each arm did, and what is to be said against the numbers. Pure."""
+"""What each arm did, and the warnings against a cell's numbers, from its blocks. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
 DISAGREE = 0.001
-"""Log ratios closer than this agree, however narrow the interval."""
+"""Log ratios closer than this agree, however narrow the interval is."""
 LATE = 0.01
-"""Share of requests begun late above which the open loop was none."""
+"""Above this share of late requests, the open loop could not keep its rate."""
 ROWS_LEVEL = 0.999
 
 MARKS = {
@@ -45,9 +45,9 @@ MARKS = {
 }
 
 DISTURBANCES = ("steal", "foreign-cpu")
-"""Marks of slices in which somebody else took the CPU."""
+"""Marks of slices in which other processes or the hypervisor took the CPU."""
 DISTURBED = "disturbed"
-"""In the counts: slices that have one of these marks."""
+"""Key in the counts: slices with one of these marks."""
 
 
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -59,7 +59,7 @@ def describe(
     """Totals, figures per operation, latency quantiles (ms) and host counters of one arm.
 
     `main`: the blocks of the closed loop, or of the open loop where there are no others. `histogram`: all open-loop
-    latencies in ns. Figures of the server and the host are left out where nothing was sampled.
+    latencies in ns. Figures of the server and the host are left out if nothing was sampled.
     """
     operations, seconds = main.total(arm, "operations"), main.total(arm, "seconds")
     facts: dict[str, Any] = {
@@ -100,8 +100,7 @@ def describe(
 
 
 def host(arm: Arm, main: Arms) -> dict[str, dict[str, float]]:
-    """Mean, variance and coefficient of variation over slices of each host counter, as the published studies print
-    them."""
+    """Mean, variance and coefficient of variation over slices of each host counter, as the published studies print them."""
     slices = main.of(arm).reshape(-1, main.of(arm).shape[-1])
     slices = slices[slices[:, COLUMN["sampled"]] > 0]
     table = {}
@@ -117,13 +116,13 @@ def host(arm: Arm, main: Arms) -> dict[str, dict[str, float]]:
 def rows_differ(blocks: Arms) -> bool:
     """Whether the arms returned different numbers of rows per operation.
 
-    Where every block has the same number, any difference counts; where transactions are drawn at random, one that its
-    scatter does not explain (99.9 %).
+    If every block has the same number, any difference counts. If transactions are drawn at random, the difference must
+    exceed their scatter (99.9 %).
     """
     if not len(blocks.sessions):
         return False
     operations = {arm: blocks.by_block(arm, "operations") for arm in ARMS}
-    # Slow operations: a block in which none ended has no rows to compare.
+    # With slow operations, a block in which none ended has no rows to compare.
     some = (operations["plain"] > 0) & (operations["encrypted"] > 0)
     if not some.any():
         return False
@@ -148,7 +147,7 @@ def warnings(
     latency: Arms,
     error_kinds: Counter[str],
 ) -> list[Warning_]:
-    """What a reader must know before trusting the numbers; each text names what to try next."""
+    """What a reader must know before trusting the numbers. Each text suggests what to try next."""
     found = [
         Warning_(mark, text.format(n=counts[mark], all=counts["slices"]))
         for mark, text in MARKS.items()
@@ -195,9 +194,9 @@ def warnings(
 
 
 def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: totals.Stalled) -> list[Warning_]:
-    """Where the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
+    """Warnings if the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
 
-    `differ`: p-values of the first.
+    `differ`: p-values of that difference, by metric.
     """
     found = []
     for name in ("throughput", *(key for key in overhead if key.startswith("latency_"))):
@@ -234,7 +233,7 @@ def _of_totals(each: Estimate) -> str:
 
 
 def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
-    """What is wrong with the latency phase, where there was one."""
+    """Warnings about the latency phase, if there was one."""
     if not len(latency.sessions):
         return []
     found = []
