@@ -345,7 +345,7 @@ def test_a_server_that_can_not_be_had_is_one_reason_and_no_table(tmp_path: Path)
     assert done.returncode == 1
     # In the answer at the top, and with the cell.
     assert words_of(done).count("no nginx 0.9 was found, and none could be fetched") == 2
-    assert "no number is printed for this cell" in done.stdout
+    assert "this cell has no number" in done.stdout
     assert "one experiment" not in done.stdout
 
 

@@ -386,9 +386,9 @@ def test_a_quantile_without_requests_enough_is_not_printed_and_the_warning_says_
     assert "latency_p99" not in found.overhead
     assert "p99" not in found.arms["plain"]["latency_ms"]
     (warning,) = (each for each in found.warnings if each.code == "no-latency-quantile")
-    assert "p99 needs 5,000 requests a block and arm, or 1,000 a session and arm" in warning.text
+    assert "p99 needs 5,000 requests per block and arm, or 1,000 per session and arm" in warning.text
     (warning,) = (each for each in finish(run(1, 25, latency_blocks=20, change=few), "quick").warnings)
-    assert "p99 needs 5,000 requests a block and arm; try" in warning.text
+    assert "p99 needs 5,000 requests per block and arm; try" in warning.text
 
 
 # ── quantiles of whole sessions ───────────────────────────────────────────────────────────────────────────────────────

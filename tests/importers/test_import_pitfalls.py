@@ -359,7 +359,7 @@ def test_copies_of_a_run_are_counted_once(tmp_path: Path) -> None:
     assert cell.overhead == clean.overhead
     assert cell.arms["plain"]["runs"] == len(PLAIN)
     (said,) = [each.text for each in cell.warnings if each.code == "copied-runs"]
-    assert said.startswith("3 of 8 plain runs have the figures of another to the last digit")
+    assert said.startswith("3 of 8 plain runs equal another run to the last digit")
     assert "copied-runs" not in codes(clean)
 
 

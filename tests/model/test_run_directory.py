@@ -106,7 +106,7 @@ def test_a_cell_whose_slices_are_gone_is_not_ok(tmp_path: Path) -> None:
         pass
     (cell,) = conclude.result_of(tmp_path / "run").cells
     assert (cell.status, cell.overhead) == ("failed", {})
-    assert "no slices that count" in cell.reason
+    assert "no counted slices" in cell.reason
 
 
 def test_who_was_overtaken_while_it_waited_for_the_lock_looks_again(

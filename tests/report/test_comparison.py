@@ -230,7 +230,7 @@ def test_a_record_without_units_has_no_verdict_and_says_why() -> None:
     foreign = run(costing(0.8), name="b")._replace(intervals=[{}])
     (pair,) = comparison.compare([run(costing(0.8), name="a"), foreign]).pairs
     assert pair.verdict is None
-    assert pair.reason == "b: its record has no sessions or blocks by which costs could be compared"
+    assert pair.reason == "b: its record has no sessions or blocks, so costs can't be compared"
 
 
 def test_the_words_say_which_way_a_cost_went() -> None:
@@ -463,7 +463,7 @@ def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) 
     [
         (("--fail-over", "10"), "write 10%"),
         (("--fail-over", "0%"), "no budget"),
-        (("--format", "html"), "no format"),
+        (("--format", "html"), "not a format of compare"),
         (("--margin", "x"), "--margin"),
     ],
 )

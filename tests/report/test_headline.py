@@ -133,7 +133,7 @@ def test_a_label_leaves_out_what_all_share_and_says_nothing_twice() -> None:
     assert "10ms" in words.in_common(conditions)
     assert shown == [
         "cache small (a tenth of the data; the system's emptied before each session's load)",
-        "no further conditions",
+        "no other conditions",
     ]
 
 

@@ -266,7 +266,7 @@ def test_a_curves_interval_that_goes_on_ends_in_an_arrow() -> None:
     low, high = (end(row[key] for row in chart.data["points"]) for end, key in ((min, "low"), (max, "high")))
     assert low > -200, "the axis is that of the estimates"
     assert high <= 200
-    assert "goes on" in plot.note
+    assert "extends beyond the plot" in plot.note
 
 
 def test_the_ends_of_an_interval_show_beside_its_point() -> None:

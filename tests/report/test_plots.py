@@ -73,7 +73,7 @@ def test_what_was_not_resolved_is_hollow() -> None:
 def test_an_interval_that_reaches_far_beyond_all_estimates_is_cut_off_and_says_so() -> None:
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95, 0.9, verdict="unresolved"))))
     assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
-    assert "goes on" in plot.note
+    assert "extends beyond the plot" in plot.note
     assert plot.table.rows[0][2] == words.bounds("throughput", results.estimate(0.95, 0.9)), "the table has all of it"
     (plain,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95))))
     assert rows(plain, "cut") == []
@@ -135,10 +135,10 @@ def test_what_the_correction_alone_left_unresolved_says_so() -> None:
     weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
     vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
     for said in (words.verdict(weak), words.answer(result_of(weak))):
-        assert "by itself it differs, but not after the correction for the number of cells" in said
+        assert "it differs on its own, but not after the correction for the number of cells" in said
         assert "could have detected" not in said
     for said in (words.verdict(vague), words.answer(result_of(vague))):
-        assert "by itself" not in said
+        assert "on its own" not in said
         assert "could have detected 5.8" in said
 
 
@@ -293,7 +293,7 @@ def test_a_quantile_is_drawn_only_where_enough_lies_beyond_it() -> None:
     arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
     (plot,) = latency.plots(Subject(result_of(results.cell()), [Trace([], arms, False, 0, 0, 0, {}, 0)]))
     assert [row[0] for row in plot.table.rows] == ["50 %", "90 %"]
-    assert "wait for each answer" in plot.note
+    assert "wait for each response" in plot.note
 
 
 def ticks(count: int, session: int = 1, marks: tuple[str, ...] = ()) -> list[Tick]:
@@ -456,7 +456,7 @@ def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: 
 def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
     share = f"{schedule.DISCARD:.0%}".replace("%", " %")
     said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
-    assert f"of each slice the first {share} is not counted" in said
+    assert f"the first {share} of each slice is not counted" in said
 
 
 # ── files

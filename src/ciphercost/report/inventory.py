@@ -89,7 +89,7 @@ def runs_table() -> str:
                 for cell in run_directory.read_facts(path).cells
             )
         except UsageError as error:
-            cells = f"unreadable: {error}"
+            cells = f"can't be read: {error}"
         rows.append((str(path.relative_to("runs")), cells))
     return table(rows) if rows else "  none in ./runs"
 

@@ -47,7 +47,6 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
     ]
     data: dict[str, list[dict[str, Any]]] = {"points": rows, "sessions": [{"at": at} for at in starts[1:]]}
     marked = sum(bool(tick.marks) for tick in trace.ticks)
-    loud = marked > 0.5 * len(trace.ticks)
     return Plot(
         name=f"slices-cell-{number + 1}",
         title=f"Slices over time, {label}",
@@ -56,7 +55,7 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
         table=_table(trace),
         cell=number,
         caption="Operations per second, slice by slice",
-        note=_note(per_point, len(starts), marked, len(trace.ticks), loud=loud),
+        note=_note(per_point, len(starts), marked, len(trace.ticks)),
     )
 
 
@@ -107,13 +106,13 @@ def _table(trace: Trace) -> Table:
     return Table(("phase", "arm", "slices", "lowest", "median", "highest", "marked"), rows)
 
 
-def _note(per_point: int, sessions: int, marked: int, ticks: int, *, loud: bool) -> str:
+def _note(per_point: int, sessions: int, marked: int, ticks: int) -> str:
     said = []
     if per_point > 1:
         said.append(f"A point is the median of up to {per_point} neighbouring slices.")
     said.append("Faint: pilot, warm-up and open loop (fixed rate); not counted for throughput.")
     if marked:
-        said.append(f"Crosses: slices marked as suspect ({marked:,} of {ticks:,}{', most of them' * loud}).")
+        said.append(f"Crosses: slices marked as suspect ({marked:,} of {ticks:,}).")
     if sessions > 1:
         said.append(f"Vertical lines: starts of the {sessions} sessions.")
     return " ".join(said)

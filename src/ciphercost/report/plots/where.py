@@ -47,15 +47,15 @@ PARTS: Segments = (
     ("byte", "bytes", STRONG_HATCH),
 )
 ENDS: Segments = (
-    ("server_user", "server, its own code", SERVER),
-    ("server_system", "server, in the kernel", SERVER_HATCH),
-    ("kernel", "kernel threads and the rest of the machine", KERNEL_DOTS),
-    ("client_user", "client, its own code", CLIENT),
-    ("client_system", "client, in the kernel", CLIENT_HATCH),
+    ("server_user", "server, user code", SERVER),
+    ("server_system", "server, kernel", SERVER_HATCH),
+    ("kernel", "kernel threads and other processes", KERNEL_DOTS),
+    ("client_user", "client, user code", CLIENT),
+    ("client_system", "client, kernel", CLIENT_HATCH),
 )
 WITHOUT_WITH = {"plain": "without", "encrypted": "with"}
 """Names of a control's arms, neither of which is encrypted."""
-EMBEDDED = {"client_user": "process, its own code", "client_system": "process, in the kernel"}
+EMBEDDED = {"client_user": "process, user code", "client_system": "process, kernel"}
 LAYERS = {
     "transit": "In transit, encryption runs in the code of client and server, or in the kernel if it was offloaded there.",
     "rest": "At rest, a file system's encryption runs in kernel threads; they are counted together with everything else that ran on the machine.",

@@ -150,4 +150,8 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
 def _storage(cell: Cell) -> Table | None:
     """fio's measurement of both directories, without a server."""
     rows = list(words.storage(cell))
-    return Table(("without a server (fio)", "encrypted", "95 % interval", "plain → encrypted"), rows) if rows else None
+    return (
+        Table(("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted"), rows)
+        if rows
+        else None
+    )
