@@ -18,7 +18,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost.estimate import levels, simulate, statistics, storage, totals
+from ciphercost.estimate import levels, notation, simulate, statistics, storage, totals
 from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.latency_ratios import Pooled
@@ -29,8 +29,9 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.study import StudyRun
-from ciphercost.report import advice, comparison, cost_gate, formats, words
+from ciphercost.report import advice, comparison, cost_gate, formats
 from ciphercost.report.comparison_types import Run
+from ciphercost.report.words import figure_text, verdict_text
 from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
 from ciphercost.studies.jdbc_tls.setups import Setup
@@ -100,8 +101,8 @@ def test_what_the_totals_leave_open_is_said() -> None:
     assert found.verdict == "unresolved"
     assert (found.smallest_effect or 0) > 0.01, "what this run could see of the totals, not of the typical block"
     made = cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict, totals_open=True, warnings=[])
-    assert words.TOTALS_OPEN in words.verdict(made)
-    assert words.TOTALS_OPEN in words.answer(result(made))
+    assert verdict_text.TOTALS_OPEN in verdict_text.verdict(made)
+    assert verdict_text.TOTALS_OPEN in verdict_text.answer(result(made))
 
 
 # ── the gate, advice, two runs ────────────────────────────────────────────────────────────────────────────────────────
@@ -299,7 +300,7 @@ def agree(cost: str, shown: str) -> bool:
     """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can be of the same two numbers."""
     (a, b), (c, d) = (span(each) for each in NUMBER.findall(shown)[:2])
     least, most = c / b, d / max(a, 1e-12)
-    if cost == words.NO_CHANGE:
+    if cost == notation.NO_CHANGE:
         return least <= 1.005 and most >= 0.995
     low, high = span(NUMBER.findall(cost)[0])
     if "×" in cost:
@@ -342,7 +343,7 @@ def test_every_printed_row_agrees_in_every_format(
 ) -> None:
     found = uneven(mode, seed, effect, stall, spread).finish(mode)
     made = result(cell("postgresql", overhead=found.overhead, arms=found.arms, mode=mode))
-    known = [(each.cost, each.levels) for each in words.rows(made.cells[0]) if each.levels]
+    known = [(each.cost, each.levels) for each in figure_text.rows(made.cells[0]) if each.levels]
     assert len(known) >= 5
     assert all(agree(*each) for each in known), known
     for name in ("terminal", "md", "latex", "html"):

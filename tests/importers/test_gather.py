@@ -18,7 +18,7 @@ from scipy import stats
 
 import ciphercost
 from ciphercost import commands
-from ciphercost.estimate import imported, imported_costs, student_t
+from ciphercost.estimate import imported, imported_costs, notation, student_t
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers.arm_words import arm_in
@@ -28,7 +28,7 @@ from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import formats, words
+from ciphercost.report import formats
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 from repetitions import examples
@@ -333,7 +333,7 @@ def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> N
     result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
     page = formats.get(name)(result)
     estimate = result.cells[0].overhead["throughput"]
-    assert (str(estimate.ratio) if name in ("csv", "json") else words.worded(estimate).split()[0]) in page
+    assert (str(estimate.ratio) if name in ("csv", "json") else notation.worded(estimate).split()[0]) in page
     assert "unproven" in page.lower() or "not proven" in page.lower()
     for false in ("both arms proven", "None cores", "arms were proven", "0 sessions"):
         assert false not in page

@@ -15,7 +15,8 @@ from ciphercost import commands
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Finding
-from ciphercost.report import advice, capacity, cost_gate, formats, words
+from ciphercost.report import advice, capacity, cost_gate, formats
+from ciphercost.report.words import figure_text
 from results import cell, estimate, failed, mixed, real, result
 
 
@@ -188,7 +189,7 @@ def test_the_command_prints_it_at_80_columns_and_ends_with_its_status(tmp_path: 
         assert json.loads(formats.with_advice("json", mixed(), found))["exit_status"] == found.exit_status
         markdown = formats.with_advice("md", mixed(), found)
         for each in (one for answer in found.answers for one in answer.candidates if one.estimate):
-            assert words.cost(each.metric, each.estimate or Estimate(1, 1, 1)) in markdown
+            assert figure_text.cost(each.metric, each.estimate or Estimate(1, 1, 1)) in markdown
 
 
 # ── capacity ──────────────────────────────────────────────────────────────────────────────────────────────────────────

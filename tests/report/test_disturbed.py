@@ -11,8 +11,9 @@ import pytest
 import results
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import disturbed, words
+from ciphercost.report import disturbed
 from ciphercost.report.formats import html, md, terminal
+from ciphercost.report.words import verdict_text
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:
@@ -55,11 +56,11 @@ def test_the_warning_names_the_cells_and_what_to_do() -> None:
 
 def test_every_report_warns_at_the_top_and_in_the_verdict() -> None:
     made = results.result(results.cell(disturbed=True))
-    assert words.DISTURBED in words.verdict(made.cells[0])
-    assert words.DISTURBED not in words.verdict(results.cell())
+    assert verdict_text.DISTURBED in verdict_text.verdict(made.cells[0])
+    assert verdict_text.DISTURBED not in verdict_text.verdict(results.cell())
     flat = " ".join(terminal.render(made).split())
     assert flat.index("Every slice was disturbed") < flat.index("what encryption costs")
-    assert words.DISTURBED in flat
+    assert verdict_text.DISTURBED in flat
     text = md.render(made)
     assert text.index("Every slice was disturbed") < text.index("| cell |")
     page = html.render(made)

@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 
 import warm
 from ciphercost import commands, studies
+from ciphercost.estimate import notation
 from ciphercost.model.errors import CiphercostError
 from ciphercost.model.result import Cell, Curve, Estimate, Part, Parts, Point, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyResult
-from ciphercost.report import inventory, layout, words
+from ciphercost.report import inventory, layout
 from ciphercost.report.formats import _study, terminal
 from ciphercost.report.layout import WIDTH
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from conftest import Require
 from repetitions import examples
 
@@ -90,7 +92,7 @@ def arms(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
     )  # fmt: skip
     own = {name: draw(levels) for name in names}
     latency = {"p50": draw(levels), "p99": draw(levels)}
-    storage = {key: draw(levels) for key, _ in words.STORAGE}
+    storage = {key: draw(levels) for key, _ in cell_text.STORAGE}
     return {arm: {**own, "latency_ms": latency, "storage": storage} for arm in ARMS}
 
 
@@ -98,7 +100,7 @@ def arms(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
 def cells(draw: st.DrawFn, /, **fixed: Any) -> Cell:
     layer = draw(st.sampled_from(["transit", "rest", "column"]))
     mechanism = {"transit": "tls", "rest": "innodb-tde", "column": "aes-cbc-256"}[layer]
-    keys = [key for key, *_ in words.METRICS]
+    keys = [key for key, *_ in figure_text.METRICS]
     overhead = {
         key: draw(estimates()) for key in draw(st.sets(st.sampled_from(keys)).map(lambda some: {*some, "throughput"}))
     }
@@ -123,7 +125,7 @@ def cells(draw: st.DrawFn, /, **fixed: Any) -> Cell:
         "warnings": [Warning_("w", text) for text in draw(st.lists(TEXTS, max_size=2))],
         "findings": [Finding("temporary-data-in-clear-and-some-more", "medium", text, text) for text in draw(st.lists(TEXTS, max_size=2))],
         "stored": {arm: {"table_bytes": 999_999_999, "index_bytes": 164_000} for arm in ARMS},
-        "storage": {key: draw(estimates()) for key, _ in words.STORAGE} if layer == "rest" else {},
+        "storage": {key: draw(estimates()) for key, _ in cell_text.STORAGE} if layer == "rest" else {},
         "smallest_effect": 0.034,
         "sessions_needed": 99,
         "conditions": draw(st.sampled_from([{}, {"bandwidth": "100mbit", "delay": "10ms", "mtu": "1500", "cpu_crypto": "off"}])),
@@ -152,11 +154,11 @@ def result(these: list[Cell], **more: Any) -> Result:
 def test_cells_by_themselves(these: list[Cell]) -> None:
     lines = check(terminal.render(result(these)))
     for cell in these:
-        for row in words.rows(cell):
+        for row in figure_text.rows(cell):
             for text in (row.label, row.cost, row.interval, row.levels):
                 stands(text, lines) if text else None
-        said(words.heading(cell), lines)
-        said(words.verdict(cell), lines)
+        said(cell_text.heading(cell), lines)
+        said(verdict_text.verdict(cell), lines)
         for each in cell.warnings:
             said(each.text, lines)
 
@@ -172,10 +174,10 @@ def test_cells_of_one_experiment(variants: list[str], data: st.DataObject) -> No
     for cell in these:
         said(cell.variant, lines)
         estimate = cell.overhead["throughput"]
-        stands(words.worded(estimate, "more", "fewer"), lines)
-        stands(words.bounds("throughput", estimate), lines)
+        stands(notation.worded(estimate, "more", "fewer"), lines)
+        stands(figure_text.bounds("throughput", estimate), lines)
         if server := cell.overhead.get("server_cpu_per_op"):
-            stands(words.worded(server), lines)
+            stands(notation.worded(server), lines)
 
 
 @SETTINGS
@@ -213,13 +215,13 @@ def test_curves_and_parts(points: list[tuple[float, Estimate, float]], version: 
         )
         lines = check("\n".join(terminal.curve(curve)))
         for _, estimate, _ in points:
-            stands(words.worded(estimate, "more", "fewer"), lines)
-            stands(words.bounds("throughput", estimate), lines)
+            stands(notation.worded(estimate, "more", "fewer"), lines)
+            stands(figure_text.bounds("throughput", estimate), lines)
     fitted = [Part(each[2], each[2] - each[0], each[2] + each[0]) for each in points]
     parts = [Parts("postgresql", "wire-crypt", "server", one, one, one, [0], 1.0, one, 0.1) for one in fitted]
     lines = check("\n".join(terminal.parts(result([], parts=parts))))
     for one in fitted:
-        stands(words.plus(one, "µs"), lines)
+        stands(figure_text.plus(one, "µs"), lines)
 
 
 def filled(study: StudyResult, here: float, ours: float) -> StudyResult:

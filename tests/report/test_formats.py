@@ -22,11 +22,13 @@ from markdown_it.token import Token
 
 import ciphercost
 from ciphercost import api, commands, engines
+from ciphercost.estimate import notation
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.run_directory import read_slices
-from ciphercost.report import figures, formats, frames, words
+from ciphercost.report import figures, formats, frames
 from ciphercost.report.formats import latex, md
+from ciphercost.report.words import figure_text
 from repetitions import examples
 from results import cell, estimate, failed, mixed, real, result
 
@@ -43,7 +45,7 @@ def in_words(found: Result) -> Said:
     return {
         (number, row.label): (row.cost, row.interval)
         for number, each in enumerate(found.cells)
-        for row in words.rows(each)
+        for row in figure_text.rows(each)
     }
 
 
@@ -366,7 +368,7 @@ def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
     assert (
         "20.0 % fewer" in page
         or "20 % fewer" in page
-        or words.worded(cell().overhead["throughput"], "more", "fewer") in page
+        or notation.worded(cell().overhead["throughput"], "more", "fewer") in page
     )
     assert api.Result.of(found)._repr_markdown_() == md.render(found)
 

@@ -25,8 +25,9 @@ from ciphercost.measure import session
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.report import advice, words
+from ciphercost.report import advice
 from ciphercost.report.formats import html
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.runs import conclude, html_page, pipeline
 from conftest import Require
 
@@ -178,7 +179,7 @@ def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: P
     assert len(drawn) == 1, "of the two widths one is shown"
     marks, texts = drawn[0]
     assert marks == GRID
-    for name in words.names(result.cells):
+    for name in cell_text.names(result.cells):
         assert name in texts
     opened.open_all()
     cells = opened.page.evaluate(
@@ -245,7 +246,7 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
 
 def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
-    assert opened.page.inner_text("h1").split("\n") == words.sentences(conclude.result_of(quick))
+    assert opened.page.inner_text("h1").split("\n") == verdict_text.sentences(conclude.result_of(quick))
     assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
@@ -253,7 +254,7 @@ def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: P
 def test_the_same_figures_stand_in_the_page_as_in_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     text = opened.page.inner_text("body")
-    for row in words.rows(conclude.result_of(quick).cells[0]):
+    for row in figure_text.rows(conclude.result_of(quick).cells[0]):
         assert row.cost in text
         assert row.interval in text
         assert row.levels in text

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost.estimate import trace
+from ciphercost.estimate import notation, trace
 from ciphercost.estimate.simulate import records
 from ciphercost.estimate.trace import Quantiles, Tick, Trace
 from ciphercost.model.errors import UsageError
@@ -23,10 +23,11 @@ from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import Verdict
 from ciphercost.plan import schedule
-from ciphercost.report import comparison, comparison_formats, comparison_types, plots, words
+from ciphercost.report import comparison, comparison_formats, comparison_types, plots
 from ciphercost.report.formats import html, terminal
 from ciphercost.report.formats.html import _method
 from ciphercost.report.plots import Plot, Subject, curve, forest, latency, slices, where
+from ciphercost.report.words import figure_text, verdict_text
 
 
 def result_of(*cells: Cell, **more: Any) -> Result:
@@ -74,7 +75,9 @@ def test_an_interval_that_reaches_far_beyond_all_estimates_is_cut_off_and_says_s
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95, 0.9, verdict="unresolved"))))
     assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
     assert "extends beyond the plot" in plot.note
-    assert plot.table.rows[0][2] == words.bounds("throughput", results.estimate(0.95, 0.9)), "the table has all of it"
+    assert plot.table.rows[0][2] == figure_text.bounds("throughput", results.estimate(0.95, 0.9)), (
+        "the table has all of it"
+    )
     (plain,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95))))
     assert rows(plain, "cut") == []
 
@@ -111,33 +114,34 @@ def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_onc
     assert "higher latency p50" in second.finding
     assert "1 of 5 cells has no number" in first.finding
     assert "no number" not in second.finding
-    answer = words.answer(result)
+    answer = verdict_text.answer(result)
     assert all(
-        words.cost(words.main_metric(cell), cell.overhead[words.main_metric(cell)]) in answer for cell in cells[:4]
+        figure_text.cost(figure_text.main_metric(cell), cell.overhead[figure_text.main_metric(cell)]) in answer
+        for cell in cells[:4]
     )
     assert "mariadb 18.4 with tls shows 30.0 % higher latency p50" in answer
     assert answer.count("no number") == 1
     control = results.cell("mariadb", layer="control", overhead={"latency_p50": results.estimate(1.3)})
     first, second = forest.plots(Subject(result_of(cells[0], control)))
     assert "higher latency p50" in second.finding
-    assert "mariadb" not in words.answer(result_of(cells[0], control)), "a control is no cost of encryption"
+    assert "mariadb" not in verdict_text.answer(result_of(cells[0], control)), "a control is no cost of encryption"
 
 
 @pytest.mark.parametrize("verdicts", [("unresolved", "differs"), ("differs", "unresolved"), ("unresolved",) * 2])
 def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verdict, Verdict]) -> None:
     made = [priced("mysql", 0.5), results.cell("mariadb", overhead={"latency_p50": results.estimate(1.3)})]
     cells = [msgspec.structs.replace(cell, verdict=each) for cell, each in zip(made, verdicts, strict=True)]
-    answer = words.answer(result_of(*cells))
-    assert all(words.interval(cell.overhead[words.main_metric(cell)]) in answer for cell in cells)
+    answer = verdict_text.answer(result_of(*cells))
+    assert all(notation.interval(cell.overhead[figure_text.main_metric(cell)]) in answer for cell in cells)
 
 
 def test_what_the_correction_alone_left_unresolved_says_so() -> None:
     weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
     vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
-    for said in (words.verdict(weak), words.answer(result_of(weak))):
+    for said in (verdict_text.verdict(weak), verdict_text.answer(result_of(weak))):
         assert "it differs on its own, but not after the correction for the number of cells" in said
         assert "could have detected" not in said
-    for said in (words.verdict(vague), words.answer(result_of(vague))):
+    for said in (verdict_text.verdict(vague), verdict_text.answer(result_of(vague))):
         assert "on its own" not in said
         assert "could have detected 5.8" in said
 
@@ -359,7 +363,7 @@ def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
     assert "<title>" in plot.drawn()
     (path,) = plots.write(of, tmp_path, "png")
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert words.answer(of.result) in plot.finding
+    assert verdict_text.answer(of.result) in plot.finding
 
 
 ILL = "a\x00b\x01c\x1b[31md\x07e\u202ef\x85g\ufffeh\ud800i"
@@ -367,8 +371,8 @@ WELL = "a\ufffdb\ufffdc\ufffd[31md\ufffde\ufffdf\ufffdg\ufffdh\ufffdi"
 
 
 def test_letters_that_steer_are_shown_and_steer_nothing() -> None:
-    assert words.printable(ILL) == WELL
-    assert words.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
+    assert figure_text.printable(ILL) == WELL
+    assert figure_text.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
 
 
 def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
@@ -385,7 +389,7 @@ def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
     traces = [Trace(ticks(10, marks=(ILL,)), arms, False, 20, 0, 0, {ILL: 20}, 0)] * 2
     drawn = [each.drawn(page=page) for each in plots.every(Subject(made, traces, 0.1)) for page in (True, False)]
     assert any(WELL in text for text in drawn)
-    assert not [text for text in drawn if words.printable(text) != text]
+    assert not [text for text in drawn if figure_text.printable(text) != text]
     assert plots._draw.png(drawn[1]).startswith(b"\x89PNG")
 
 
@@ -396,7 +400,7 @@ def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
     )
     for text in (html.render(made), terminal.render(made), comparison_formats.get("terminal")(compared)):
         assert "c\ufffd[31m" in text
-        assert words.printable(text) == text
+        assert figure_text.printable(text) == text
     assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))
 
 

@@ -7,7 +7,7 @@ import sys
 
 def complain(text: str) -> None:
     """On a terminal in its width; a program that reads it gets it in one piece."""
-    from ciphercost.report.words import printable
+    from ciphercost.report.words.figure_text import printable
 
     said = printable(f"ciphercost: {text}")
     if sys.stderr.isatty():

@@ -16,7 +16,8 @@ import msgspec
 from ciphercost.estimate import notation
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
-from ciphercost.report import cost_gate, match_cells, words
+from ciphercost.report import cost_gate, match_cells
+from ciphercost.report.words import cell_text, figure_text
 
 Outcome = Literal["meets", "over", "unresolved", "fails"]
 DONE, NONE, UNRESOLVED = 0, 3, 4
@@ -179,7 +180,7 @@ def advise(result: Result, need: Sequence[str] = (), limit: float | None = None)
     wanted = list(dict.fromkeys([*([LAYERS[layer]] if layer else []), *need]))
     sets: dict[str, list[int]] = {}
     for number, cell in enumerate(result.cells):
-        if not words.is_control(cell):
+        if not cell_text.is_control(cell):
             sets.setdefault(_alike(cell), []).append(number)
     if layer:  # A set without a cell of that layer has no answer.
         sets = {like: those for like, those in sets.items() if any(result.cells[each].layer == layer for each in those)}
@@ -224,7 +225,7 @@ def _advice(result: Result, numbers: Sequence[int], need: Sequence[str], limit: 
 
 
 def _title(cells: Sequence[Cell]) -> list[str]:
-    said = [words.heading_words(cell) for cell in cells]
+    said = [cell_text.heading_words(cell) for cell in cells]
     return [said[0][name] for name in said[0] if name != "mechanism" and len({each[name] for each in said}) == 1]
 
 
@@ -244,7 +245,7 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 
 
 def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: float | None) -> Candidate:
-    metric = words.main_metric(cell)
+    metric = figure_text.main_metric(cell)
     estimate = cell.overhead.get(metric)
 
     def said(outcome: Outcome, reasons: list[str]) -> Candidate:
@@ -300,7 +301,7 @@ def _lines(advice: Advice, result: Result) -> list[str]:
     if advice.chosen is not None:
         best = by_number[advice.chosen]
         said.append(f"{best.name}: {_cost(best)}")
-        said.append(f"  {words.proof_line(result.cells[best.cell])}")
+        said.append(f"  {cell_text.proof_line(result.cells[best.cell])}")
         if best.protects:
             said.append(
                 f"  protects {best.protects}" if best.protects.startswith("against") else f"  protects: {best.protects}"
@@ -329,6 +330,7 @@ def _lines(advice: Advice, result: Result) -> list[str]:
 def _cost(each: Candidate) -> str:
     assert each.estimate is not None
     changed = notation.of_what(
-        words.cost(each.metric, each.estimate), words.SHORT.get(each.metric, words.LABELS[each.metric])
+        figure_text.cost(each.metric, each.estimate),
+        figure_text.SHORT.get(each.metric, figure_text.LABELS[each.metric]),
     )
-    return f"{changed} ({words.bounds(each.metric, each.estimate)})"
+    return f"{changed} ({figure_text.bounds(each.metric, each.estimate)})"

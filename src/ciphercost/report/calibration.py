@@ -12,9 +12,9 @@ from ciphercost.estimate import student_t
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.plan.schedule import LEAST_SESSIONS
-from ciphercost.report import words
 from ciphercost.report.formats import terminal
 from ciphercost.report.layout import wrap
+from ciphercost.report.words import figure_text
 
 WANTED = math.log(1.01)
 MOST_SESSIONS = 10_000
@@ -25,11 +25,11 @@ def text(result: Result) -> str:
     if not all(cell.overhead for cell in result.cells):
         return terminal.render(result)
     lines = [line for cell in result.cells for line in of_cell(cell, result)]
-    return words.printable("\n".join([*lines, ""]))
+    return figure_text.printable("\n".join([*lines, ""]))
 
 
 def of_cell(cell: Cell, result: Result) -> list[str]:
-    rows = list(words.rows(cell))
+    rows = list(figure_text.rows(cell))
     width = max(len(row.label) for row in rows)
     seconds = result.spec.time if result.spec is not None else 0.0
     sessions = f"{cell.sessions} session{'s' * (cell.sessions != 1)}"

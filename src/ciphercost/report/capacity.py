@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ciphercost.estimate import levels
+from ciphercost.estimate import levels, notation
 from ciphercost.model.result import Cell, Part
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
+from ciphercost.report.words import cell_text
 
 SERVERS = 10
 """Servers in the example that reports print."""
@@ -37,7 +37,7 @@ def of(cell: Cell) -> Capacity | None:
     The server's CPU time is that of its processes; at rest it includes kernel threads, which may do the encryption. For an embedded
     database it is the CPU time of the process that contains it.
     """
-    if words.is_control(cell) or cell.status == "unproven":
+    if cell_text.is_control(cell) or cell.status == "unproven":
         return None
     wanted = ["machine_cpu_per_op"] if cell.layer == "rest" else []
     wanted.append("client_cpu_per_op" if cell.embedded else "server_cpu_per_op")
@@ -59,7 +59,7 @@ def line(cell: Cell) -> str:
         return ""
     seconds, servers = found.encrypted_s, found.servers
     return (
-        f"CPU time per million operations: {words.number(found.plain_s)} → {words.number(seconds.value)} s "
-        f"({words.number(seconds.low)}–{words.number(seconds.high)}); "
+        f"CPU time per million operations: {notation.number(found.plain_s)} → {notation.number(seconds.value)} s "
+        f"({notation.number(seconds.low)}–{notation.number(seconds.high)}); "
         f"{SERVERS} CPU-bound servers become {servers.value:,.1f} ({servers.low:,.1f}–{servers.high:,.1f})"
     )

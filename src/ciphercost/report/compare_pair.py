@@ -20,9 +20,9 @@ from ciphercost.estimate import statistics, totals
 from ciphercost.estimate.statistics import ALPHA, Error, Interval
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.terms import Verdict
-from ciphercost.report import words
 from ciphercost.report.comparison_types import Change, Pair, Run
 from ciphercost.report.match_cells import changes, unlike
+from ciphercost.report.words import cell_text, figure_text
 
 ACHIEVED = (
     "protocol", "cipher", "group", "peer_key", "verified", "key", "implementation", "server_library", "client_library",
@@ -69,7 +69,7 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
     metric = next((name for name in ("throughput", "latency_p50") if name in mine and name in theirs), "")
     quick = "quick" in (a.mode, b.mode)
     change, costs = {}, {}
-    for name in words.LABELS:
+    for name in figure_text.LABELS:
         if name in mine and name in theirs:
             change[name] = _stated(against(mine[name], theirs[name]), quick=quick)
             costs[name] = (a.overhead[name], b.overhead[name])
@@ -78,7 +78,7 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
         without = [
             f"{name}: {cell.status}{f', {cell.reason}' if cell.reason else ''}"
             for name, cell in ((reference.name, a), (other.name, b))
-            if not words.main_metric(cell) or cell.imported
+            if not figure_text.main_metric(cell) or cell.imported
         ]
         units = "its record has no sessions or blocks, so costs can't be compared"
         none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
@@ -144,7 +144,7 @@ def is_quick(pair: Pair) -> bool:
 
 def in_common(a: Cell, b: Cell) -> str:
     """The words that both headings share; if the engine versions differ, the engine's name."""
-    mine, theirs = words.heading_words(a), words.heading_words(b)
+    mine, theirs = cell_text.heading_words(a), cell_text.heading_words(b)
     said = [mine[name] for name in mine if mine[name] and mine[name] == theirs[name]]
     if a.engine == b.engine and mine["engine"] != theirs["engine"]:
         said.insert(0, a.engine)

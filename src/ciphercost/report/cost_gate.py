@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Estimate, Result
-from ciphercost.report import words
 from ciphercost.report.comparison_types import Gate, Passed, Run
+from ciphercost.report.words import cell_text, figure_text
 
 
 def gated_runs(runs: Sequence[Run]) -> range:
@@ -17,15 +17,15 @@ def gated_runs(runs: Sequence[Run]) -> range:
 
 def gate(result: Result, run: int, limit: float) -> list[Gate]:
     """Check every cell against the budget. Controls encrypt nothing, so they count only if there are no other cells."""
-    numbers = [number for number, cell in enumerate(result.cells) if not words.is_control(cell)] or range(
+    numbers = [number for number, cell in enumerate(result.cells) if not cell_text.is_control(cell)] or range(
         len(result.cells)
     )
     return [_gate(result.cells[number], run, number, limit) for number in numbers]
 
 
 def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
-    title = words.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
-    metric = words.main_metric(cell)
+    title = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
+    metric = figure_text.main_metric(cell)
     if not metric or cell.status != "ok":
         estimate = cell.overhead.get(metric)
         return Gate(run, number, title, metric, "failed", estimate, cell.reason or "this cell has no number")
@@ -46,7 +46,7 @@ def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
 
 def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:
     """The same by the robust ratio's interval alone."""
-    _, low, high = words.loss(metric, estimate)
+    _, low, high = figure_text.loss(metric, estimate)
     return "pass" if high <= limit else "fail" if low > limit else "unresolved"
 
 
@@ -61,5 +61,5 @@ def hidden(metric: str, estimate: Estimate) -> str:
     totals_ = of_totals(estimate)
     if totals_ is None:
         return ""
-    cost = notation.of_what(words.cost(metric, totals_), words.LABELS[metric])
-    return f"all slices together, stalls included: {cost} ({words.bounds(metric, totals_)})"
+    cost = notation.of_what(figure_text.cost(metric, totals_), figure_text.LABELS[metric])
+    return f"all slices together, stalls included: {cost} ({figure_text.bounds(metric, totals_)})"

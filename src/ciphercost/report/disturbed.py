@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ciphercost.model.result import Cell
-from ciphercost.report import words
+from ciphercost.report.words import cell_text
 
 MOST_NAMED = 4
 """Cells that the warning names at most; if there are more, it gives only their number."""
@@ -14,7 +14,7 @@ ADVICE = "Do not rely on these figures: stop the other processes or use a quiete
 
 def warning(cells: Sequence[Cell]) -> str:
     """Which cells were disturbed in every slice, and what to do about it; empty if there are none."""
-    labels = words.names(cells)
+    labels = cell_text.names(cells)
     hit = [label for cell, label in zip(cells, labels, strict=True) if cell.disturbed]
     if not hit:
         return ""

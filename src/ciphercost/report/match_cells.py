@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ciphercost.model.result import Cell
-from ciphercost.report import words
 from ciphercost.report.comparison_types import Alone, Change
+from ciphercost.report.words import cell_text
 
 SEEDED = ("data_seed", "next")
 """Parameters of a workload that follow from the run's seed. Comparisons ignore them."""
@@ -43,8 +43,8 @@ def comparable(reference: Cell, other: Cell) -> bool:
 
     A control is not a cheaper mechanism, and half a page is not a cheaper page.
     """
-    same = reference.workload == other.workload and words.is_control(reference) == words.is_control(other)
-    return same and (not words.is_control(reference) or reference.mechanism == other.mechanism)
+    same = reference.workload == other.workload and cell_text.is_control(reference) == cell_text.is_control(other)
+    return same and (not cell_text.is_control(reference) or reference.mechanism == other.mechanism)
 
 
 def match(
@@ -102,7 +102,11 @@ def without_partner(
             if nearest is not None:
                 differs = unlike(cell, nearest) if side == 0 else unlike(nearest, cell)
             yield Alone(
-                0 if side == 0 else run, number, words.heading(cell), words.heading(nearest) if nearest else "", differs
+                0 if side == 0 else run,
+                number,
+                cell_text.heading(cell),
+                cell_text.heading(nearest) if nearest else "",
+                differs,
             )
 
 

@@ -18,12 +18,13 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ciphercost.estimate.notation import interval, worded
 from ciphercost.load.units import minutes
 from ciphercost.measure.progress import PREPARING, Asked, Watcher
 from ciphercost.model.result import Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.report.layout import wrap
-from ciphercost.report.words import interval, printable, worded
+from ciphercost.report.words.figure_text import printable
 
 EVERY = 1.0
 """Seconds between two updates."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.errors import UsageError, nearest
-from ciphercost.report import words
 from ciphercost.report.compare_pair import QUICK_ALPHA, is_quick
 from ciphercost.report.comparison_types import Change, Comparison, Gate, Pair
+from ciphercost.report.words import figure_text
 
 
 def names() -> list[str]:
@@ -79,11 +79,9 @@ def gate_line(gate: Gate) -> str:
     """`PASS: postgresql 15.18 · tls · …: 3.1 % fewer operations per second (95 % CI 2.8–3.4 %)`."""
     if gate.estimate is None or gate.outcome == "failed":
         return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
-    changed = notation.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    changed = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
     reason = f"; {gate.reason}" if gate.reason else ""
-    return (
-        f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {words.bounds(gate.metric, gate.estimate)}){reason}"
-    )
+    return f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {figure_text.bounds(gate.metric, gate.estimate)}){reason}"
 
 
 def verdict(pair: Pair, margin: float) -> str:
@@ -109,16 +107,22 @@ def verdict(pair: Pair, margin: float) -> str:
 
 def both(pair: Pair, metric: str) -> str:
     """`24.9 → 53.0 % fewer`: both costs, encrypted ÷ plain."""
-    first, second = (words.cost(metric, each) for each in pair.costs[metric])
-    return words.both(first, second, " → ")
+    first, second = (figure_text.cost(metric, each) for each in pair.costs[metric])
+    return figure_text.both(first, second, " → ")
 
 
 def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
     """(metric, label, change, its interval, both costs) of every metric that both cells have."""
-    for metric, label, _, _ in words.METRICS:
+    for metric, label, _, _ in figure_text.METRICS:
         if metric in pair.change:
             change = pair.change[metric]
-            yield metric, label, words.cost(metric, change), words.bounds(metric, change), both(pair, metric)
+            yield (
+                metric,
+                label,
+                figure_text.cost(metric, change),
+                figure_text.bounds(metric, change),
+                both(pair, metric),
+            )
 
 
 def listed(changes: Iterable[Change]) -> str:

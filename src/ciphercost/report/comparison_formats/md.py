@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.estimate import notation
-from ciphercost.report import words
 from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.report.comparison_types import Comparison, Gate, Pair
 from ciphercost.report.formats.md import MOST, SHORT, escaped, fitting, fold, item, row
+from ciphercost.report.words import figure_text
 
 SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}
 
@@ -46,9 +46,9 @@ def _gate_table(of: Comparison) -> Iterator[str]:
 def _costs(gate: Gate) -> tuple[str, str]:
     if gate.estimate is None or gate.outcome == "failed":
         return escaped(gate.reason, SHORT), ""
-    changed = notation.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    changed = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
     reason = f"; {gate.reason}" if gate.reason else ""
-    return f"{changed}{reason}", words.bounds(gate.metric, gate.estimate)
+    return f"{changed}{reason}", figure_text.bounds(gate.metric, gate.estimate)
 
 
 def _table(of: Comparison) -> Iterator[str]:

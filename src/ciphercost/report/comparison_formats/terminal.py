@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.report.comparison_types import Comparison, Pair
 from ciphercost.report.layout import figure_rows, wrap
-from ciphercost.report.words import printable
+from ciphercost.report.words.figure_text import printable
 
 
 def render(of: Comparison) -> str:

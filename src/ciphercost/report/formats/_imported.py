@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate.levels import LEVELS
+from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.model.result import Cell, Estimate, Imported, Result
 from ciphercost.model.spec import ARMS, Layer
 from ciphercost.report.layout import figure_row, wrap
-from ciphercost.report.words import METRICS, interval, levels, number, proof_line, runs_of, verdict, worded
+from ciphercost.report.words.cell_text import proof_line, runs_of
+from ciphercost.report.words.figure_text import METRICS, levels
+from ciphercost.report.words.verdict_text import verdict
 
 
 def lines(cell: Cell, imported: Imported) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.model.result import Result
-from ciphercost.report import words
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 A_PAGE = 40
 """Rows above which the table may break across pages."""
@@ -58,7 +58,7 @@ def render(result: Result) -> str:
     """A `table` with one `tabular`, or a `longtable`. A cell's first row has its name."""
     rows = list(_rows(result))
     head = f"{' & '.join(HEAD)} \\\\"
-    caption = rf"\caption{{{escaped(words.answer(result))}}}"
+    caption = rf"\caption{{{escaped(verdict_text.answer(result))}}}"
     used = rf"% \usepackage{{booktabs{',longtable' if len(rows) > A_PAGE else ''}}}; run {result.id}"
     if len(rows) > A_PAGE:
         return "\n".join(
@@ -99,14 +99,14 @@ def render(result: Result) -> str:
 
 
 def _rows(result: Result) -> Iterator[str]:
-    for number, (name, cell) in enumerate(zip(words.names(result.cells), result.cells, strict=True)):
+    for number, (name, cell) in enumerate(zip(cell_text.names(result.cells), result.cells, strict=True)):
         if number:
             yield r"\midrule"
-        figures = list(words.rows(cell))
+        figures = list(figure_text.rows(cell))
         if not figures:
-            why = escaped(f"{words.standing(cell)}: {cell.reason}")
+            why = escaped(f"{cell_text.standing(cell)}: {cell.reason}")
             yield rf"{escaped(name)} & \multicolumn{{4}}{{p{{0.5\linewidth}}}}{{{why}}} \\"
-        named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
+        named = name + (f" ({cell_text.standing(cell)})" if cell_text.standing(cell) else "")
         for row, each in enumerate(figures):
             columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
             yield f"{' & '.join(map(escaped, columns))} \\\\"

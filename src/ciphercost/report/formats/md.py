@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciphercost.estimate import curves, limit, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed, words
+from ciphercost.report import advice, capacity, disturbed
 from ciphercost.report.advice import Report
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
@@ -37,7 +38,7 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 def render(result: Result) -> str:
     """At most MOST characters. If not everything fits, details and then rows are left out from the end, with a note."""
-    first, *further = words.sentences(result)
+    first, *further = verdict_text.sentences(result)
     if result.study is not None:
         from ciphercost import studies
 
@@ -72,26 +73,26 @@ def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
     """A row per cell. A cell without a number has its reason."""
-    leads = [words.lead_metric(cell) for cell in cells]
+    leads = [figure_text.lead_metric(cell) for cell in cells]
     other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
     yield row("cell", "cost", "95 % interval", other, "95 % interval", "verdict")
     yield row("---", "---:", "---", "---:", "---", "---")
-    for name, cell in zip(words.names(cells), cells, strict=True):
-        key = words.lead_metric(cell)
+    for name, cell in zip(cell_text.names(cells), cells, strict=True):
+        key = figure_text.lead_metric(cell)
         if not key:
-            yield row(escaped(name, SHORT), f"**{words.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
+            yield row(escaped(name, SHORT), f"**{cell_text.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
             continue
         estimate = cell.overhead[key]
         served = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
         second = "throughput" if other == "operations/s" else served
         beside = cell.overhead.get(second)
-        said = ("", "") if beside is None else (words.cost(second, beside), words.bounds(second, beside))
+        said = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
         named = escaped(name, SHORT)
-        standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
-        found = IMPORTED[words.runs_differ(cell)] if cell.imported is not None else cell.verdict
+        standing = f"**{cell_text.standing(cell)}**" if cell_text.standing(cell) else ""
+        found = IMPORTED[verdict_text.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
-        changed = notation.of_what(words.cost(key, estimate), words.short(cell, key))
-        yield row(named, changed, words.bounds(key, estimate), *said, verdict)
+        changed = notation.of_what(figure_text.cost(key, estimate), figure_text.short(cell, key))
+        yield row(named, changed, figure_text.bounds(key, estimate), *said, verdict)
 
 
 def row(*cells: str) -> str:
@@ -100,18 +101,18 @@ def row(*cells: str) -> str:
 
 def details(cell: Cell) -> str:
     """Every figure of a cell, its proofs and its warnings, folded."""
-    return fold(words.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
+    return fold(cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
 
 
 def _details(cell: Cell) -> Iterator[str]:
-    figures = list(words.rows(cell))
+    figures = list(figure_text.rows(cell))
     if figures:
         yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
         yield row("---", "---:", "---", "---")
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
     if cell.status != "ok":
-        yield item(f"{words.standing(cell)}: {cell.reason}")
+        yield item(f"{cell_text.standing(cell)}: {cell.reason}")
     for proof in cell.proofs:
         if not proof.passed:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
@@ -121,12 +122,12 @@ def _details(cell: Cell) -> Iterator[str]:
         yield item(f"capacity planning: {planned}")
     if limited := limit.line(cell):
         yield item(limited)
-    yield item(f"verdict: {words.verdict(cell)}")
-    yield item(words.proof_line(cell), 2 * LONGEST)
-    for said in words.logged(cell):
+    yield item(f"verdict: {verdict_text.verdict(cell)}")
+    yield item(cell_text.proof_line(cell), 2 * LONGEST)
+    for said in cell_text.logged(cell):
         yield item(said)
-    for each in words.by_severity(cell.findings):
-        yield item(f"finding, {each.severity}: {words.left_open(each)}")
+    for each in cell_text.by_severity(cell.findings):
+        yield item(f"finding, {each.severity}: {cell_text.left_open(each)}")
     for warning in cell.warnings:
         yield item(f"warning: {warning.text}")
 
@@ -201,7 +202,7 @@ def item(text: str, most: int = LONGEST) -> str:
 
 def code(text: str) -> str:
     """The text unchanged, in a fence longer than any fence inside it."""
-    text = words.printable(text)
+    text = figure_text.printable(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -210,7 +211,7 @@ def code(text: str) -> str:
 def footer(result: Result) -> str:
     machine = result.machine
     if any(cell.imported for cell in result.cells):
-        return f"imported: {words.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
+        return f"imported: {cell_text.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
     said = disk.words(machine)
     below = f" · {escaped(said)}" if said else ""
     return (

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves, limit
+from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
@@ -14,39 +15,37 @@ from ciphercost.model.spec import ARMS
 from ciphercost.report import capacity, disturbed
 from ciphercost.report.formats import _imported, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
-from ciphercost.report.words import (
-    SHORT,
-    beside,
-    bounds,
+from ciphercost.report.words.cell_text import (
     by_severity,
-    cost,
     heading,
     heading_words,
     in_common,
-    interval,
     is_control,
-    lead_metric,
     left_open,
-    levels,
     logged,
     names,
-    number,
-    plus,
-    prediction,
-    priced,
-    printable,
     proof_line,
     protects,
-    rows,
-    sentences,
-    size,
     standing,
     storage,
     stored,
     taken_apart,
-    verdict,
-    worded,
 )
+from ciphercost.report.words.figure_text import (
+    SHORT,
+    beside,
+    bounds,
+    cost,
+    lead_metric,
+    levels,
+    plus,
+    prediction,
+    priced,
+    printable,
+    rows,
+    size,
+)
+from ciphercost.report.words.verdict_text import sentences, verdict
 
 DOUBTFUL = 3.0
 """The report warns if a cell is more than this many standard errors off the fit of the parts."""

@@ -20,8 +20,8 @@ from typing import Literal, NamedTuple
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report import words
 from ciphercost.report.plots._draw import Chart, png, svg
+from ciphercost.report.words import cell_text
 
 KINDS = ("published", "forest", "where", "curve", "latency", "slices")
 FORMATS = ("svg", "png")
@@ -122,8 +122,8 @@ def report(of: Subject, output: Path, form: str) -> None:
 def heading(result: Result, plot: Plot) -> tuple[str, ...]:
     """Lines above a plot in a file of its own: its title, the cell or what all cells share, and the run."""
     if plot.cell is None:
-        shown = words.in_common(result.cells)
+        shown = cell_text.in_common(result.cells)
     else:
         cell = result.cells[plot.cell]
-        shown = " · ".join(filter(None, (words.heading(cell), cell.variant)))
+        shown = " · ".join(filter(None, (cell_text.heading(cell), cell.variant)))
     return tuple(filter(None, (plot.caption or plot.title, shown, f"ciphercost run {result.id}")))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from ciphercost.report.words import printable
+from ciphercost.report.words.figure_text import printable
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, MUTED, GRID = "#1b1b1a", "#5c5c58", "#dededa"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ciphercost.estimate import curves
+from ciphercost.estimate import curves, notation
 from ciphercost.model.result import Curve
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import INK, MUTED, Chart
+from ciphercost.report.words import figure_text
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 230
@@ -28,17 +28,22 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _plot(curve: Curve, number: int) -> Plot:
     rows = []
     table = []
-    losses = [tuple(100 * each for each in words.loss("throughput", point.throughput)) for point in curve.points]
+    losses = [tuple(100 * each for each in figure_text.loss("throughput", point.throughput)) for point in curve.points]
     least, most = _domain(losses)
     cut = []
     for point, (cost, low, high) in zip(curve.points, losses, strict=True):
         rows.append({"x": point.x, "cost": cost, "low": max(low, least), "high": min(high, most)})
         cut += [{"x": point.x, "at": least, "side": "down"}] if low < least else []
         cut += [{"x": point.x, "at": most, "side": "up"}] if high > most else []
-        name = words.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
+        name = figure_text.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
         cpu = "" if point.server_cpu_us is None else f"{point.server_cpu_us:+,.3g} µs"
         table.append(
-            (name, words.worded(point.throughput, "more", "fewer"), words.bounds("throughput", point.throughput), cpu)
+            (
+                name,
+                notation.worded(point.throughput, "more", "fewer"),
+                figure_text.bounds("throughput", point.throughput),
+                cpu,
+            )
         )
     far = rows[-1]["x"] / max(rows[0]["x"], 1) > FAR
     ends = [table[0], table[-1]]

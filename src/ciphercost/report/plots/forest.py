@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report import layout, words
+from ciphercost.report import layout
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart, by_row, caps
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 OUTLYING = 1.6
 """An interval is cut off, with an arrow, if it extends this many times further than all estimates."""
@@ -55,9 +57,9 @@ def plots(of: Subject) -> Iterator[Plot]:
     A budget limits operations per second or latency, so with a budget, cells that lead with CPU are in that plot too.
     The first plot is `forest`. Controls get a plot of their own if they need another axis than the other cells.
     """
-    cells = list(zip(of.result.cells, words.names(of.result.cells), strict=True))
+    cells = list(zip(of.result.cells, cell_text.names(of.result.cells), strict=True))
     # Cells without a number are only in the first plot.
-    missing = [each for each in cells if not words.main_metric(each[0])]
+    missing = [each for each in cells if not figure_text.main_metric(each[0])]
     first = True
     for measure in TITLES:
         known = [each for each in cells if _metric(each[0], measure) and _leads(of, each[0], measure)]
@@ -70,9 +72,9 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _metric(cell: Cell, measure: str) -> str:
     """The cell's metric for this measure, or empty."""
     if measure == CPU:
-        lead = words.lead_metric(cell)
+        lead = figure_text.lead_metric(cell)
         return lead if "cpu" in lead and cell.imported is None else ""
-    return measure if words.main_metric(cell) == measure else ""
+    return measure if figure_text.main_metric(cell) == measure else ""
 
 
 def _leads(of: Subject, cell: Cell, measure: str) -> bool:
@@ -83,10 +85,10 @@ def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]
     """(cells of one plot of this measure, whether they are separate controls)."""
 
     def factors(cells: list[Named]) -> bool:
-        return any(words.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
+        return any(notation.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
 
-    controls = [each for each in known if words.is_control(each[0])]
-    others = [each for each in known if not words.is_control(each[0])]
+    controls = [each for each in known if cell_text.is_control(each[0])]
+    others = [each for each in known if not cell_text.is_control(each[0])]
     if controls and others and factors(controls) != factors(others):
         yield others, False
         yield controls, True
@@ -98,19 +100,19 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
     keys = {id(cell): _metric(cell, measure) for cell, _ in shown}
     # A budget limits operations per second or latency.
     budget_ = None if measure == CPU else of.budget
-    shown = sorted(shown, key=lambda each: words.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
+    shown = sorted(shown, key=lambda each: figure_text.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
     # The axis uses the notation of the figures: if one is a factor, the axis is a logarithmic axis of factors.
-    times = any(words.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
+    times = any(notation.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
     # On an axis of factors, throughput is drawn as time per operation, so that further right is always a higher cost.
     losses = [_loss(keys[id(cell)], cell.overhead[keys[id(cell)]], times=times) for cell, _ in shown]
-    all_controls = all(words.is_control(cell) for cell, _ in shown)
+    all_controls = all(cell_text.is_control(cell) for cell, _ in shown)
     rows = []
     least, most = _domain(losses, budget_, times=times)
     for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
         key = keys[id(cell)]
         cost, low, high = (1 + value if times else 100 * value for value in each)
         estimate = cell.overhead[key]
-        said = words.cost(key, estimate)
+        said = figure_text.cost(key, estimate)
         rows.append(
             {
                 "n": number,
@@ -121,9 +123,9 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
                 "low_cut": not least <= low <= most,
                 "high_cut": not least <= high <= most,
                 "said": said,
-                "more": f"{said}   ({words.bounds(key, estimate)})",
-                "control": words.is_control(cell) and not all_controls,
-                "kind": "unresolved" if words.resolution(cell, key) == "unresolved" else "resolved",
+                "more": f"{said}   ({figure_text.bounds(key, estimate)})",
+                "control": cell_text.is_control(cell) and not all_controls,
+                "kind": "unresolved" if figure_text.resolution(cell, key) == "unresolved" else "resolved",
             }
         )
     cut = [
@@ -163,13 +165,13 @@ def _loss(key: str, estimate: Estimate, *, times: bool) -> tuple[float, float, f
     """(cost, low, high) like `loss`; on an axis of factors, plain ÷ encrypted for metrics where higher is better."""
     if times and key == "throughput":
         return 1 / estimate.ratio - 1, 1 / estimate.high - 1, 1 / estimate.low - 1
-    return words.loss(key, estimate)
+    return figure_text.loss(key, estimate)
 
 
 def _finding(of: Subject, measure: str, shown: list[Named], *, controls: bool) -> str:
     if measure == CPU or controls:
-        return words.answer(msgspec.structs.replace(of.result, cells=[cell for cell, _ in shown]))
-    return words.answer(of.result, measure)
+        return verdict_text.answer(msgspec.structs.replace(of.result, cells=[cell for cell, _ in shown]))
+    return verdict_text.answer(of.result, measure)
 
 
 def _unit(measure: str, least: float, *, times: bool) -> str:
@@ -316,7 +318,7 @@ def _note(budget: float | None, rows: list[dict[str, Any]], cut: list[dict[str, 
 
 
 def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missing: list[Named]) -> Table:
-    measured = list(dict.fromkeys(words.quantity(cell, keys[id(cell)]) for cell, _ in shown))
+    measured = list(dict.fromkeys(figure_text.quantity(cell, keys[id(cell)]) for cell, _ in shown))
     what = "operations per second" if measured == ["operations/s"] else measured[0]
     head = ["cell", what if len(measured) == 1 else "CPU per operation", "95 % interval", "verdict", "sessions"]
     rows = []
@@ -325,9 +327,9 @@ def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missi
         estimate = cell.overhead[key]
         row = [
             label,
-            words.cost(key, estimate),
-            words.bounds(key, estimate),
-            words.resolution(cell, key),
+            figure_text.cost(key, estimate),
+            figure_text.bounds(key, estimate),
+            figure_text.resolution(cell, key),
             str(cell.sessions),
         ]
         rows.append((*row, _against(budget, key, cell)) if budget is not None else tuple(row))
@@ -342,5 +344,5 @@ def _against(budget: float | None, key: str, cell: Cell) -> str:
     """`within`, `over` or `not resolved`, by the interval rather than the estimate."""
     if budget is None:
         return ""
-    _, low, high = words.loss(key, cell.overhead[key])
+    _, low, high = figure_text.loss(key, cell.overhead[key])
     return "within" if high <= budget else "over" if low > budget else "not resolved"

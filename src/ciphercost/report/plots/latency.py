@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ciphercost.estimate import notation
 from ciphercost.estimate.trace import Quantiles, Trace
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import ENCRYPTED, PLAIN, Chart
+from ciphercost.report.words import cell_text
 
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
@@ -22,7 +23,7 @@ TOLD = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 def plots(of: Subject) -> Iterator[Plot]:
     """A plot per cell with numbers and latencies."""
-    labels = words.names(of.result.cells)
+    labels = cell_text.names(of.result.cells)
     for number, (cell, trace) in enumerate(zip(of.result.cells, of.traces, strict=False)):
         if cell.overhead and trace.latency:
             yield _plot(number, labels[number], trace)
@@ -39,7 +40,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
     steep = max(values) / min(values)
     told = [share for share in TOLD if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
     both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in told}
-    spoken = "; ".join(f"{_name(share)} {' → '.join(map(words.number, each))} ms" for share, each in both.items())
+    spoken = "; ".join(f"{_name(share)} {' → '.join(map(notation.number, each))} ms" for share, each in both.items())
     what = (
         "from the moment each request was due" if trace.open_loop else "by busy clients, which wait for each response"
     )
@@ -54,7 +55,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         },
         table=Table(
             ("share of operations that are faster", "plain", "encrypted"),
-            [(_name(share), *(f"{words.number(value)} ms" for value in each)) for share, each in both.items()],
+            [(_name(share), *(f"{notation.number(value)} ms" for value in each)) for share, each in both.items()],
         ),
         cell=number,
         caption="Latency, ms",

@@ -7,11 +7,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ciphercost.estimate import notation
 from ciphercost.estimate.trace import Tick, Trace
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, ENCRYPTED, GRID, PLAIN, Chart
+from ciphercost.report.words import cell_text
 
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
@@ -25,7 +26,7 @@ PHASES = {"pilot": "before", "warmup": "before", "capacity": "capacity", "latenc
 
 def plots(of: Subject) -> Iterator[Plot]:
     """A plot per cell with slices, even without a number, because it may show why there is none."""
-    labels = words.names(of.result.cells)
+    labels = cell_text.names(of.result.cells)
     most = max(LEAST, min(MOST, ON_A_PAGE // max(1, len(of.traces)) // len(ARMS)))
     for number, trace in enumerate(of.traces):
         if any(tick.rate > 0 for tick in trace.ticks) and number < len(labels):
@@ -86,7 +87,7 @@ def _finding(trace: Trace) -> str:
         if len(rates) >= 2:
             tenths = statistics.quantiles(rates, n=10)
             said.append(
-                f"{arm} {words.number(tenths[0])} to {words.number(tenths[-1])} operations per second in the middle 80 % of its slices"
+                f"{arm} {notation.number(tenths[0])} to {notation.number(tenths[-1])} operations per second in the middle 80 % of its slices"
             )
     marked = ", ".join(f"{count} marked {name}" for name, count in sorted(trace.marked.items()))
     said.append(marked or "no slice is marked")
@@ -102,7 +103,9 @@ def _table(trace: Trace) -> Table:
                 rates = sorted(tick.rate for tick in own)
                 figures = (rates[0], statistics.median(rates), rates[-1])
                 marked = sum(bool(tick.marks) for tick in own)
-                rows.append((name, arm, str(len(own)), *(f"{words.number(each)} /s" for each in figures), str(marked)))
+                rows.append(
+                    (name, arm, str(len(own)), *(f"{notation.number(each)} /s" for each in figures), str(marked))
+                )
     return Table(("phase", "arm", "slices", "lowest", "median", "highest", "marked"), rows)
 
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Parts
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import (
     BACKGROUND,
@@ -29,6 +29,7 @@ from ciphercost.report.plots._draw import (
     WEAK,
     Chart,
 )
+from ciphercost.report.words import cell_text, figure_text
 
 MOST = 20
 """Cells in the chart, at most; the table has all."""
@@ -67,7 +68,7 @@ def plots(of: Subject) -> Iterator[Plot]:
     """A plot by parts for each mechanism that has them, and one by end and mode for the cells."""
     for number, pair in enumerate(_pairs(of.result.parts)):
         yield _by_parts(of, pair, number)
-    labels = words.names(of.result.cells)
+    labels = cell_text.names(of.result.cells)
     known = [(cell, label) for cell, label in zip(of.result.cells, labels, strict=True) if _levels(cell)]
     if known:
         yield _by_end(known)
@@ -87,7 +88,7 @@ def _pairs(parts: list[Parts]) -> Iterator[list[Parts]]:
 
 def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
     cells = of.result.cells
-    labels = words.names(cells)
+    labels = cell_text.names(cells)
     rows: list[dict[str, Any]] = []
     table: list[tuple[str, ...]] = []
     largest: dict[tuple[str, str], list[float]] = {}
@@ -112,12 +113,12 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
                 PARTS,
             )
             figures = (
-                f"{words.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
+                f"{notation.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
             )
             table.append((labels[index], fitted.end, *figures))
     spoken = "; ".join(
-        f"at the {each.end} a handshake adds {words.plus(each.handshake_us, 'µs')}, a request {words.plus(each.request_us, 'µs')}, "
-        f"a byte {words.plus(each.byte_ns, 'ns')}"
+        f"at the {each.end} a handshake adds {figure_text.plus(each.handshake_us, 'µs')}, a request {figure_text.plus(each.request_us, 'µs')}, "
+        f"a byte {figure_text.plus(each.byte_ns, 'ns')}"
         for each in pair
     )
     head = ("cell", "end", *(name for _, name, _ in PARTS))
@@ -180,7 +181,7 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         whole = {arm: sum(both[arm].values()) for arm in ARMS}
         grown.append((whole["encrypted"] / whole["plain"], label))
         for arm in ARMS:
-            side = WITHOUT_WITH[arm] if words.is_control(cell) else arm
+            side = WITHOUT_WITH[arm] if cell_text.is_control(cell) else arm
             shares = {key: 100 * value / whole["plain"] for key, value in both[arm].items()}
             if number < MOST:
                 rows += _stack(f"{number}-{arm}", label, side, shares, segments)
@@ -188,8 +189,8 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
                 (
                     label,
                     side,
-                    *(f"{words.number(both[arm][key])} µs" for key, *_ in segments),
-                    f"{words.number(whole[arm])} µs",
+                    *(f"{notation.number(both[arm][key])} µs" for key, *_ in segments),
+                    f"{notation.number(whole[arm])} µs",
                 )
             )
     ratio, highest = max(grown)

@@ -16,10 +16,10 @@ from ciphercost.estimate import trace
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report import words
 from ciphercost.report.formats.html import _all, _content
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
+from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
 
@@ -49,7 +49,7 @@ def _rendered(template: str, **values: object) -> str:
     )
     environment.globals.update(anchor=anchor, sources=SOURCES)
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
-    return words.printable(environment.get_template(template).render(style=style, **values))
+    return figure_text.printable(environment.get_template(template).render(style=style, **values))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.estimate import limit
+from ciphercost.estimate import limit, notation
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, words
+from ciphercost.report import capacity
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 FOLD = 2
 """Details are open by default up to this many cells."""
@@ -37,7 +38,7 @@ class Shown(NamedTuple):
     open: bool
     reason: str
     verdict: str
-    figures: list[words.Row]
+    figures: list[figure_text.Row]
     figure_notes: list[str]
     plots: list[Figure]
     proof: str
@@ -56,16 +57,16 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
     return Shown(
         anchor=f"cell-{number + 1}",
         name=label,
-        heading=words.heading(cell),
-        cost=words.priced(cell) if ok else f"no number: {cell.status.replace('-', ' ')}",
+        heading=cell_text.heading(cell),
+        cost=figure_text.priced(cell) if ok else f"no number: {cell.status.replace('-', ' ')}",
         ok=ok,
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
-        verdict=words.verdict(cell) if ok else "",
-        figures=list(words.rows(cell)),
+        verdict=verdict_text.verdict(cell) if ok else "",
+        figures=list(figure_text.rows(cell)),
         figure_notes=list(_notes(cell, result.cells)),
         plots=[figure(each) for each in drawn if each.cell == number],
-        proof=words.proof_line(cell) if ok else "",
+        proof=cell_text.proof_line(cell) if ok else "",
         proofs=[
             Item(
                 f"{each.arm} arm, {each.witness}",
@@ -77,15 +78,15 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         findings=[
             Item(
                 each.severity,
-                words.left_open(each),
+                cell_text.left_open(each),
                 "bad" * (each.severity == "high"),
             )
-            for each in words.by_severity(cell.findings)
+            for each in cell_text.by_severity(cell.findings)
         ],
         config_diff=[_differs(each) for each in cell.config_diff],
         facts=list(_facts(cell)),
         storage=_storage(cell),
-        clients=[*words.logged(cell), *round_trips.lines(cell.chatter, cell.traffic), *_client(cell)],
+        clients=[*cell_text.logged(cell), *round_trips.lines(cell.chatter, cell.traffic), *_client(cell)],
         warnings=[each.text for each in cell.warnings],
     )
 
@@ -93,18 +94,18 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     """Notes below a cell's figures."""
     if cell.predicted:
-        yield words.prediction(cell)
+        yield figure_text.prediction(cell)
     if planned := capacity.line(cell):
         yield f"capacity planning: {planned}"
     if limited := limit.line(cell):
         yield limited
-    yield from words.taken_apart(cell, everything)
-    for what, growth, both in words.stored(cell):
+    yield from cell_text.taken_apart(cell, everything)
+    for what, growth, both in cell_text.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
     if "rotation_s" in cell.key_life:
-        yield f"key rotation took {words.number(cell.key_life['rotation_s'])} s"
+        yield f"key rotation took {notation.number(cell.key_life['rotation_s'])} s"
     if cell.against_reference is not None:
-        yield f"against the reference of its experiment: {words.beside(cell.against_reference)}"
+        yield f"against the reference of its experiment: {figure_text.beside(cell.against_reference)}"
 
 
 def _client(cell: Cell) -> Iterator[str]:
@@ -112,7 +113,7 @@ def _client(cell: Cell) -> Iterator[str]:
     for key, estimate in cell.client_against_reference.items():
         what, _, arm = key.rpartition("_")
         name = what.replace("_", " ").replace("cpu", "CPU")
-        yield f"{name}, {arm} arm, against the reference's client: {words.worded(estimate)} ({words.interval(estimate)})"
+        yield f"{name}, {arm} arm, against the reference's client: {notation.worded(estimate)} ({notation.interval(estimate)})"
 
 
 def _differs(line: str) -> tuple[str, str, str]:
@@ -149,7 +150,7 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
 
 def _storage(cell: Cell) -> Table | None:
     """fio's measurement of both directories, without a server."""
-    rows = list(words.storage(cell))
+    rows = list(cell_text.storage(cell))
     return (
         Table(("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted"), rows)
         if rows

@@ -11,13 +11,14 @@ from markupsafe import Markup
 
 from ciphercost.model.result import Cell, Result
 from ciphercost.plan import toml
-from ciphercost.report import advice, disturbed, plots, words
+from ciphercost.report import advice, disturbed, plots
 from ciphercost.report.formats.html import _method
 from ciphercost.report.formats.html._cell_details import Shown, shown_cell
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.formats.html._run_details import command, machine, versions
 from ciphercost.report.plots import Subject, Table
 from ciphercost.report.plots._draw import patterns
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.studies.sheet import Report
 
 MOST_NAMED = 12
@@ -80,7 +81,7 @@ class Page(NamedTuple):
 def page(of: Subject) -> Page:
     result = of.result
     drawn = list(plots.every(of))
-    labels = words.names(result.cells)
+    labels = cell_text.names(result.cells)
     cells = [shown_cell(result, number, labels[number], drawn) for number in range(len(result.cells))]
     kinds = {
         kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None]
@@ -89,7 +90,7 @@ def page(of: Subject) -> Page:
     study = _study(result)
     made = Page(
         title=f"What encryption costs · {result.id}",
-        subtitle=words.in_common(result.cells),
+        subtitle=cell_text.in_common(result.cells),
         warning=disturbed.warning(result.cells),
         answer=_unbroken(study.verdict) if study else _sentences(result),
         also=Markup("By our method: ") + _sentences(result) if study else Markup(),
@@ -136,7 +137,7 @@ def _contents(made: Page) -> Iterator[Entry]:
 
 
 def _sentences(result: Result) -> Markup:
-    return Markup("<br>").join(_unbroken(each) for each in words.sentences(result))
+    return Markup("<br>").join(_unbroken(each) for each in verdict_text.sentences(result))
 
 
 def _unbroken(text: str) -> Markup:
@@ -149,9 +150,9 @@ def _budget(of: Subject) -> str:
     """How many cells are certainly within the budget, by their intervals."""
     if of.budget is None:
         return ""
-    cells = [cell for cell in of.result.cells if not words.is_control(cell)] or of.result.cells
-    known = [(words.main_metric(cell), cell) for cell in cells if words.main_metric(cell)]
-    bounds = [words.loss(key, cell.overhead[key])[1:] for key, cell in known]
+    cells = [cell for cell in of.result.cells if not cell_text.is_control(cell)] or of.result.cells
+    known = [(figure_text.main_metric(cell), cell) for cell in cells if figure_text.main_metric(cell)]
+    bounds = [figure_text.loss(key, cell.overhead[key])[1:] for key, cell in known]
     within = sum(high <= of.budget for _, high in bounds)
     over = sum(low > of.budget for low, _ in bounds)
     if not bounds:
@@ -182,7 +183,7 @@ def _basis(result: Result) -> str:
     if not known:
         return ""
     if any(cell.imported for cell in known):
-        return f"{words.imported_basis(known)}: neither arm was proven, and the runs are not paired."
+        return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
     sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
     said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
     if all(cell.layer == "control" for cell in known):
@@ -200,27 +201,27 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, cell in enumerate(result.cells):
         if cell.overhead and cell.layer != "control" and cell.imported is None:
-            times = Counter(words.protects(cell))
+            times = Counter(cell_text.protects(cell))
             said = tuple(f"{text} ({count} times)" if count > 1 else text for text, count in times.items())
             alike.setdefault(said, []).append(number)
     for protects, numbers in alike.items():
         cells = [result.cells[number] for number in numbers]
         shown = [(labels[number], f"cell-{number + 1}") for number in numbers]
-        costs = list(words.costs(cells[0])) if len(cells) == 1 else list(_spans(cells))
+        costs = list(cell_text.costs(cells[0])) if len(cells) == 1 else list(_spans(cells))
         yield Protection(shown[:MOST_NAMED], max(0, len(shown) - MOST_NAMED), costs, list(protects))
 
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
     """`operations/s: 15.8 to 75.4 % fewer`, for each main cost. Unresolved costs are counted, not ranked."""
-    for key in dict.fromkeys(key for cell in cells for key in words.cost_metrics(cell)):
-        known = [cell for cell in cells if key in words.cost_metrics(cell)]
-        resolved = [cell for cell in known if words.resolution(cell, key) != "unresolved"]
+    for key in dict.fromkeys(key for cell in cells for key in figure_text.cost_metrics(cell)):
+        known = [cell for cell in cells if key in figure_text.cost_metrics(cell)]
+        resolved = [cell for cell in known if figure_text.resolution(cell, key) != "unresolved"]
         shown = sorted((cell.overhead[key] for cell in resolved or known), key=lambda each: each.ratio)
         ends = (shown[-1], shown[0]) if key == "throughput" else (shown[0], shown[-1])
-        least, most = (words.cost(key, each) for each in ends)
+        least, most = (figure_text.cost(key, each) for each in ends)
         lost = len(known) - len(resolved)
-        doubt = words.UNRESOLVED if not resolved else f" ({lost} more unresolved)" * bool(lost)
-        yield f"{words.short(known[0], key)}: {words.both(least, most, ' to ')}{doubt}"
+        doubt = figure_text.UNRESOLVED if not resolved else f" ({lost} more unresolved)" * bool(lost)
+        yield f"{figure_text.short(known[0], key)}: {figure_text.both(least, most, ' to ')}{doubt}"
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
@@ -230,7 +231,7 @@ def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
     for cell, label in zip(result.cells, labels, strict=True):
         reference = first.setdefault(cell.group, label)
         if cell.against_reference is not None:
-            rows.append((label, reference, words.beside(cell.against_reference)))
+            rows.append((label, reference, figure_text.beside(cell.against_reference)))
     if rows:
         yield Table(("cell", "reference", "ratio of throughput (encrypted ÷ plain) against the reference"), rows)
 

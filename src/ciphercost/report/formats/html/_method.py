@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.slices import Witness
 from ciphercost.plan import schedule
-from ciphercost.report import words
 from ciphercost.report.plots import Subject
+from ciphercost.report.words import cell_text, figure_text
 
 
 def sentences(of: Subject) -> Iterator[str]:
@@ -33,7 +33,7 @@ def sentences(of: Subject) -> Iterator[str]:
 def _imported(result: Result) -> Iterator[str]:
     yield (
         "ciphercost measured none of this: other tools printed these figures "
-        f"({words.imported_basis(result.cells)}). No server report, packet capture or disk scan shows what was encrypted."
+        f"({cell_text.imported_basis(result.cells)}). No server report, packet capture or disk scan shows what was encrypted."
     )
     if methods := dict.fromkeys(each.method for cell in result.cells for each in cell.overhead.values()):
         yield (
@@ -93,7 +93,9 @@ def _blocks(known: list[Cell]) -> str:
 
 def _interval(result: Result, known: list[Cell]) -> str:
     methods = dict.fromkeys(
-        cell.overhead[words.main_metric(cell)].method.split(";")[0] for cell in known if words.main_metric(cell)
+        cell.overhead[figure_text.main_metric(cell)].method.split(";")[0]
+        for cell in known
+        if figure_text.main_metric(cell)
     )
     unit = "blocks of this one server pair" if any(cell.mode == "quick" for cell in known) else "sessions"
     judged = (

@@ -8,8 +8,8 @@ from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
-from ciphercost.report.words.cells import heading, is_control, names, told_apart, without_number
-from ciphercost.report.words.figures import (
+from ciphercost.report.words.cell_text import heading, is_control, names, told_apart, without_number
+from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
     cost,

@@ -12,7 +12,7 @@ from ciphercost.model.result import Cell
 from ciphercost.model.slices import Finding, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
-from ciphercost.report.words.figures import (
+from ciphercost.report.words.figure_text import (
     UNRESOLVED,
     bounds,
     cost,
