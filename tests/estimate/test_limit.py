@@ -57,8 +57,10 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
         ),
         (
             cell(IDLE, BUSY),
-            "plain arm: no resource was saturated (the server's core 40 % busy, the client's core 30 % busy); "
-            + "encrypted arm: limited by the server's core (98 % busy)",
+            (
+                "plain arm: no resource was saturated (the server's core 40 % busy, the client's core 30 % busy); "
+                "encrypted arm: limited by the server's core (98 % busy)"
+            ),
         ),
         # Two cores of which four clients can use both, and one client only one.
         (cell(facts(190, 50), facts(190, 50), cores={"server": "0,2", "agent": "1"}), "limited by the server's 2 cores (95 % busy)"),
