@@ -39,7 +39,7 @@ def test_every_cell_is_decoded_as_the_reference_library_decodes_it(pairs: list[t
     st.sampled_from([0.1, 0.5, 0.9, 0.99, 0.999, 1.0]),
     st.sampled_from([(1, 3), (1000, 3), (1, 2)]),
 )
-def test_a_quantile_lies_within_the_cell_that_the_reference_library_names(
+def test_a_quantile_is_in_the_same_cell_as_the_reference_librarys(
     pairs: list[tuple[int, int]], share: float, shape: tuple[int, int]
 ) -> None:
     lowest, digits = shape
@@ -98,7 +98,7 @@ def cut(text: bytes) -> bytes:
         cut(reference([(5, 9)]).encode()),
     ],
 )
-def test_what_is_no_histogram_is_refused(text: bytes) -> None:
+def test_text_that_is_not_a_histogram_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="HdrHistogram"):
         histogram.decode(text)
 

@@ -100,7 +100,7 @@ def test_the_limit_is_named(made: Cell, words: str) -> None:
     assert limit.line(made) == words
 
 
-def test_the_busiest_disk_counts_and_what_is_not_known_is_none() -> None:
+def test_the_busiest_disk_counts_and_unknown_values_are_none() -> None:
     assert procfs.busiest((0, 100), (10, 700), 10**9) == pytest.approx(0.6)
     assert procfs.busiest((5,), (4,), 10**9) == 0.0
     assert procfs.busiest((0,), (2000,), 10**9) == 1.0

@@ -63,7 +63,7 @@ FEW = (12, 16, 20, 24, 30, 50)
 
 @pytest.mark.parametrize("blocks", FEW)
 @pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
-def test_few_blocks_cover_in_noise_in_step_with_them_and_in_further_kinds(
+def test_few_blocks_cover_in_noise_in_phase_with_them_and_in_further_kinds(
     scenario: str, blocks: int, record_property: Record
 ) -> None:
     noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
@@ -74,7 +74,7 @@ def test_few_blocks_cover_in_noise_in_step_with_them_and_in_further_kinds(
 
 
 @pytest.mark.parametrize(("blocks", "least"), [(20, 0.88), (25, 0.89), (50, 0.91)])
-def test_noise_of_one_arm_over_three_of_its_own_slices_is_covered_nearly_as_often_as_claimed(
+def test_noise_of_one_arm_with_a_memory_of_three_slices_is_nearly_covered(
     blocks: int, least: float, record_property: Record
 ) -> None:
     noise = partial(simulate.white, sd=0.005)
@@ -86,7 +86,9 @@ def test_noise_of_one_arm_over_three_of_its_own_slices_is_covered_nearly_as_ofte
 
 
 @pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
-def test_the_full_interval_covers_in_noise_in_step_and_in_further_kinds(scenario: str, record_property: Record) -> None:
+def test_the_full_interval_covers_in_noise_in_phase_and_in_further_kinds(
+    scenario: str, record_property: Record
+) -> None:
     noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.sessions(np.random.default_rng(17), noise, 2 * RUNS, LEAST_SESSIONS, 6, effect=EFFECT)
     covered = full_coverage(values)
@@ -117,7 +119,7 @@ def session_values(random: np.random.Generator, count: int, blocks: int, runs: i
 
 
 @pytest.mark.parametrize("blocks", [3, 7, 25])
-def test_the_full_interval_covers_the_truth_though_each_twin_has_an_effect_of_its_own(
+def test_the_full_interval_covers_the_truth_although_each_server_has_an_effect_of_its_own(
     blocks: int, record_property: Record
 ) -> None:
     values = session_values(np.random.default_rng([2, blocks]), LEAST_SESSIONS, blocks)
@@ -126,7 +128,7 @@ def test_the_full_interval_covers_the_truth_though_each_twin_has_an_effect_of_it
     assert covered >= 0.935
 
 
-def test_one_session_says_little_of_the_next_so_quick_is_labelled_this_server_pair_only(
+def test_one_session_does_not_cover_the_next_so_quick_is_labelled_this_server_pair_only(
     record_property: Record,
 ) -> None:
     values = simulate.sessions(np.random.default_rng(3), simulate.white, RUNS, 1, 50, effect=EFFECT)[:, 0]
@@ -143,7 +145,7 @@ def test_mutant_blocks_of_all_sessions_pooled_as_n_cover_too_little(record_prope
     assert covered < 0.8
 
 
-def test_mutant_a_fixed_order_falls_to_noise_in_step_with_it(record_property: Record) -> None:
+def test_mutant_a_fixed_order_fails_in_noise_in_phase_with_it(record_property: Record) -> None:
     covered = {}
     for coin in (True, False):
         random = np.random.default_rng(5)
@@ -155,7 +157,7 @@ def test_mutant_a_fixed_order_falls_to_noise_in_step_with_it(record_property: Re
 
 
 @pytest.mark.parametrize("memory", [1, 5, 20])
-def test_slow_noise_of_one_twin_alone_is_a_limit_of_quick_mode(memory: int, record_property: Record) -> None:
+def test_slow_noise_of_one_arm_only_is_a_limit_of_quick_mode(memory: int, record_property: Record) -> None:
     random = np.random.default_rng(12)
     steps = simulate.BLOCK_STEPS
     own = simulate.ornstein_uhlenbeck(random, RUNS, 50 * steps, sd=0.01, memory=memory * steps)[:, steps // 2 :: steps]
@@ -288,7 +290,7 @@ def test_mutant_sessions_that_claim_all_their_degrees_of_freedom_cover_too_littl
     assert covered < 0.94
 
 
-def test_mutant_stopping_on_significance_finds_what_is_not_there(record_property: Record) -> None:
+def test_mutant_stopping_on_significance_finds_false_differences(record_property: Record) -> None:
     values = simulate.experiment(np.random.default_rng(11), simulate.white, RUNS, 200).values
     looks = np.arange(10, 201)
     means = np.cumsum(values, axis=1)[:, 9:] / looks

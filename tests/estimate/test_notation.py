@@ -58,7 +58,7 @@ def test_nothing_has_a_sign_an_exponent_or_a_percentage_of_a_hundred_more(estima
 
 
 @given(estimates())
-def test_an_interval_never_prints_the_same_end_twice(estimate: Estimate) -> None:
+def test_an_interval_never_prints_the_same_bound_twice(estimate: Estimate) -> None:
     text = notation.interval(estimate, "more", "fewer")
     ends = re.split(r" to |–", text)
     assert len(ends) == len(set(ends)), text

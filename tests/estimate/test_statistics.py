@@ -70,7 +70,7 @@ def test_the_signed_rank_interval_holds_every_centre_that_the_wilcoxon_test_does
         assert (p > 0.05) == accepted
 
 
-def test_the_signed_rank_interval_covers_as_it_says() -> None:
+def test_the_signed_rank_interval_keeps_its_coverage() -> None:
     values = noise(4000 * 20).reshape(4000, 20)
     bounds = [statistics.hodges_lehmann_interval(row) for row in values]
     assert np.mean([low <= 0 <= high for low, high in bounds]) == pytest.approx(0.95, abs=0.015)
@@ -86,7 +86,7 @@ def test_an_interval_contains_its_estimate(values: Floats) -> None:
         assert low <= interval.centre <= high
 
 
-def test_nothing_has_no_centre() -> None:
+def test_an_empty_array_has_no_centre() -> None:
     for function in (statistics.hodges_lehmann, statistics.hodges_lehmann_interval):
         with pytest.raises(ValueError, match="at least one"):
             function(np.empty(0))
@@ -155,7 +155,7 @@ def test_intervals_move_with_a_shift(values: Floats, shift: float) -> None:
     assert two.half() == pytest.approx(one.half(), rel=1e-6, abs=1e-7)
 
 
-def test_of_two_errors_the_more_cautious_one_counts() -> None:
+def test_the_more_cautious_of_two_errors_counts() -> None:
     errors = (statistics.Error(1.0, 100, "narrow"), statistics.Error(2.0, 5, "wide"))
     interval = statistics.Interval(3.0, errors, 10)
     assert interval.half() == pytest.approx(2 * stats.t.ppf(0.975, 5))
@@ -311,7 +311,7 @@ def quad(sign: float, drift: float, debt: float) -> list[float]:
     return [drift * t - debt * d for t, d in enumerate(after_encrypted)]
 
 
-def test_lambda_is_the_debt_that_an_encrypted_slice_leaves() -> None:
+def test_lambda_is_the_carry_over_of_an_encrypted_slice() -> None:
     signs = np.array([1.0, -1, -1, 1, 1, -1])
     rates = np.array([quad(s, 0.0, 0.02) for s in signs])
     found = statistics.carryover(rates, signs)
@@ -326,5 +326,5 @@ def test_drift_is_no_carry_over() -> None:
     assert not found.found
 
 
-def test_two_blocks_say_nothing_of_carry_over() -> None:
+def test_two_blocks_can_not_show_carry_over() -> None:
     assert not statistics.carryover(np.ones((2, 4)), np.ones(2)).found

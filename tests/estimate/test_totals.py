@@ -96,7 +96,7 @@ def test_equal_arms_without_stalls_are_still_equivalent(mode: Mode) -> None:
     assert warns == 0
 
 
-def test_what_the_totals_leave_open_is_said() -> None:
+def test_a_verdict_left_open_by_the_totals_is_explained() -> None:
     found = next(each for each in stalling_runs(8, 12, 0.02, 5) if each.totals_open)
     assert found.verdict == "unresolved"
     assert (found.smallest_effect or 0) > 0.01, "what this run could see of the totals, not of the typical block"
@@ -134,7 +134,7 @@ def test_gate_and_advice_take_the_worse_of_both_ratios(low: float, high: float, 
     assert ("all slices together" in "".join(candidate.reasons)) == (outcome != "pass")
 
 
-def test_two_runs_are_not_equivalent_where_only_one_of_them_stalls() -> None:
+def test_two_runs_are_not_equivalent_if_only_one_of_them_stalls() -> None:
     random = np.random.default_rng(41)
     calm = simulate.experiment(random, simulate.white, 1, 96)
     runs = []
@@ -189,7 +189,7 @@ def test_a_sum_is_compared_with_every_pattern_of_signs(values: list[float]) -> N
 
 
 @pytest.mark.parametrize("n", [13, 60, 400])
-def test_of_many_values_drawn_signs_or_their_limit_say_the_same(n: int) -> None:
+def test_drawn_signs_and_their_limit_agree_for_many_values(n: int) -> None:
     values = np.random.default_rng(n).normal(0.3, 1, n)
     z = abs(values.sum()) / math.sqrt(values @ values)
     assert totals.one_sided(values) == pytest.approx(math.erfc(z / math.sqrt(2)), abs=0.05)
@@ -197,12 +197,12 @@ def test_of_many_values_drawn_signs_or_their_limit_say_the_same(n: int) -> None:
 
 
 @pytest.mark.parametrize(("one", "other", "p"), [(0, 0, 1.0), (1, 0, 1.0), (4, 0, 0.125), (7, 0, 2**-6), (5, 5, 1.0)])
-def test_a_split_of_stalls_is_a_coins(one: int, other: int, p: float) -> None:
+def test_a_split_of_stalls_has_the_p_value_of_a_coin(one: int, other: int, p: float) -> None:
     assert totals.coin(one, other) == pytest.approx(p)
     assert totals.coin(other, one) == pytest.approx(p)
 
 
-def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_spell_is_none() -> None:
+def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_machine_is_none() -> None:
     rates, signs = np.zeros((20, 4)), np.ones(20)
     rates[3, 1:3] = simulate.STALL
     rates[10:] = math.log(0.3)  # The machine itself is slow from here on.
@@ -313,7 +313,7 @@ def agree(cost: str, shown: str) -> bool:
     return least <= high and low <= most
 
 
-def test_what_can_not_be_of_one_pair_is_noticed() -> None:
+def test_texts_that_contradict_each_other_are_detected() -> None:
     assert agree("0.3 % fewer", "12,521 → 12,483 /s")
     assert not agree("0.3 % fewer", "12,521 → 12,575 /s")
     assert agree("×4.46", "2.04 → 9.1 µs")
@@ -389,7 +389,7 @@ def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
     assert statistics.ALPHA > totals.ALPHA
 
 
-def test_the_pooled_quantile_of_blocks_is_judged_around_itself() -> None:
+def test_the_pooled_quantile_of_blocks_has_an_interval_around_itself() -> None:
     robust = statistics.block_interval(np.random.default_rng(1).normal(0.0, 0.002, 20))
     assert robust.middle != robust.centre
     pooled = Pooled(np.array([0.0095]), np.empty((0, 1))).interval(0, robust, None)

@@ -48,7 +48,7 @@ def test_how_long_a_run_must_be_for_one_percent_is_the_length_at_which_its_inter
     assert "can detect 1 %" in said(control(0.009))
 
 
-def test_one_session_says_what_it_does_not_know() -> None:
+def test_one_session_states_what_its_floor_excludes() -> None:
     text = " ".join(said(control(0.02, mode="quick", sessions=1, blocks=20), 20).split())
     assert "1 % needs about --time 81s" in text
     assert "does not include the scatter between restarts" in text

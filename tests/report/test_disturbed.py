@@ -39,9 +39,7 @@ def estimated(marks: Sequence[list[str]]) -> bool:
     ],
     ids=str,
 )
-def test_a_cell_is_disturbed_where_somebody_took_the_cpu_in_every_slice(
-    marks: Sequence[list[str]], expected: bool
-) -> None:
+def test_a_cell_is_disturbed_if_others_took_the_cpu_in_every_slice(marks: Sequence[list[str]], expected: bool) -> None:
     assert estimated(marks) is expected
 
 

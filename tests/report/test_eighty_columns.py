@@ -309,7 +309,7 @@ def test_wrapping_loses_nothing(text: str, width: int, indent: str) -> None:
         assert len(word) > width - 3 or any(word in line.split() for line in lines)
 
 
-def test_a_long_list_of_options_is_broken_behind_its_delimiters() -> None:
+def test_a_long_list_of_options_breaks_after_its_delimiters() -> None:
     text = "properties=" + ";".join(f"aRatherLongOption{number}=true" for number in range(6))
     assert [line[-1] for line in layout.wrap(text, width=60)[:-1]] == [";"] * (len(layout.wrap(text, width=60)) - 1)
 

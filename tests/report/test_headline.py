@@ -54,7 +54,7 @@ def test_a_few_cells_of_a_mechanism_are_named_one_by_one() -> None:
     )
 
 
-def test_of_many_cells_the_ends_are_given_unless_their_intervals_overlap() -> None:
+def test_many_cells_have_lowest_and_highest_cost_unless_their_intervals_overlap() -> None:
     apart = results.result(*(cell(0.9 - 0.1 * n, 0.02, variant=f"cipher=c{n}") for n in range(5)))
     (said,) = verdict_text.sentences(apart)
     assert "for cipher=c0 to 50.0 % fewer" in said
@@ -125,7 +125,7 @@ def test_markdown_and_latex_have_the_sentences_too() -> None:
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_label_leaves_out_what_all_share_and_says_nothing_twice() -> None:
+def test_a_label_leaves_out_what_all_share_and_repeats_nothing() -> None:
     matrix = [cell(0.8, clients=n, variant=f"clients={n} cipher=chacha20") for n in (1, 8)]
     assert cell_text.names(matrix) == ["1 client", "8 clients"]
     conditions = [cell(0.8, conditions={"delay": "10ms", "cache": "small"}), cell(0.8, conditions={"delay": "10ms"})]
@@ -174,9 +174,7 @@ def test_the_axis_has_the_notation_of_the_figures() -> None:
         (4476.0, 4379.0, Estimate(0.98, 0.9, 1.1), False),
     ],
 )
-def test_bytes_that_are_next_to_none_are_left_out(
-    plain: float, encrypted: float, estimate: Estimate, *, noise: bool
-) -> None:
+def test_byte_counts_near_zero_are_left_out(plain: float, encrypted: float, estimate: Estimate, *, noise: bool) -> None:
     overhead = {"throughput": results.estimate(0.8), "disk_read_per_op": estimate}
     arms = {"plain": {"read_bytes_per_op": plain}, "encrypted": {"read_bytes_per_op": encrypted}}
     made = results.result(results.cell("sqlite", "sqlcipher", layer="rest", overhead=overhead, arms=arms))
@@ -191,7 +189,7 @@ def test_bytes_that_are_next_to_none_are_left_out(
 # ── one lead, one name ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_unlike_workloads_are_not_one_range() -> None:
+def test_different_workloads_are_not_one_range() -> None:
     several = [cell(0.9 - 0.1 * n, workload=f"load{n}") for n in range(5)]
     (said,) = verdict_text.sentences(results.result(*several))
     assert said == "postgresql 18.4 with tls has costs for 5 workloads in 5 cells: see the table."
@@ -221,7 +219,7 @@ def test_every_report_leads_with_the_same_figure() -> None:
     assert budgeted == [forest.TITLES["cpu"], forest.TITLES["throughput"]], "the budget is one of operations per second"
 
 
-def test_an_unresolved_cost_says_so() -> None:
+def test_an_unresolved_cost_is_marked() -> None:
     open_ = cell(0.99, overhead={"throughput": results.estimate(0.99, 0.05)}, verdict="unresolved")
     assert next(cell_text.costs(open_)).endswith("fewer operations/s (unresolved)")
     assert "(unresolved)" in html.render(results.result(open_))
@@ -235,7 +233,7 @@ def test_a_control_is_marked_in_every_label_and_has_no_encrypted_arm() -> None:
     assert verdict_text.answer(both).count("no-sendfile") == 1
 
 
-def test_a_controls_gain_does_not_squeeze_the_costs() -> None:
+def test_a_controls_gain_does_not_compress_the_axis_of_costs() -> None:
     control = cell(1.94, 0.05, mechanism="no-sendfile", layer="control")
     _, second = forest.plots(Subject(results.result(cell(0.8), control)))
     assert "controls" in second.title

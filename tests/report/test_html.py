@@ -134,7 +134,7 @@ def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [375, 1440])
-def test_a_page_asks_nothing_complains_of_nothing_and_can_be_read(visit: Any, name: str, width: int) -> None:
+def test_a_page_makes_no_request_has_no_console_errors_and_is_readable(visit: Any, name: str, width: int) -> None:
     opened = visit(name, width)
     opened.open_all()
     assert opened.asked == []
@@ -148,14 +148,14 @@ def test_a_page_asks_nothing_complains_of_nothing_and_can_be_read(visit: Any, na
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(visit: Any, name: str, scheme: str) -> None:
+def test_axe_finds_no_serious_violation(visit: Any, name: str, scheme: str) -> None:
     opened = visit(name, 1440, scheme)
     if name != "grid":
         opened.open_all()
     assert opened.faults() == []
 
 
-def test_what_a_fault_is_can_be_seen(visit: Any) -> None:
+def test_violations_and_requests_are_detected(visit: Any) -> None:
     """The two tests above can fail."""
     opened = visit("quick", 375)
     with opened.page.expect_console_message():
@@ -169,7 +169,7 @@ def test_what_a_fault_is_can_be_seen(visit: Any) -> None:
     assert any("image-alt" in each for each in opened.faults())
 
 
-def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
+def test_plots_have_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
     result = conclude.result_of(grid)
     opened = visit("grid")
     drawn = opened.page.evaluate(
@@ -192,7 +192,7 @@ def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: P
         assert slices >= 30
 
 
-def test_every_plot_says_what_it_shows_and_has_its_figures(visit: Any) -> None:
+def test_every_plot_has_a_description_and_its_figures(visit: Any) -> None:
     opened = visit("quick")
     labels = opened.page.evaluate(
         "[...document.querySelectorAll('svg[role=img]')].map(s => s.getAttribute('aria-label'))"
@@ -211,7 +211,7 @@ def test_dark_mode_and_print_change_the_plots_too(visit: Any) -> None:
     assert dark.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_paper_has_what_is_folded_on_a_screen(visit: Any) -> None:
+def test_print_shows_what_is_folded_on_a_screen(visit: Any) -> None:
     height = "document.querySelector('details.cell .body').getBoundingClientRect().height"
     folded = "[...document.querySelectorAll('details:not([open])')].filter(d => d.getBoundingClientRect().height < 60).length"
     opened = visit("grid")
@@ -244,14 +244,14 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
         assert visit(name).page.evaluate("document.querySelectorAll('script, img, [onerror]').length") == 0
 
 
-def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: Path) -> None:
+def test_the_answer_comes_first_even_if_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     assert opened.page.inner_text("h1").split("\n") == verdict_text.sentences(conclude.result_of(quick))
     assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
 
-def test_the_same_figures_stand_in_the_page_as_in_the_terminal(visit: Any, quick: Path) -> None:
+def test_the_page_has_the_same_figures_as_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     text = opened.page.inner_text("body")
     for row in figure_text.rows(conclude.result_of(quick).cells[0]):
@@ -275,7 +275,9 @@ def test_a_page_is_small(pages: dict[str, Path]) -> None:
         assert path.stat().st_size < LARGEST
 
 
-def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_writes_its_page_and_prints_its_path(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert (quick / html_page.NAME).stat().st_mode & 0o077 == 0
     monkeypatch.delenv(html_page.SWITCH, raising=False)
     command = [
@@ -294,7 +296,7 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
     assert "<h1>" in (tmp_path / "run" / html_page.NAME).read_text()
 
 
-def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_writes_its_page_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(html_page.SWITCH, raising=False)
     table = tmp_path / "old.csv"
     table.write_text("arm,tps\n" + "".join(f"plain,{n}\ntls,{n * 0.8}\n" for n in (100, 101, 103)))
@@ -307,7 +309,7 @@ def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.Monke
     assert "20.0 % fewer" in page
 
 
-def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
+def test_a_run_survives_a_page_that_can_not_be_drawn(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(html_page.SWITCH, raising=False)
@@ -347,7 +349,7 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
     assert page.read_text() == (quick / html_page.NAME).read_text()
 
 
-def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
+def test_the_details_have_everything_that_a_cell_can_have() -> None:
     rich = results.cell(
         "mysql",
         layer="rest",

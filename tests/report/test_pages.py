@@ -99,7 +99,7 @@ def opened(require: Require, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_clipped_and_no_mark_leaves_its_chart(opened: Any, width: int) -> None:
+def test_nothing_is_clipped_and_all_marks_are_inside_their_charts(opened: Any, width: int) -> None:
     visit = opened(width)
     assert visit.page.evaluate(CLIPPED) == [], "before anything is unfolded"
     visit.open_all()
@@ -110,7 +110,7 @@ def test_nothing_is_clipped_and_no_mark_leaves_its_chart(opened: Any, width: int
         assert visit.page.evaluate(CLIPPED) == [], "a phone may scroll a study's widest tables, a desk may not have to"
 
 
-def test_what_leaves_its_chart_is_found(opened: Any) -> None:
+def test_marks_outside_their_chart_are_detected(opened: Any) -> None:
     visit = opened(1300)
     visit.page.evaluate("document.querySelector('main .wide svg text').setAttribute('transform', 'translate(-900,0)')")
     assert len(visit.page.evaluate(OUTSIDE)) == 1
@@ -138,7 +138,7 @@ def test_the_table_of_contents_leads_to_every_section_and_cell(opened: Any, widt
     )
 
 
-def test_paper_has_the_contents_once(opened: Any) -> None:
+def test_print_has_the_contents_once(opened: Any) -> None:
     visit = opened(1300)
     visit.page.emulate_media(media="print")
     assert visit.page.evaluate("document.querySelector('nav.side').checkVisibility()") is False
@@ -147,14 +147,14 @@ def test_paper_has_the_contents_once(opened: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1300])
-def test_axe_finds_no_serious_fault(opened: Any, width: int, scheme: str) -> None:
+def test_axe_finds_no_serious_violation(opened: Any, width: int, scheme: str) -> None:
     visit = opened(width, scheme)
     visit.open_all()
     assert visit.faults() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_colour_of_a_chart_can_be_told_from_the_page(opened: Any, scheme: str) -> None:
+def test_every_colour_of_a_chart_contrasts_with_the_page(opened: Any, scheme: str) -> None:
     names = ("--plain", "--encrypted", "--server", "--client", "--strong", "--weak", "--ink", "--bad")
     visit = opened(1300, scheme)
     read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(n).trim())"
@@ -189,7 +189,7 @@ def test_arms_ends_and_parts_have_colours_of_their_own() -> None:
     assert not any(colour in drawn for colour in arms), "no chart of the whole run is of one arm"
 
 
-def test_parts_of_which_one_is_all_are_told_in_words() -> None:
+def test_a_single_dominant_part_is_a_note_instead_of_a_chart() -> None:
     arms = {"plain": {"connects": 10, "operations": 10, "wire_bytes_per_op": 1.0}}
     part = {
         name: Part(value, value, value)
@@ -206,7 +206,7 @@ def test_parts_of_which_one_is_all_are_told_in_words() -> None:
     assert "so there is no chart" in page
 
 
-def test_cpu_that_does_not_change_is_told_in_words() -> None:
+def test_unchanged_cpu_is_a_note_instead_of_a_chart() -> None:
     arm = {f"{end}_{mode}_us_per_op": 5.0 for end in ("server", "client") for mode in ("user", "system")}
     arm |= {"server_cpu_us_per_op": 10.0, "client_cpu_us_per_op": 10.0}
     same = results.cell(arms={"plain": arm, "encrypted": {name: value * 0.995 for name, value in arm.items()}})
@@ -218,7 +218,7 @@ def test_cpu_that_does_not_change_is_told_in_words() -> None:
     assert plot.charts
 
 
-def test_a_picture_carries_its_title_and_its_cell(tmp_path: Path) -> None:
+def test_a_plot_file_has_its_title_and_its_cell(tmp_path: Path) -> None:
     result = many()
     written = plots.write(Subject(result), tmp_path / "svg", "svg")
     assert [path.stem for path in written] == ["published", "forest", "where-parts", "where-cpu", "curve-clients-1"]
@@ -234,7 +234,7 @@ def test_a_picture_carries_its_title_and_its_cell(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_cells_picture_names_the_cell() -> None:
+def test_the_plot_file_of_a_cell_names_the_cell() -> None:
     made = results.result(results.cell(variant="size=1MB"), results.cell("mariadb"))
     shape = next(plots.every(Subject(made)))
     title, cell, run = plots.heading(made, shape._replace(cell=0, caption="Latency, ms"))
@@ -259,7 +259,7 @@ def test_the_result_keeps_a_curve_of_two_values_and_reports_show_those_of_three(
             assert ("cost against clients" in render(result)) is shown
 
 
-def test_a_curves_interval_that_goes_on_ends_in_an_arrow() -> None:
+def test_a_curves_interval_beyond_the_plot_ends_in_an_arrow() -> None:
     (plot,) = curve.plots(Subject(many()))
     chart = plot.charts["wide"]
     assert {row["side"] for row in chart.data["cut"]} == {"up", "down"} or chart.data["cut"]
@@ -269,7 +269,7 @@ def test_a_curves_interval_that_goes_on_ends_in_an_arrow() -> None:
     assert "extends beyond the plot" in plot.note
 
 
-def test_the_ends_of_an_interval_show_beside_its_point() -> None:
+def test_the_ends_of_an_interval_are_visible_beside_its_point() -> None:
     radius = (forest.POINT / 3.1416) ** 0.5
     assert radius < _draw.CAP
     narrow = results.result(results.cell(overhead={"throughput": results.estimate(0.8, 0.0001)}))

@@ -50,7 +50,7 @@ def texts(drawn: str) -> list[str]:
 # ── forest
 
 
-def test_the_cheapest_cell_stands_first_and_what_has_no_number_last() -> None:
+def test_the_cheapest_cell_is_first_and_cells_without_a_number_are_last() -> None:
     failed = results.cell("nginx", status="failed", reason="no", overhead={}, arms={})
     (plot,) = forest.plots(
         Subject(result_of(priced("mysql", 0.5), failed, priced("mariadb", 0.9), priced("firebird", 1.1)))
@@ -63,7 +63,7 @@ def test_the_cheapest_cell_stands_first_and_what_has_no_number_last() -> None:
     assert plot.table.rows[-1][1] == "no number: failed"
 
 
-def test_what_was_not_resolved_is_hollow() -> None:
+def test_unresolved_points_are_hollow() -> None:
     (plot,) = forest.plots(
         Subject(result_of(priced("mysql", 0.5), priced("mariadb", 0.99, 0.05, verdict="unresolved")))
     )
@@ -71,7 +71,7 @@ def test_what_was_not_resolved_is_hollow() -> None:
     assert "hollow" in plot.note
 
 
-def test_an_interval_that_reaches_far_beyond_all_estimates_is_cut_off_and_says_so() -> None:
+def test_an_interval_far_beyond_all_estimates_is_cut_off_with_a_note() -> None:
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95, 0.9, verdict="unresolved"))))
     assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
     assert "extends beyond the plot" in plot.note
@@ -91,7 +91,7 @@ def test_the_budget_is_a_line_and_the_interval_decides() -> None:
     assert plot.drawn().count("<line") == next(iter(without)).drawn().count("<line") + 1
 
 
-def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
+def test_latency_only_cells_have_a_plot_of_their_own() -> None:
     slow = results.cell("mariadb", overhead={"latency_p50": results.estimate(8.0)})
     throughput, late = forest.plots(Subject(result_of(priced("mysql", 0.5), slow)))
     assert len(rows(throughput)) == 1
@@ -99,7 +99,7 @@ def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
     assert "latency p50, encrypted ÷ plain (logarithmic)" in texts(late.drawn())
 
 
-def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_once() -> None:
+def test_mixed_cells_have_a_described_plot_per_measure_and_a_failed_one_is_in_the_first() -> None:
     late = [
         results.cell("mariadb", workload=f"w{ratio}", overhead={"latency_p50": results.estimate(ratio)})
         for ratio in (1.3, 1.6)
@@ -135,7 +135,7 @@ def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verd
     assert all(notation.interval(cell.overhead[figure_text.main_metric(cell)]) in answer for cell in cells)
 
 
-def test_what_the_correction_alone_left_unresolved_says_so() -> None:
+def test_a_cell_unresolved_only_by_the_correction_is_marked() -> None:
     weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
     vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
     for said in (verdict_text.verdict(weak), verdict_text.answer(result_of(weak))):
@@ -223,7 +223,7 @@ def test_a_trace_has_every_counted_slice_and_no_lead_in(tmp_path: Path) -> None:
     assert found.latency == {}, "no histogram, no latencies"
 
 
-def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path: Path) -> None:
+def test_latencies_are_those_of_the_histograms_of_complete_blocks(tmp_path: Path) -> None:
     from hdrh.histogram import HdrHistogram
 
     lines = []
@@ -260,7 +260,7 @@ def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list
     return found
 
 
-def test_a_damaged_histogram_of_a_closed_loop_is_named_by_its_place(tmp_path: Path) -> None:
+def test_a_damaged_histogram_of_a_closed_loop_is_reported_with_its_place(tmp_path: Path) -> None:
     lines = closed(3)
     agent = msgspec.structs.replace(lines[-1].agent, histogram="HISTF")  # type: ignore[type-var]
     written(tmp_path, [*lines[:-1], msgspec.structs.replace(lines[-1], agent=agent)])
@@ -292,7 +292,7 @@ def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
     assert [whole.latency[arm].requests for arm in ARMS] == [found.latency[arm].requests for arm in ARMS]
 
 
-def test_a_quantile_is_drawn_only_where_enough_lies_beyond_it() -> None:
+def test_a_quantile_is_drawn_only_with_enough_requests_beyond_it() -> None:
     shares = [0.0, 0.5, 0.9]
     arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
     (plot,) = latency.plots(Subject(result_of(results.cell()), [Trace([], arms, False, 0, 0, 0, {}, 0)]))
@@ -345,7 +345,7 @@ def test_a_curve_has_a_point_and_an_interval_for_each_cell() -> None:
     assert plot.table.rows[0][3] == "+5 µs"
 
 
-def test_no_letter_of_a_name_is_changed_in_a_picture() -> None:
+def test_no_letter_of_a_name_is_changed_in_a_plot() -> None:
     """Numbers in tags are rounded, colours in them replaced: words are left alone."""
     odd = "1.22.13456 #0072b2 class=&quot;x&quot; <b>"
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.5, variant=odd), priced("mysql", 0.6, variant="other"))))
@@ -355,7 +355,7 @@ def test_no_letter_of_a_name_is_changed_in_a_picture() -> None:
         assert "<b>" not in drawn
 
 
-def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
+def test_a_file_is_self_contained_and_a_page_has_variables(tmp_path: Path) -> None:
     of = Subject(result_of(priced("mysql", 0.5)))
     (plot,) = forest.plots(of)
     assert "var(--" in plot.drawn(page=True)
@@ -370,7 +370,7 @@ ILL = "a\x00b\x01c\x1b[31md\x07e\u202ef\x85g\ufffeh\ud800i"
 WELL = "a\ufffdb\ufffdc\ufffd[31md\ufffde\ufffdf\ufffdg\ufffdh\ufffdi"
 
 
-def test_letters_that_steer_are_shown_and_steer_nothing() -> None:
+def test_control_characters_are_shown_and_have_no_effect() -> None:
     assert figure_text.printable(ILL) == WELL
     assert figure_text.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
 
@@ -413,7 +413,7 @@ def nothing_measured(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("output", [".", "/", "", "there", "no/such/page.html", "plan/page.html"])
-def test_where_no_page_can_be_written_it_is_said_and_nothing_is_left(
+def test_a_page_that_can_not_be_written_is_an_error_and_leaves_nothing(
     output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = nothing_measured(tmp_path / "run")
@@ -457,7 +457,7 @@ def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: 
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
+def test_a_page_states_how_much_of_a_slice_is_not_counted() -> None:
     share = f"{schedule.DISCARD:.0%}".replace("%", " %")
     said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
     assert f"the first {share} of each slice is not counted" in said
@@ -476,7 +476,7 @@ def test_a_suffix_of_another_form_is_refused_and_so_is_a_run_without_a_number(tm
     assert not list(tmp_path.iterdir())
 
 
-def test_a_single_file_says_how_many_plots_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_file_states_how_many_plots_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arm = {
         "client_user_us_per_op": 3.0,
         "server_user_us_per_op": 3.0,

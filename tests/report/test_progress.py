@@ -71,9 +71,7 @@ def plain(shown: str) -> str:
 # ── while a person is asked ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(
-    live: progress.Screen, screen: io.StringIO
-) -> None:
+def test_a_paused_screen_draws_nothing_and_then_continues_below(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         live.start(["one"], [10.0], 12.0)
         live.phase(0, 1, "before")
@@ -90,7 +88,7 @@ def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(
     assert cursor(screen.getvalue()) == SHOWN
 
 
-def test_it_goes_on_after_a_question_that_was_broken_off(live: progress.Screen, screen: io.StringIO) -> None:
+def test_it_continues_after_an_interrupted_question(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         with pytest.raises(KeyboardInterrupt), live.paused():
             raise KeyboardInterrupt
@@ -171,7 +169,7 @@ def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() ->
     assert lines[10] == "  2 of 120 slices marked: steal 2"
 
 
-def test_the_interval_narrows_before_ones_eyes() -> None:
+def test_the_interval_visibly_narrows() -> None:
     first = Estimate(0.75, 0.6, 0.9)
     drawn = [progress.scale(first, Estimate(0.75, 0.75 - half, 0.75 + half), 42) for half in (0.15, 0.08, 0.02)]
     widths = [line.index("┤") - line.index("├") for line in drawn]
@@ -181,7 +179,7 @@ def test_the_interval_narrows_before_ones_eyes() -> None:
     assert {len(line) for line in drawn} == {42}
 
 
-def test_what_is_left_is_first_as_planned_and_then_as_sessions_turn_out() -> None:
+def test_the_time_left_follows_the_plan_and_then_the_sessions() -> None:
     planned = [progress.Shown("a", 80.0, 8), progress.Shown("b", 80.0, 8)]
     clock = progress.Clock(0.0)
     assert clock.left(planned, 0.0) == 160 + 16 * progress.SETUP_SECONDS
@@ -214,7 +212,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_page_is_longer(
     assert all(len(line) <= width for line in lines)
 
 
-def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -> None:
+def test_the_running_cell_of_many_is_shown_and_the_others_are_counted() -> None:
     many = [progress.Shown(f"cell {number}", 90.0, 8, state="ok" * (number < 30)) for number in range(60)]
     many[3].state, many[30].phase = "failed", "warm-up"
     lines = [line for line, _ in progress.page(many, 30, 60.0, "", 79, 22)]
@@ -229,7 +227,7 @@ def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -
 # ── when it is shown ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_second(
+def test_it_draws_and_computes_only_between_slices_and_at_most_once_a_second(
     live: progress.Screen, screen: io.StringIO, hours: Hours
 ) -> None:
     asked = []
@@ -254,7 +252,7 @@ def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_se
         assert threading.active_count() <= threads, "a thread would draw in the middle of a slice"
 
 
-def test_names_can_not_steer_the_terminal(
+def test_names_can_not_control_the_terminal(
     live: progress.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     steering = "\x1b[41;1Hred\x07"
@@ -271,7 +269,7 @@ def test_names_can_not_steer_the_terminal(
         assert "\x07" not in shown
 
 
-def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_have_the_current_cost_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
     lines = progress.Lines()
     lines.start(["a b"], [8.0], 10.0, [2])
     lines.phase(0, 1, "preparing")
@@ -319,7 +317,7 @@ def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
         assert "null:busy point-select" in plain(shown)
 
 
-def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_restores_the_cursor_and_prints_how_to_resume(tmp_path: Path) -> None:
     argv = [CLI, *LONG, "-o", str(tmp_path / "run")]
     status, shown = on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(80, 24)], asked="op/s", typed="\x03")
     assert status == 130
@@ -329,14 +327,14 @@ def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}], ids=str)
-def test_who_wants_it_plain_gets_lines_without_a_single_control_code(tmp_path: Path, env: dict[str, str]) -> None:
+def test_plain_output_has_no_control_codes(tmp_path: Path, env: dict[str, str]) -> None:
     status, shown = whole(tmp_path, env, [(80, 24)])
     assert status == 0, shown
     assert "\x1b" not in shown
     assert "null:busy point-select: session 1, starting and proving" in shown
 
 
-def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) -> None:
+def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> None:
     for name, more, said in (("a", ["--no-progress"], False), ("b", [], True)):
         argv = [CLI, *RUN, "-o", str(tmp_path / name), *more]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
@@ -345,7 +343,7 @@ def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) 
         assert "\x1b" not in done.stderr + done.stdout
 
 
-def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path: Path) -> None:
+def test_a_closed_terminal_ends_the_run_without_further_output(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(CLI, [CLI, *LONG, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm"})
@@ -357,7 +355,7 @@ def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path
     assert status in (-signal.SIGHUP, 1)
 
 
-def test_of_a_resumed_run_only_what_is_left_is_waited_for(live: progress.Screen, screen: io.StringIO) -> None:
+def test_a_resumed_run_only_waits_for_the_rest(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         live.start(["a", "b"], [0.0, 30.0], 40.0, [0, 3])
         live.kept(0, 8, done=True)

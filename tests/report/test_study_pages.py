@@ -64,7 +64,7 @@ def test_a_cell_names_the_table_of_its_published_figure_only() -> None:
     assert not isinstance(sheet.cite("-", unpublished), Cited)
 
 
-def test_text_says_below_a_table_which_rows_come_from_where() -> None:
+def test_text_below_a_table_names_the_sources_of_its_rows() -> None:
     def cell(source: str) -> str:
         return sheet.cite("1", StudyFigure("x", "x", "", "plain", published=1.0, source=source))
 
@@ -116,7 +116,7 @@ def test_every_cost_has_its_published_value_and_our_interval_in_their_places() -
     assert data["cut"] == []
 
 
-def test_from_a_doubling_on_the_axis_has_factors() -> None:
+def test_the_axis_has_factors_from_a_doubling_on() -> None:
     data = charted(cost("insert", 10.0, 1.0, 0.9, 1.1))
     (row,) = data["rows"]
     assert row["published"] == pytest.approx(1)
@@ -124,7 +124,7 @@ def test_from_a_doubling_on_the_axis_has_factors() -> None:
     assert data["none"] == [{"at": 0}]
 
 
-def test_an_interval_that_tells_nothing_does_not_stretch_the_axis() -> None:
+def test_a_meaningless_interval_does_not_stretch_the_axis() -> None:
     data = charted(cost("insert", 1.1, 1.05, 0.0, 5000.0), cost("select", 1.2, 1.2, 1.1, 1.3))
     assert {each["side"] for each in data["cut"]} == {"left", "right"}
     assert all(-20 < each["at"] < 40 for each in data["cut"])
