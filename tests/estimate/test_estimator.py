@@ -1,4 +1,4 @@
-"""From slices to a cell's estimate: what counts, what is estimated, what is warned of."""
+"""From slices to a cell's estimate: which slices count, the estimates, and the warnings."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_full_run_has_sessions_as_its_unit() -> None:
 
 
 def test_the_headline_is_the_mean_of_session_values_not_of_blocks() -> None:
-    # One session has ten times the blocks of the other, and another cost.
+    # One session has ten times as many blocks as the other, and a different cost.
     records = run(1, 40, effect=0.0, sd=1e-9) + [
         msgspec.structs.replace(record, session=2) for record in run(1, 4, effect=-0.2, sd=1e-9)
     ]
@@ -216,7 +216,7 @@ def test_among_several_cells_a_weak_difference_becomes_unresolved() -> None:
     assert corrected[0].overhead["throughput"].p_value == pytest.approx(0.004)
     able = msgspec.structs.replace(cell(0.03, "differs"), smallest_effect=0.058)
     weak, strong = holm([able, able, msgspec.structs.replace(able, overhead=cell(1e-4, "differs").overhead)])[1:]
-    assert (weak.verdict, weak.smallest_effect) == ("unresolved", None), "it saw less than that, and it was not enough"
+    assert (weak.verdict, weak.smallest_effect) == ("unresolved", None), "the uncorrected effect must not be stated"
     assert (strong.verdict, strong.smallest_effect) == ("differs", 0.058)
     assert holm([]) == []
     alone = cell(0.04, "differs")
@@ -395,7 +395,7 @@ def test_a_quantile_with_too_few_requests_is_not_printed_and_the_warning_gives_t
 
 
 def with_requests(operations: int, sessions: int = 8, blocks: int = 4, seed: int = 1) -> list[SliceRecord]:
-    """An open loop of sessions with so many requests a slice, around 100 µs, 10 % longer in the encrypted arm."""
+    """An open loop of sessions with this many requests per slice, around 100 µs, 10 % longer in the encrypted arm."""
     random = np.random.default_rng(seed)
     found: list[SliceRecord] = []
     for session in range(1, sessions + 1):
@@ -430,7 +430,7 @@ def test_one_session_has_no_quantile_of_sessions() -> None:
 def test_ten_requests_of_each_session_and_fifty_of_all_must_lie_beyond_a_quantile(
     operations: int, sessions: int, there: bool
 ) -> None:
-    # Four blocks of two slices an arm: 8 times the operations of a slice.
+    # Four blocks with two slices per arm: 8 times the operations of a slice.
     assert ("latency_p99" in finish(with_requests(operations, sessions)).overhead) is there
 
 
@@ -446,7 +446,7 @@ def test_a_quantile_of_sessions_does_not_depend_on_which_session_was_which(seed:
 
 @pytest.mark.parametrize("kind", ["log-normal", "Pareto", "stalls"])
 def test_intervals_of_session_quantiles_keep_their_coverage(kind: str) -> None:
-    # Ten requests beyond p99 in each of eight sessions, the least that is allowed; the encrypted arm 10 % slower, its tail another.
+    # Ten requests beyond p99 in each of eight sessions, the fewest allowed; the encrypted arm is 10 % slower with a different tail.
     random = np.random.default_rng(5)
 
     def draw(n: int, encrypted: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -574,7 +574,7 @@ def test_marked_slices_are_counted(name: str) -> None:
 def test_failed_operations_are_counted() -> None:
     found = finish(run(change=lambda record: agent(record, errors=1)))
     assert "240 operations failed and are not counted; first" in warning_of(found, "errors")
-    assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not tell them"
+    assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not report them"
 
 
 def warning_of(found: CellEstimate, code: str) -> str:
@@ -589,7 +589,7 @@ def test_failed_operations_are_counted_by_kind() -> None:
 
     records = list(run(change=change))
     found = finish(records)
-    # Of the counted slices alone, as `errors` beside it is; the warning counts lead-ins too.
+    # Only of counted slices, like `errors`; the warning includes lead-ins.
     assert {arm: found.arms[arm]["error_kinds"] for arm in ARMS} == {
         "plain": {"status-404": 192, "closed-early": 96},
         "encrypted": {"status-404": 96},
@@ -626,7 +626,7 @@ def test_arms_that_return_different_rows_are_reported() -> None:
         return agent(record, rows=record.agent.rows + 1) if more and record.agent else record
 
     assert "rows-differ" in codes(finish(run(change=one_more)))
-    # Where operations are slow some blocks have none that ended.
+    # If operations are slow, none ends in some blocks.
     slow = run(change=lambda record: agent(record, rows=16, operations=record.block % 2, work=0.7))
     assert "rows-differ" not in codes(finish(slow))
     random = np.random.default_rng(5)
@@ -677,7 +677,7 @@ print(found.blocks, time.process_time(), int(status["VmHWM"].split()[0]) / 1024)
 
 
 def lines() -> Iterator[bytes]:
-    """100,000 slices in eight sessions, a quarter of them in the open loop; each with a histogram of 4000 requests."""
+    """100,000 slices in eight sessions, a quarter of them in the open loop, each with a histogram of 4000 requests."""
     random = np.random.default_rng(1)
     encode = msgspec.json.Encoder().encode
     sample = [with_latency(record, random, 4000) for record in run(1, 4)]
@@ -698,7 +698,7 @@ def test_a_hundred_thousand_slices_take_five_seconds_and_two_hundred_megabytes(
     if not path.exists():
         path.write_bytes(b"\n".join(lines()))
     command = [sys.executable, "-c", MEASURE, str(path), mode]
-    for _ in range(3):  # what another machine takes of this one counts as its CPU
+    for _ in range(3):  # CPU time that the hypervisor takes counts too
         answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path.cwd())
         blocks, seconds, megabytes = map(float, answer.stdout.split())
         if seconds <= 5:

@@ -1,4 +1,4 @@
-"""Histograms are read as the reference library reads them."""
+"""Histograms are decoded like the reference library does."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_quantile_is_in_the_same_cell_as_the_reference_librarys(
     named = [made.get_value_at_percentile(100 * share * nudge) for nudge in (1 - 1e-9, 1.0)]
     low = made.get_lowest_equivalent_value(min(named))
     high = made.get_highest_equivalent_value(max(named)) + 1
-    # The reference rounds the wanted rank to a whole number: one operation more or less may lie in the next cell.
+    # The reference rounds the rank to an integer, so the next cell may be correct too.
     ranks = np.array([count for _, count in sorted(pairs)]).cumsum()
     edge = np.abs(ranks - share * ranks[-1]).min() <= 1
     assert low <= found <= high or edge

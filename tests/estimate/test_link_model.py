@@ -1,4 +1,4 @@
-"""predict: what TLS costs over a link, from round trips and bytes alone."""
+"""The predicted cost of TLS over a link, from round trips and bytes alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interval covers the truth as often as it says: coverage, type I error, stopping. Bars from METHODOLOGY.md."""
+"""The interval keeps its coverage: coverage, type I error, stopping. The limits are those of METHODOLOGY.md."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_quick_interval_covers_the_truth_in_every_kind_of_noise(
 
 
 FEW = (12, 16, 20, 24, 30, 50)
-"""Blocks of a quick run: 20 as a rule."""
+"""Blocks of a quick run: usually 20."""
 
 
 @pytest.mark.parametrize("blocks", FEW)
@@ -196,7 +196,7 @@ def test_plain_against_plain_differs_in_at_most_one_run_of_twenty(record_propert
     random = np.random.default_rng(6)
     for scenario, noise in simulate.SCENARIOS.items():
         values = simulate.experiment(random, noise, RUNS, 40).values
-        claims = 1 - coverage_rows(values, 0.0)  # p < 0.05 exactly where the interval leaves 0 out
+        claims = 1 - coverage_rows(values, 0.0)  # p < 0.05 exactly if the interval excludes 0
         show(record_property, f"A/A, {scenario}: claims a difference", claims, "≤ 0.05, and 0.01 for chance")
         assert claims <= 0.06
 

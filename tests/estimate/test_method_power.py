@@ -1,5 +1,4 @@
-"""What the method finds, what it calls equivalent, and what it gains over one arm after the other. Bars from
-METHODOLOGY.md."""
+"""Power, equivalence, and the gain over measuring one arm after the other. The limits are those of METHODOLOGY.md."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def show(record_property: Record, name: str, value: float, bar: str) -> None:
 def test_a_known_effect_is_detected_with_25_blocks(effect: float, sd: float, record_property: Record) -> None:
     noise = partial(simulate.white, sd=sd)
     values = simulate.experiment(np.random.default_rng(20), noise, RUNS, 25, effect=float(np.log1p(effect))).values
-    low, high = statistics.block_bounds_rows(values)  # p < 0.05 exactly where they leave 0 out
+    low, high = statistics.block_bounds_rows(values)  # p < 0.05 exactly if they exclude 0
     found = float(np.mean((low > 0) | (high < 0)))
     show(record_property, f"{effect:.0%} effect, block sd {sd:.0%}, 25 blocks: found", found, "≥ 0.99")
     assert found >= 0.99
@@ -92,7 +91,7 @@ def silence(random: np.random.Generator, rows: int, steps: int) -> Floats:
 
 
 def bias(memory: float, *, lead_in: bool = True) -> float:
-    """Percentage points that a debt of 2 % adds to the estimate, without noise."""
+    """Percentage points that a carry-over of 2 % adds to the estimate, without noise."""
     random = np.random.default_rng(23)
     blocks = simulate.experiment(random, silence, 500, 200, debt=0.02, memory=memory, lead_in=lead_in)
     return 100 * float(blocks.values.mean())

@@ -1,4 +1,4 @@
-"""parts: handshake, request and byte are found again in cells that were made of them."""
+"""The fit recovers handshake, request and byte from cells that were made of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ciphercost.estimate import parts
 from ciphercost.model.result import Added, Cell, Estimate
 
 SIZES = (0, 10_000, 100_000, 1_000_000)
-"""Bytes of an answer; the first with a connection of its own as well as without."""
+"""Response sizes in bytes; the first both with and without a connection of its own."""
 
 
 def cell(connects: float, wire: float, cpu: float, error: float, workload: str = "any") -> Cell:

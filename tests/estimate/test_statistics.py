@@ -1,4 +1,4 @@
-"""The statistics written by hand agree with independent implementations, and have the symmetries they must have."""
+"""The hand-written statistics agree with independent implementations and have the required symmetries."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_bounds_of_rows_are_those_of_each_row(values: Floats) -> None:
 
 
 def test_where_blocks_take_two_values_the_interval_is_that_of_their_mean_and_holds_the_centre() -> None:
-    """Twelve blocks, nine of one value: Hodges-Lehmann is that value, though the truth is half way between the two."""
+    """Twelve blocks, nine of them with the same value: Hodges–Lehmann gives that value, but the truth is half way between both."""
     values = np.repeat([0.05, -0.05], [9, 3]) + 1e-4 * noise(12)
     interval = statistics.block_interval(values)
     low, high = interval.bounds()
@@ -301,12 +301,12 @@ def test_the_sessions_that_would_resolve_a_cell() -> None:
     assert statistics.sessions_needed(0.02, 0.01, 0.01) == 5
     assert statistics.sessions_needed(0.0, 0.01, 0.01) == 11
     assert statistics.sessions_needed(0.01, 0.5, 0.01) is None
-    # Exactly on the margin it can't be shown equivalent, but it can be told from 0.
+    # Exactly at the margin it can't be shown to be equivalent, but can be shown to differ from 0.
     assert statistics.sessions_needed(math.log(1.01), 0.01, math.log(1.01)) == 10
 
 
 def quad(sign: float, drift: float, debt: float) -> list[float]:
-    """Log rates of one block on a linear drift with a debt after each encrypted slice."""
+    """Log rates of one block on a linear drift with carry-over after each encrypted slice."""
     after_encrypted = [0, 0, 1, 1] if sign > 0 else [1, 1, 0, 0]
     return [drift * t - debt * d for t, d in enumerate(after_encrypted)]
 

@@ -1,4 +1,4 @@
-"""Stalls of one arm: no equivalence and no pass without the ratio of totals, a calibrated warning, and levels that agree with ratios."""
+"""Stalls of one arm: the ratio of totals prevents equivalence and passing, warnings are calibrated, and levels agree with ratios."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from results import cell, result
 
 
 def recorded(made: Blocks, row: int, sessions: int) -> CellEstimator:
-    """One simulated run through the estimator, as a run has it."""
+    """One simulated run through the estimator."""
     estimator = CellEstimator()
     rates, signs = np.split(made.rates[row], sessions), np.split(made.signs[row], sessions)
     for session, (quads, orders) in enumerate(zip(rates, signs, strict=True), start=1):
@@ -62,7 +62,7 @@ def stated(found: CellEstimate) -> Estimate:
 
 
 def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
-    """Shares of runs that are equivalent, that pass a gate of 1 %, that warn of stalls in one arm."""
+    """Shares of runs that are equivalent, pass a gate of 1 %, and warn of stalls in one arm."""
     return (
         float(np.mean([each.verdict == "equivalent" for each in found])),
         float(np.mean([cost_gate.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
@@ -72,10 +72,10 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
 
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
     found = stalling_runs(8, 12, 0.02, 60)
-    # By the robust ratio alone nearly every one of them was both.
+    # By the robust ratio alone, nearly all would be both.
     assert np.mean([cost_gate.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
     equivalent, passes, warns = shares(found)
-    # In 2 % of runs none of 192 slices stalls: nothing is there to see.
+    # In 2 % of runs none of 192 slices stalls, so there is nothing to detect.
     assert equivalent <= 0.07
     assert passes <= 0.07
     assert warns >= 0.93
@@ -99,7 +99,7 @@ def test_equal_arms_without_stalls_are_still_equivalent(mode: Mode) -> None:
 def test_a_verdict_left_open_by_the_totals_is_explained() -> None:
     found = next(each for each in stalling_runs(8, 12, 0.02, 5) if each.totals_open)
     assert found.verdict == "unresolved"
-    assert (found.smallest_effect or 0) > 0.01, "what this run could see of the totals, not of the typical block"
+    assert (found.smallest_effect or 0) > 0.01, "the smallest effect in the totals, not in the typical block"
     made = cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict, totals_open=True, warnings=[])
     assert verdict_text.TOTALS_OPEN in verdict_text.verdict(made)
     assert verdict_text.TOTALS_OPEN in verdict_text.answer(result(made))
@@ -109,7 +109,7 @@ def test_a_verdict_left_open_by_the_totals_is_explained() -> None:
 
 
 def hiding(low: float, high: float) -> Cell:
-    """No cost in the typical block; of all slices together this."""
+    """No cost in the typical block, but this cost in all slices together."""
     middle = (low + high) / 2
     each = Estimate(1.0, 0.998, 1.002, ratio_of_totals=middle, totals_low=low, totals_high=high, p_value=0.9)
     return cell(overhead={"throughput": each}, status="ok")
@@ -205,7 +205,7 @@ def test_a_split_of_stalls_has_the_p_value_of_a_coin(one: int, other: int, p: fl
 def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_machine_is_none() -> None:
     rates, signs = np.zeros((20, 4)), np.ones(20)
     rates[3, 1:3] = simulate.STALL
-    rates[10:] = math.log(0.3)  # The machine itself is slow from here on.
+    rates[10:] = math.log(0.3)  # From here on the whole machine is slow.
     found = totals.stalled(simulate.as_arms(rates, signs, np.ones(20, dtype=np.int64)))
     assert (found.plain, found.encrypted, found.p_value) == (0, 2, 1.0)
 
@@ -237,7 +237,7 @@ def histogram(scale: int) -> str:
 
 
 def uneven(mode: Mode, seed: int, effect: float, stall: float, spread: float) -> CellEstimator:
-    """A run whose sessions lie `spread` apart (log), each with an effect of its own, with stalls in either arm."""
+    """A run with sessions `spread` apart (log), each with an effect of its own, and stalls in both arms."""
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 5 if mode == "full" else 2):
@@ -290,14 +290,14 @@ NUMBER = re.compile(r"[\d.,]+(?:e[+-]\d+)?")
 
 
 def span(text: str) -> tuple[float, float]:
-    """The values that a printed number may stand for."""
+    """The range of values that round to a printed number."""
     plain = text.replace(",", "")
     value, digits = float(plain), len(plain.partition(".")[2])
     return value - 0.5 * 10.0**-digits, value + 0.5 * 10.0**-digits
 
 
 def agree(cost: str, shown: str) -> bool:
-    """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can be of the same two numbers."""
+    """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can come from the same two numbers."""
     (a, b), (c, d) = (span(each) for each in NUMBER.findall(shown)[:2])
     least, most = c / b, d / max(a, 1e-12)
     if cost == notation.NO_CHANGE:
@@ -322,7 +322,7 @@ def test_texts_that_contradict_each_other_are_detected() -> None:
 
 
 def rows_of(name: str, text: str) -> list[tuple[str, str]]:
-    """(cost, levels) of every row of a page that has both."""
+    """(cost, levels) of every row of a page with both."""
     text = unescape(re.sub(r"<[^>]+>", "|", text)) if name == "html" else text
     text = (
         text.replace("\\%", "%")

@@ -1,4 +1,4 @@
-"""advice and capacity: the cheapest proven mechanism that meets what is needed, and what a cost means for a fleet."""
+"""The cheapest proven mechanism that meets the requirements, and capacity planning."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_microseconds_an_operation_are_seconds_a_million_and_servers_follow_the_
     assert found.plain_s == 12.75
     assert found.encrypted_s.value == pytest.approx(12.75 * 1.24)
     assert (found.servers.value, found.servers.low, found.servers.high) == pytest.approx((12.4, 11.9, 12.9))
-    assert "12.8 → 15.8 CPU s (15.2–16.4)" in capacity.line(made)
+    assert "CPU time per million operations: 12.8 → 15.8 s (15.2–16.4)" in capacity.line(made)
     assert "10 CPU-bound servers become 12.4 (11.9–12.9)" in capacity.line(made)
 
 
@@ -242,7 +242,7 @@ def by_suite(cipher: str) -> Cell:
 
 
 def test_forward_secrecy_follows_from_protocol_or_suite_if_no_group_is_reported() -> None:
-    """Java says no group; TLS 1.3 has no other way, and of 1.2 the suite's name says it."""
+    """Java reports no group. TLS 1.3 always has forward secrecy; in TLS 1.2 the suite's name shows it."""
     for cell_, meets in (
         (tls(0.8), True),
         (by_suite("ECDHE-RSA-AES256-GCM-SHA384"), True),

@@ -1,4 +1,4 @@
-"""calibrate: a noise floor for every metric, and how long a run must be for 1 %."""
+"""The noise floor of every metric, and how long a run must be for 1 %."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_real import ciphercost
 
 
 def control(half: float, **more: object) -> Cell:
-    """A cell of two plain arms whose log ratio is known within ± `half`."""
+    """A cell of two plain arms with a log ratio known to ± `half`."""
     estimate = Estimate(1.0, math.exp(-half), math.exp(half), n=8, p_value=more.pop("p_value", 0.6))  # type: ignore[arg-type]
     known = {"layer": "control", "verdict": "unresolved", "overhead": {"throughput": estimate}, "proofs": []}
     return results.cell("null", "none", **known | more)

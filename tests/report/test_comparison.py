@@ -1,4 +1,4 @@
-"""compare: whether costs of runs differ, which cell goes with which, and the gate."""
+"""Whether costs of runs differ, how cells are matched, and the gate."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def test_the_most_cautious_pair_of_several_standard_errors_counts() -> None:
 @pytest.mark.parametrize("name", simulate.SCENARIOS)
 @pytest.mark.parametrize("mode", ["quick", "full"])
 def test_two_equal_runs_seldom_differ(name: str, mode: str) -> None:
-    """Of 400 pairs in full mode: 5 % and what chance adds (99.9 %: 8.9 %). Of quick ones, which have no twins of their own, at most 5 %.
+    """Of 400 full pairs, 5 % differ, plus chance (99.9 %: 8.9 %). Of quick pairs, without effects of server starts, at most 5 %.
 
-    Their level is 1 %; under checkpoints, which come and go more slowly than a quick run has blocks to see, it is 3.5 %.
+    Their level is 1 %. Under checkpoints, which change too slowly for the blocks of a quick run, 3.5 % differ.
     """
     random = np.random.default_rng(8)
     pairs, noise = 400, simulate.SCENARIOS[name]
@@ -126,7 +126,7 @@ def test_quick_runs_need_a_smaller_p_value_and_show_their_warnings() -> None:
 
 
 def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
-    """One cell by itself differs at p = 0.03; among twenty it can't be told."""
+    """A single cell differs at p = 0.03; among twenty it is unresolved."""
     one, other = costing(1.0, 0.01), costing(1.0162, 0.01)
     alone = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001)
     assert alone.pairs[0].verdict == "differs"
@@ -136,7 +136,7 @@ def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
 
 
 def simulated(effect: float, seed: int) -> tuple[Cell, dict[str, Interval]]:
-    """Eight sessions through the estimator, as a run has them."""
+    """Eight sessions through the estimator."""
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 9):
@@ -302,7 +302,9 @@ def test_strict_without_a_gate_needs_every_verdict() -> None:
     assert comparison.compare(vague, strict=True).exit_status == 4
     lost = [run(costing(0.8, 0.001), costing(0.8, workload="b"), name="a"), run(costing(0.8, 0.001), name="b")]
     assert comparison.compare(lost, strict=True).exit_status == 4
-    assert comparison.compare(lost, strict=True, limit=0.5).exit_status == 0  # every cell of the run is within it
+    assert (
+        comparison.compare(lost, strict=True, limit=0.5).exit_status == 0
+    )  # every cell of the run is within the budget
 
 
 # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -439,7 +441,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    """On a busy machine a busy wait may stay unresolved: every status is held against the interval that was measured."""
+    """On a busy machine even the busy wait may stay unresolved, so each status is checked against the measured interval."""
     status, text = asked(*runs)
     assert status == 0
     assert "compared: effect 2% → 99%" in text
@@ -485,7 +487,7 @@ def test_tls_of_2008_and_of_today_differ(require_postgresql: object, tmp_path: P
         "--no-progress",
     ]
     both = {"cbc": "--set version=1.2 --set cipher=aes256-cbc", "gcm": "--set version=1.3 --set cipher=aes256-gcm"}
-    for seconds in (5, 15, 40):  # on a machine that other work shakes it takes more to tell them apart
+    for seconds in (5, 15, 40):  # a busy machine needs a larger difference
         runs = [tmp_path / f"{name}-{seconds}" for name in both]
         for run, words in zip(runs, both.values(), strict=True):
             CliRunner().invoke(commands.cli, [*measured, "--time", f"{seconds}s", *words.split(), "-o", str(run)])

@@ -1,4 +1,4 @@
-"""disturbed: a cell whose every slice was disturbed says so at the top of every report and in its verdict."""
+"""If every slice of a cell was disturbed, every report warns at the top and in the verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ciphercost.report.words import verdict_text
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:
-    """Whether a cell is disturbed whose slices have these marks, again and again."""
+    """Whether a cell is disturbed if its slices repeat these marks."""
     random = np.random.default_rng(1)
     estimator, number = CellEstimator(), 0
     for each in records(random.normal(0, 0.01, (8, 4)), np.ones(8)):

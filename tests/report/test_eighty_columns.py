@@ -1,4 +1,4 @@
-"""eighty columns: on every screen no line is longer, no word is cut in its middle, no figure touches its neighbour."""
+"""Eighty columns: no output has a longer line, a word cut in the middle, or figures that touch each other."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ SETTINGS = settings(max_examples=examples(60), deadline=None, suppress_health_ch
 
 
 def check(text: str) -> list[str]:
-    """The lines, none of which is too long."""
+    """The lines of a text. Asserts that none is too long."""
     lines = text.splitlines()
     long = [line for line in lines if len(line) > WIDTH]
     assert not long, "\n".join(long)
-    assert not [line for line in lines if line != line.rstrip()], "blanks at a line's end"
+    assert not [line for line in lines if line != line.rstrip()], "spaces at the end of a line"
     touching = [line for line in lines if re.search(r"%[-+(\d]|\)\(", line)]
     assert not touching, "\n".join(touching)
     return lines
 
 
 def stands(text: str, lines: list[str]) -> None:
-    """The text is on one of the lines, with nothing touching it."""
+    """Assert that the text is on one line, with nothing touching it."""
     found = re.compile(rf"(?<!\S){re.escape(text)}(?!\S)")
-    assert any(found.search(line) for line in lines), f"{text!r} is not whole in\n" + "\n".join(lines)
+    assert any(found.search(line) for line in lines), f"{text!r} is incomplete in\n" + "\n".join(lines)
 
 
 def said(text: str, lines: list[str]) -> None:
-    """Every word of the text is there whole, unless it is longer than a line."""
+    """Assert that no word of the text is cut, unless it is longer than a line."""
     known = {word for line in lines for word in line.split()}
     for word in text.split():
         assert word in known or len(word) > 60, f"{word!r} is cut in\n" + "\n".join(lines)
@@ -225,7 +225,7 @@ def test_curves_and_parts(points: list[tuple[float, Estimate, float]], version: 
 
 
 def filled(study: StudyResult, here: float, ours: float) -> StudyResult:
-    """As if everything had been measured."""
+    """A study's result with everything measured."""
     figures = [
         msgspec.structs.replace(each, here=here, here_sd=here / 3, ours=ours, low=ours * 0.9, high=ours * 1.2, n=8)
         for each in study.figures
@@ -288,7 +288,7 @@ def test_a_list_of_runs_with_long_names(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        check=False,  # a shaken machine may refuse a cell
+        check=False,  # a busy machine may refuse a cell
         timeout=120,
     )
     assert "effect=4%" in done.stdout

@@ -1,4 +1,4 @@
-"""reports: the same numbers in every format, texts of the record escaped, and a comment that fits."""
+"""Every report format has the same numbers, escapes the record's texts, and fits into a comment."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from results import cell, estimate, failed, mixed, real, result
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 Said = dict[tuple[int, str], tuple[str, str]]
-"""(cell, label) -> (cost, interval), in the words of a report."""
+"""(cell, label) -> (cost, interval), as a report prints them."""
 
 
 # ── one reader a format ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -66,7 +66,7 @@ def from_csv(text: str) -> Said:
 
 
 def tables(tokens: list[Token]) -> list[list[list[str]]]:
-    """The tables of a page of Markdown, as rows of what is shown."""
+    """The tables of a Markdown page, as rows of displayed text."""
     found: list[list[list[str]]] = []
     for token, after in itertools.pairwise(tokens):
         if token.type == "table_open":
@@ -79,12 +79,12 @@ def tables(tokens: list[Token]) -> list[list[list[str]]]:
 
 
 def plain(token: Token) -> str:
-    """As it is seen: spaces of no width are not."""
+    """The text as displayed, without zero-width spaces."""
     return "".join(each.content for each in token.children or []).replace(md.BREAK, "")
 
 
 def from_md(text: str) -> Said:
-    """The first table has a row for each cell; then each measured cell has its own."""
+    """The first table has a row per cell; then each measured cell has its own."""
     main, *own = tables(MARKDOWN.parse(text))
     measured = [number for number, row in enumerate(main[1:]) if row[2]]
     return {
@@ -112,7 +112,7 @@ def from_latex(text: str) -> Said:
 
 
 class Page(HTMLParser):
-    """Of each cell's table of costs what is shown, by the place that the cell has in the page."""
+    """The displayed cost table of each cell, by the cell's position in the page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -252,7 +252,7 @@ def test_markdown_shows_a_text_unchanged(text: str) -> None:
     ],
 )
 def test_nobody_is_mentioned_and_nothing_linked(text: str, written: str) -> None:
-    """GitHub looks for mentions where character references are decoded: none but a letter between helps."""
+    """GitHub looks for mentions after decoding character references, so only a letter in between prevents them."""
     assert md.escaped(text) == written
     assert plain(next(each for each in MARKDOWN.parse(f"### {written}") if each.type == "inline")) == text
 

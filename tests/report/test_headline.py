@@ -1,4 +1,4 @@
-"""headline: what a run costs, in a sentence for each mechanism; and the terminal's summary, labels and what is left out as noise."""
+"""The headline with a sentence per mechanism, the terminal's summary, labels, and figures left out as noise."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_many_cells_have_lowest_and_highest_cost_unless_their_intervals_overlap(
     overlapping = results.result(*(cell(0.9 - 0.01 * n, 0.1, variant=f"cipher=c{n}") for n in range(5)))
     (said,) = verdict_text.sentences(overlapping)
     assert "in 5 cells, whose intervals overlap" in said
-    assert "cipher=" not in said, "no cell is named as an end that the intervals can't tell from the others"
+    assert "cipher=" not in said, "no cell is named as lowest or highest if intervals overlap"
 
 
 def test_on_one_core_the_servers_cpu_leads() -> None:
@@ -72,7 +72,7 @@ def test_on_one_core_the_servers_cpu_leads() -> None:
     several = results.result(one_core(), one_core(workload="connect"))
     assert "operations/s" not in verdict_text.answer(several)
     assert html.render(several).count("server CPU per operation (95 % CI") > 0
-    # Where there is no such figure throughput has to do.
+    # Without such a figure the headline uses throughput.
     assert "operations/s" in verdict_text.answer(results.result(cell(0.8, regime="one-core")))
     assert figure_text.lead_metric(cell(0.8)) == "throughput"
 
@@ -182,7 +182,7 @@ def test_byte_counts_near_zero_are_left_out(plain: float, encrypted: float, esti
     assert ("disk_read_per_op" in shown) is not noise
     for text in (terminal.render(made), md.render(made), html.render(made)):
         assert ("bytes read from disk" in text) is not noise
-    # The data keep what the reports leave out.
+    # Data formats keep what reports leave out.
     assert "disk_read_per_op" in {row["metric"] for row in figures.figures(made)}
 
 

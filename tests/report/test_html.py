@@ -1,4 +1,4 @@
-"""html: a page that opens in a real browser without a request or a complaint, is read on a phone, in the dark, on paper and aloud."""
+"""The HTML page in a real browser: no requests or console errors; phone, dark mode, print and screen reader."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def quick(require_postgresql: Installation, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty cells of one experiment, by the fake agent, whose time is virtual."""
+    """Sixty cells of one experiment, from the fake agent with virtual time."""
     place = tmp_path_factory.mktemp("grid")
     agent = fake.write(place / "fake-agent", "--effect 0.2 --sd 0.05")
     cells = [
@@ -74,7 +74,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of which no cell has a number, and whose every text is an attack."""
+    """A run without any number, whose every text is an attack."""
     result = conclude.result_of(quick)
     attack = "<script>fetch('http://203.0.113.1/')</script><img src=x onerror=alert(1)>\"'&amp;" + "x" * 300
     broken = msgspec.structs.replace(
@@ -162,7 +162,7 @@ def test_violations_and_requests_are_detected(visit: Any) -> None:
         opened.page.evaluate(
             "document.querySelector('h1').innerHTML = '<img src=\"http://203.0.113.1/x\"><p style=\"font-size:9px;width:900px;color:#eee\">small</p>'"
         )
-    assert opened.complaints, "the page's own policy forbids the picture"
+    assert opened.complaints, "the page's policy blocks the picture"
     assert opened.page.evaluate("document.documentElement.scrollWidth") > 375
     assert ["small", 9] in opened.page.evaluate(browser.TEXTS)
     assert any("color-contrast" in each for each in opened.faults())
@@ -176,7 +176,7 @@ def test_plots_have_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> No
         """() => [...document.querySelectorAll('section[aria-labelledby=h-cost] svg[role=img]')].filter(s => s.checkVisibility())
             .map(s => [s.querySelectorAll('path').length, [...s.querySelectorAll('text')].map(t => t.textContent)])"""
     )
-    assert len(drawn) == 1, "of the two widths one is shown"
+    assert len(drawn) == 1, "one of two widths is shown"
     marks, texts = drawn[0]
     assert marks == GRID
     for name in cell_text.names(result.cells):
@@ -188,7 +188,7 @@ def test_plots_have_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> No
     )
     assert len(cells) == GRID
     for latency, slices in cells:
-        assert latency == 2, "a line an arm"
+        assert latency == 2, "a line per arm"
         assert slices >= 30
 
 
@@ -319,7 +319,7 @@ def test_a_run_survives_a_page_that_can_not_be_drawn(
         html_page.page(tmp_path, own, said.append)
         assert "was not drawn" in said[0]
         assert not (tmp_path / html_page.NAME).exists()
-        # A result is there, and a slice of no kind: the page would be of half a record.
+        # There is a result, but a slice is damaged, so the page would show half a record.
         (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())
         (tmp_path / "plan.json").write_bytes((quick / "plan.json").read_bytes())
         (tmp_path / "slices.jsonl").write_text('{"cell": 0}\n')

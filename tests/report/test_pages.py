@@ -1,4 +1,4 @@
-"""pages: at every width nothing is cut, links lead somewhere, charts stay in their frames, and a colour has one meaning."""
+"""Pages at every width: nothing is cut, links work, charts stay in their frames, and each colour has one meaning."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ OUTSIDE = """
   }).filter(Boolean);
 })
 """
-"""Marks and words of charts that reach beyond their picture; words by a few pixels are another font's."""
+"""Marks and texts outside their chart. Texts may exceed it by a few pixels in another font."""
 CLIPPED = """
 () => [...document.querySelectorAll('body *')].filter(each => each.checkVisibility() && !(each instanceof SVGElement)
     && !each.closest('.sr, .skip') && each.scrollWidth > each.clientWidth + 1
     && getComputedStyle(each).overflowX !== 'visible' && each.clientWidth > 0)
   .map(each => [each.tagName, each.className, each.scrollWidth, each.clientWidth, each.textContent.slice(0, 60)])
 """
-"""What has more in it than it shows."""
+"""Elements with more content than they show."""
 
 
 def many() -> Result:
-    """Cells of every kind: an interval without end, three points of a curve, parts, a study, and disturbed throughout."""
+    """Cells of every kind: a very wide interval, a curve of three points, parts, a study, all disturbed."""
     arm = {
         "operations": 10,
         "connects": 10,
@@ -107,7 +107,7 @@ def test_nothing_is_clipped_and_all_marks_are_inside_their_charts(opened: Any, w
     assert visit.page.evaluate(OUTSIDE) == []
     assert visit.page.evaluate(browser.CUT) == []
     if width >= WIDE:
-        assert visit.page.evaluate(CLIPPED) == [], "a phone may scroll a study's widest tables, a desk may not have to"
+        assert visit.page.evaluate(CLIPPED) == [], "only a phone may need to scroll a study's widest tables"
 
 
 def test_marks_outside_their_chart_are_detected(opened: Any) -> None:
@@ -159,7 +159,7 @@ def test_every_colour_of_a_chart_contrasts_with_the_page(opened: Any, scheme: st
     visit = opened(1300, scheme)
     read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(n).trim())"
     ground, *shown = visit.page.evaluate(read, ["--page", *names])
-    assert len(set(shown)) == len(names), "one meaning a colour"
+    assert len(set(shown)) == len(names), "one meaning per colour"
     assert [(name, each) for name, each in zip(names, shown, strict=True) if contrast(each, ground) < 3] == []
 
 
@@ -186,7 +186,7 @@ def test_arms_ends_and_parts_have_colours_of_their_own() -> None:
     assert not arms & parts
     assert not ends & parts
     drawn = "".join(plot.drawn() for plot in plots.every(Subject(many(), budget=0.05)) if plot.charts)
-    assert not any(colour in drawn for colour in arms), "no chart of the whole run is of one arm"
+    assert not any(colour in drawn for colour in arms), "no chart of the whole run shows a single arm"
 
 
 def test_a_single_dominant_part_is_a_note_instead_of_a_chart() -> None:
@@ -224,7 +224,7 @@ def test_a_plot_file_has_its_title_and_its_cell(tmp_path: Path) -> None:
     assert [path.stem for path in written] == ["published", "forest", "where-parts", "where-cpu", "curve-clients-1"]
     for path in written:
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text())
-        assert f"ciphercost run {result.id}" in texts, "no font is likely to be wider"
+        assert f"ciphercost run {result.id}" in texts, "no likely font is wider"
     one = results.result(results.cell(variant="size=1MB"))
     (path,) = plots.write(Subject(one), tmp_path / "one", "svg")
     said = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text()))
@@ -264,7 +264,7 @@ def test_a_curves_interval_beyond_the_plot_ends_in_an_arrow() -> None:
     chart = plot.charts["wide"]
     assert {row["side"] for row in chart.data["cut"]} == {"up", "down"} or chart.data["cut"]
     low, high = (end(row[key] for row in chart.data["points"]) for end, key in ((min, "low"), (max, "high")))
-    assert low > -200, "the axis is that of the estimates"
+    assert low > -200, "the axis follows the estimates"
     assert high <= 200
     assert "extends beyond the plot" in plot.note
 

@@ -1,4 +1,4 @@
-"""plots: what is drawn is what was measured; every sign and word of it can be counted in the picture."""
+"""Plots show what was measured: tests count marks and texts in the drawing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_interval_far_beyond_all_estimates_is_cut_off_with_a_note() -> None:
     assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
     assert "extends beyond the plot" in plot.note
     assert plot.table.rows[0][2] == figure_text.bounds("throughput", results.estimate(0.95, 0.9)), (
-        "the table has all of it"
+        "the table is complete"
     )
     (plain,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95))))
     assert rows(plain, "cut") == []
@@ -124,7 +124,7 @@ def test_mixed_cells_have_a_described_plot_per_measure_and_a_failed_one_is_in_th
     control = results.cell("mariadb", layer="control", overhead={"latency_p50": results.estimate(1.3)})
     first, second = forest.plots(Subject(result_of(cells[0], control)))
     assert "higher latency p50" in second.finding
-    assert "mariadb" not in verdict_text.answer(result_of(cells[0], control)), "a control is no cost of encryption"
+    assert "mariadb" not in verdict_text.answer(result_of(cells[0], control)), "a control is not a cost of encryption"
 
 
 @pytest.mark.parametrize("verdicts", [("unresolved", "differs"), ("differs", "unresolved"), ("unresolved",) * 2])
@@ -172,10 +172,10 @@ def test_segments_add_up_to_all_cpu_of_an_operation() -> None:
     (plot,) = where.plots(Subject(result_of(at_rest)))
     ends = rows(plot, "ends")
     assert [end["to"] for end in ends] == pytest.approx([100, 200])
-    assert plot.table.rows[0][-1] == "23 µs", "10 of the server, 6 of the client, 7 of the machine besides"
+    assert plot.table.rows[0][-1] == "23 µs", "10 for the server, 6 for the client, 7 for the rest of the machine"
     in_transit = results.cell(arms={"plain": arm, "encrypted": dearer})
     (plot,) = where.plots(Subject(result_of(in_transit)))
-    assert plot.table.rows[0][-1] == "16 µs", "the machine's other work is no cost of what is on the connection"
+    assert plot.table.rows[0][-1] == "16 µs", "the machine's other work is not a cost of the connection"
     assert "url(#hatch-server)" in plot.drawn()
 
 
@@ -237,7 +237,7 @@ def test_latencies_are_those_of_the_histograms_of_complete_blocks(tmp_path: Path
         lines.append(msgspec.structs.replace(each, phase="latency", agent=made))
     (found,) = trace.read(written(tmp_path, lines[:-1]))
     assert found.open_loop
-    assert found.latency["plain"].requests == 3 * 2 * 1000, "the last block is not whole"
+    assert found.latency["plain"].requests == 3 * 2 * 1000, "the last block is incomplete"
     (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
     assert [row[0] for row in plot.table.rows] == ["50 %", "90 %", "99 %"]
     plain, encrypted = (float(text.split()[0]) for text in plot.table.rows[0][1:])
@@ -245,7 +245,7 @@ def test_latencies_are_those_of_the_histograms_of_complete_blocks(tmp_path: Path
 
 
 def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list[SliceRecord]:
-    """Slices of a closed loop, each with the same latencies; of `without` one slice in two has none."""
+    """Slices of a closed loop with equal latencies; in arm `without`, every second slice has none."""
     from hdrh.histogram import HdrHistogram
 
     histogram = HdrHistogram(1, 3_600_000_000_000, 3)
@@ -281,7 +281,7 @@ def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
         timed = [each for each in lines if each.arm == arm and each.position and each.agent and each.agent.histogram]
         assert found.latency[arm].requests == 100 * len(timed)
     assert found.stride == 4
-    # 40 slices, of which ten are read, are a thousand requests: the last that is drawn is the 99th of a hundred.
+    # 40 slices, of which ten are read, have a thousand requests: the last one drawn is the 99th of a hundred.
     assert found.latency["plain"].shares[-1] == pytest.approx(0.99)
     (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
     assert "4,000 plain" in plot.note
@@ -346,7 +346,7 @@ def test_a_curve_has_a_point_and_an_interval_for_each_cell() -> None:
 
 
 def test_no_letter_of_a_name_is_changed_in_a_plot() -> None:
-    """Numbers in tags are rounded, colours in them replaced: words are left alone."""
+    """Numbers and colours are changed in tags only, not in text."""
     odd = "1.22.13456 #0072b2 class=&quot;x&quot; <b>"
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.5, variant=odd), priced("mysql", 0.6, variant="other"))))
     for page in (True, False):
@@ -376,7 +376,7 @@ def test_control_characters_are_shown_and_have_no_effect() -> None:
 
 
 def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
-    """vl-convert aborts on what XML forbids: this test would take all others with it."""
+    """vl-convert aborts on what XML forbids, which would end all other tests too."""
     cells = [priced("mysql", 0.5, variant=ILL), priced("mysql", 0.6, variant="other", reason=ILL)]
     made = result_of(
         *cells,

@@ -1,4 +1,4 @@
-"""watch: what is shown while a run goes on, and that it is shown between slices only, on any terminal, and gone when it ends."""
+"""Progress of a run: its content; drawn only between slices, on any terminal; and gone at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOUND = Estimate(0.75, 0.74, 0.76)
 
 
 class Hours:
-    """A clock that goes when it is told to."""
+    """A clock that advances on demand."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -84,7 +84,7 @@ def test_a_paused_screen_draws_nothing_and_then_continues_below(live: progress.S
         live.phase(0, 1, "after")
         first, found, _ = screen.getvalue()[at:].partition("after")
         assert found
-        assert UP not in first, "it went back over what was asked"
+        assert UP not in first, "it overwrote the question"
     assert cursor(screen.getvalue()) == SHOWN
 
 
@@ -290,11 +290,11 @@ def test_lines_have_the_current_cost_when_a_session_begins(capsys: pytest.Captur
 
 RUN = ["run", "null:busy", "--quick", "--time", "4s", "--no-latency"]
 LONG = [*RUN, "--time", "60s"]
-"""For a run that is ended in its middle."""
+"""For a run that is interrupted."""
 
 
 def whole(directory: Path, env: dict[str, str], sizes: list[tuple[int, int]]) -> tuple[int, str]:
-    """A run on a terminal, to its end; on a shaken machine that is refused, another."""
+    """A complete run on a terminal; repeated if a busy machine refuses it."""
     for number in range(steady.TRIES):
         argv = [CLI, *RUN, "-o", str(directory / f"run-{number}")]
         status, shown = on_a_terminal(argv, {**os.environ, **env}, sizes=sizes)

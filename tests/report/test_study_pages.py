@@ -52,7 +52,7 @@ def test_every_published_number_of_a_page_links_to_its_table(name: str) -> None:
         for source, what in report.sources:
             assert f"{source}: {what}" in text
     cited = {cell.source for each in report.sheets for row in each.rows for cell in row if isinstance(cell, Cited)}
-    assert cited == {source for source, _ in report.sources}, "a table is listed where a number of it is shown"
+    assert cited == {source for source, _ in report.sources}, "a table is listed if one of its numbers is shown"
 
 
 def test_a_cell_names_the_table_of_its_published_figure_only() -> None:
@@ -93,7 +93,7 @@ def test_rows_of_all_studies_name_their_tables() -> None:
 
 
 def charted(*costs: StudyFigure, width: Any = "wide") -> dict[str, list[dict[str, Any]]]:
-    """What is drawn of mysql-tls with these costs."""
+    """The drawing of mysql-tls with these costs."""
     result: StudyResult = msgspec.structs.replace(made("mysql-tls"), figures=list(costs))
     (plot,) = published.drawn(result)
     return plot.charts[width].data
@@ -141,7 +141,7 @@ def test_without_a_published_cost_there_is_no_plot() -> None:
 
 @pytest.fixture(scope="module")
 def pages(require: Require, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Opens the page of a study, or of `all`."""
+    """Opens the page of a study or of `all`."""
     require(browser.CHROMIUM, "no chromium: apt-get install chromium")
     place = tmp_path_factory.mktemp("pages")
     for name in studies.names():

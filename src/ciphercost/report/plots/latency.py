@@ -45,7 +45,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         "from the moment each request was due" if trace.open_loop else "by busy clients, which wait for each response"
     )
     requests = " and ".join(f"{trace.latency[arm].requests:,} {arm}" for arm in ARMS)
-    read = f"; the lines show every {trace.stride}th slice" if trace.stride > 1 else ""
+    read = f"; the lines show one slice in {trace.stride}, evenly spread" if trace.stride > 1 else ""
     return Plot(
         name=f"latency-cell-{number + 1}",
         title=f"Latency, {label}",
