@@ -142,7 +142,7 @@ def one_arm(own: simulate.Noise, sd: float) -> simulate.Noise:
 
 KINDS = {
     name: machine(noise)
-    for name, noise in (simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT).items()
+    for name, noise in (simulate.SCENARIOS | simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT).items()
 } | {
     f"one arm's memory of 3 slices, 1 %, on white {100 * sd:g} %": one_arm(simulate.own_memory, sd)
     for sd in (0.0, 0.005, 0.01)
@@ -163,7 +163,7 @@ def quick(runs: int) -> Iterable[Sequence[str]]:
 
 def joined(runs: int) -> Iterable[Sequence[str]]:
     """What else would cover: the union with the signed-rank interval."""
-    for name in ("white", "spikes", "in step", "in step, half", "wave"):
+    for name in ("white", "spikes", "in phase", "in phase, half", "wave"):
         values = KINDS[name](np.random.default_rng([1, 20]), runs, 20)
         old, new, union = before(values), statistics.block_bounds_rows(values), signed_ranks(values)
         yield [name, *(f"{percent(covered(each))}, {width(each) / width(old):.2f}" for each in (old, new, union))]
@@ -228,9 +228,9 @@ def stalls(runs: int) -> Iterable[Sequence[str]]:
 
 
 def full(runs: int) -> Iterable[Sequence[str]]:
-    noises = simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT
+    noises = simulate.SCENARIOS | simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT
     for name, noise in noises.items():
-        yield [name, str(SESSIONS), *of_sessions(runs, SESSIONS, noise, simulate.TWIN_SD, 0.0)]
+        yield [name, str(SESSIONS), *of_sessions(runs, SESSIONS, noise, simulate.SERVER_SD, 0.0)]
     for count in (8, 16, 24):
         yield [
             "log-normal effects of one arm, sd 1 %, white 1 %",
@@ -241,22 +241,22 @@ def full(runs: int) -> Iterable[Sequence[str]]:
     yield ["log-normal effects of one arm, sd 1 %, white 0.2 %", "8", *of_sessions(runs, 8, quiet, 0.0, 0.01)]
 
 
-def session_values(runs: int, count: int, noise: simulate.Noise, twin_sd: float, skewed_sd: float) -> Floats:
+def session_values(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> Floats:
     random = np.random.default_rng([3, count])
-    values = simulate.sessions(random, noise, runs, count, BLOCKS, twin_sd=twin_sd, skewed_sd=skewed_sd)
+    values = simulate.sessions(random, noise, runs, count, BLOCKS, server_sd=server_sd, skewed_sd=skewed_sd)
     return statistics.hodges_lehmann_rows(values.reshape(-1, BLOCKS)).reshape(runs, count)
 
 
-def of_sessions(runs: int, count: int, noise: simulate.Noise, twin_sd: float, skewed_sd: float) -> list[str]:
+def of_sessions(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> list[str]:
     """Coverage, and claims of equivalence where the truth is the margin, on the side where more are false."""
-    values = session_values(runs, count, noise, twin_sd, skewed_sd)
+    values = session_values(runs, count, noise, server_sd, skewed_sd)
     claims = max(equivalent(student(values + side * MARGIN, 0.90)) for side in (-1, 1))
     return [percent(covered(student(values))), percent(claims)]
 
 
 def skewed(runs: int) -> Iterable[Sequence[str]]:
     """What was tried for skewed sessions: coverage, false equivalence and width, beside what it costs where nothing is skewed."""
-    clean = session_values(runs, 8, simulate.white, simulate.TWIN_SD, 0.0)
+    clean = session_values(runs, 8, simulate.white, simulate.SERVER_SD, 0.0)
     loud = session_values(runs, 8, simulate.white, 0.0, 0.01)
     quiet = session_values(runs, 8, partial(simulate.white, sd=0.002), 0.0, 0.01)
     methods: dict[str, Method] = {
@@ -355,7 +355,7 @@ def main() -> None:
     )
     table(
         "Full, 8 sessions: what was tried for skewed sessions (coverage, equivalent where the truth is the margin)",
-        ["interval", "white 1 %, twins 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
+        ["interval", "white 1 %, servers 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
          "1 % found, first column"],
         skewed(runs),
     )  # fmt: skip

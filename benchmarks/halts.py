@@ -41,7 +41,7 @@ def rows() -> list[Row]:
         print(f"  {runs[0][0].engine} {runs[0][0].version} {cell.mechanism} {runs[0][0].workload}", flush=True)
         for number, mode in enumerate(MODES):
             for key, label in METRICS:
-                print(f"    {mode}  {label:<14}{told([run[number] for run in runs], key)}", flush=True)
+                print(f"    {mode}  {label:<14}{summary([run[number] for run in runs], key)}", flush=True)
         widths = [math.log(half(run[1]) / half(run[0])) for run in runs]
         mean, error = st.mean(widths), st.stdev(widths) / math.sqrt(RUNS)
         reach = 4.303 * error  # t with two degrees of freedom
@@ -75,7 +75,7 @@ def half(cell: Cell, key: str = "server_cpu_per_op") -> float:
     return (math.log(estimate.high) - math.log(estimate.low)) / 2
 
 
-def told(cells: list[Cell], key: str) -> str:
+def summary(cells: list[Cell], key: str) -> str:
     """Cost and half-width of each run, their spread, and the added CPU."""
     estimates: list[Estimate] = [cell.overhead[key] for cell in cells]
     costs = [100 * (each.ratio - 1) for each in estimates]

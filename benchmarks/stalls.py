@@ -1,7 +1,7 @@
 """stalls: simulated runs in which one arm stalls now and then, or none does -> how often they are called equivalent, pass a gate, warn.
 
 `before` is the robust ratio alone, as versions until 0.1 judged; `now` is what `estimate` and `compare --fail-over 1%` do. White noise of
-1 % and, in full mode, effects of 0.3 % of each twin's own. About two minutes:
+1 % and, in full mode, an effect of 0.3 % of each server's own. About two minutes:
 
     python benchmarks/stalls.py [RUNS]
 """
@@ -87,8 +87,8 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
 def simulated(random: Random, noise: Noise, sessions: int, blocks: int, share: float, runs: int) -> Iterator[Outcome]:
     made = simulate.experiment(random, noise, runs, sessions * blocks)
     if sessions > 1:
-        # Each twin's own effect; half of their difference on either side leaves the level as it is.
-        own = random.normal(0, simulate.TWIN_SD * math.sqrt(2), (runs, sessions)).repeat(blocks, axis=1)
+        # Each server's own effect; half of their difference on either side keeps the level.
+        own = random.normal(0, simulate.SERVER_SD * math.sqrt(2), (runs, sessions)).repeat(blocks, axis=1)
         turns = made.signs[..., None] * np.array([-0.5, 0.5, 0.5, -0.5])
         made = made._replace(rates=made.rates + turns * own[..., None])
     made = simulate.stalling(random, made, share)

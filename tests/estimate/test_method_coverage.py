@@ -62,11 +62,11 @@ FEW = (12, 16, 20, 24, 30, 50)
 
 
 @pytest.mark.parametrize("blocks", FEW)
-@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
+@pytest.mark.parametrize("scenario", simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)
 def test_few_blocks_cover_in_noise_in_phase_with_them_and_in_further_kinds(
     scenario: str, blocks: int, record_property: Record
 ) -> None:
-    noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
+    noise = (simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.experiment(np.random.default_rng([15, blocks]), noise, RUNS, blocks, effect=EFFECT).values
     covered = coverage_rows(values, EFFECT)
     show(record_property, f"coverage, {scenario}, n = {blocks}", covered, "≥ 0.935")
@@ -85,11 +85,11 @@ def test_noise_of_one_arm_with_a_memory_of_three_slices_is_nearly_covered(
     assert covered >= least
 
 
-@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
+@pytest.mark.parametrize("scenario", simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)
 def test_the_full_interval_covers_in_noise_in_phase_and_in_further_kinds(
     scenario: str, record_property: Record
 ) -> None:
-    noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
+    noise = (simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.sessions(np.random.default_rng(17), noise, 2 * RUNS, LEAST_SESSIONS, 6, effect=EFFECT)
     covered = full_coverage(values)
     show(record_property, f"coverage, {scenario}, 8 sessions of 6 blocks", covered, "≥ 0.935")
@@ -99,7 +99,7 @@ def test_the_full_interval_covers_in_noise_in_phase_and_in_further_kinds(
 def test_skewed_effects_of_sessions_are_a_limit_of_full_mode(record_property: Record) -> None:
     random = np.random.default_rng(18)
     values = simulate.sessions(
-        random, simulate.white, 4000, LEAST_SESSIONS, 6, effect=EFFECT, twin_sd=0, skewed_sd=0.01
+        random, simulate.white, 4000, LEAST_SESSIONS, 6, effect=EFFECT, server_sd=0, skewed_sd=0.01
     )
     covered = full_coverage(values)
     show(record_property, "coverage, log-normal session effects of one arm, 8 sessions", covered, "none: a limit")
@@ -124,7 +124,7 @@ def test_the_full_interval_covers_the_truth_although_each_server_has_an_effect_o
 ) -> None:
     values = session_values(np.random.default_rng([2, blocks]), LEAST_SESSIONS, blocks)
     covered = coverage([statistics.session_interval(row) for row in values], EFFECT)
-    show(record_property, f"coverage, twins' own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
+    show(record_property, f"coverage, servers' own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
     assert covered >= 0.935
 
 
@@ -133,7 +133,7 @@ def test_one_session_does_not_cover_the_next_so_quick_is_labelled_this_server_pa
 ) -> None:
     values = simulate.sessions(np.random.default_rng(3), simulate.white, RUNS, 1, 50, effect=EFFECT)[:, 0]
     covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
-    show(record_property, "coverage of one session's interval, twins' own noise", covered, "it must fail: < 0.8")
+    show(record_property, "coverage of one session's interval, servers' own noise", covered, "it must fail: < 0.8")
     assert covered < 0.8
 
 
@@ -163,7 +163,7 @@ def test_slow_noise_of_one_arm_only_is_a_limit_of_quick_mode(memory: int, record
     own = simulate.ornstein_uhlenbeck(random, RUNS, 50 * steps, sd=0.01, memory=memory * steps)[:, steps // 2 :: steps]
     values = simulate.experiment(random, simulate.white, RUNS, 50, effect=EFFECT).values + own
     covered = coverage_rows(values, EFFECT)
-    show(record_property, f"coverage, one twin's own noise, memory {memory} blocks", covered, "none: a limit")
+    show(record_property, f"coverage, one arm's own noise, memory {memory} blocks", covered, "none: a limit")
     assert covered < 0.96
 
 
@@ -184,7 +184,7 @@ def test_the_command_that_prints_the_tables_of_the_method_prints_them_all() -> N
     )
     lines = done.stdout.splitlines()
     assert sum(line.startswith("### ") for line in lines) == 8
-    for scenario in simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT:
+    for scenario in simulate.SCENARIOS | simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT:
         assert sum(line.startswith(f"| {scenario} |") for line in lines) >= 2
     assert "nan" not in done.stdout
 

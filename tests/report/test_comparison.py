@@ -140,8 +140,8 @@ def simulated(effect: float, seed: int) -> tuple[Cell, dict[str, Interval]]:
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 9):
-        twins = random.normal(0, simulate.TWIN_SD * math.sqrt(2))
-        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + twins)
+        servers = random.normal(0, simulate.SERVER_SD * math.sqrt(2))
+        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + servers)
         for record in simulate.records(blocks.rates[0], blocks.signs[0], session=session):
             estimator.add(record)
     found = estimator.finish()

@@ -71,16 +71,16 @@ def periodic(random: Random, rows: int, steps: int) -> Floats:
     return -0.1 * inside + white(random, rows, steps, 0.005)
 
 
-def in_step(random: Random, rows: int, steps: int, share: float = 0.2) -> Floats:
+def in_phase(random: Random, rows: int, steps: int, share: float = 0.2) -> Floats:
     """Checkpoints exactly in phase with the blocks: 10 % slower in `share` of each block's time. Block values take two
     values, one for each side of the coin, with 0.5 % of white noise."""
     inside = (np.arange(steps) / BLOCK_STEPS + random.random((rows, 1))) % 1.0 < share
     return -0.1 * inside + white(random, rows, steps, 0.005)
 
 
-def in_step_half(random: Random, rows: int, steps: int) -> Floats:
-    """`in_step`, for half of each block's time."""
-    return in_step(random, rows, steps, share=0.5)
+def in_phase_half(random: Random, rows: int, steps: int) -> Floats:
+    """`in_phase`, for half of each block's time."""
+    return in_phase(random, rows, steps, share=0.5)
 
 
 def wave(random: Random, rows: int, steps: int) -> Floats:
@@ -166,15 +166,14 @@ SCENARIOS: dict[str, Noise] = {
     "spikes": spikes,
     "periodic": periodic,
 }
-IN_STEP: dict[str, Noise] = {"in step": in_step, "in step, half": in_step_half, "wave": wave}
+IN_PHASE: dict[str, Noise] = {"in phase": in_phase, "in phase, half": in_phase_half, "wave": wave}
 """Noise in phase with the blocks, the hardest case for few blocks."""
 FURTHER: dict[str, Noise] = {"regimes": regimes, "trend with a step": trend_with_step, "heavy tails": heavy_tails}
 """Other kinds of noise on which candidate intervals were compared."""
 HELD_OUT: dict[str, Noise] = {"flicker": flicker, "bursts": bursts, "sawtooth": sawtooth}
 """Kinds that were written and first run after the interval was settled, so no choice depends on them."""
-TWIN_SD = 0.003
-"""Standard deviation of a twin's own persistent effect after a restart (memory layout, file placement), as a log
-rate."""
+SERVER_SD = 0.003
+"""Standard deviation of a server's own persistent effect after a restart (memory layout, file placement), as a log rate."""
 
 
 # ── the experiment ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,19 +281,19 @@ def sessions(
     blocks: int,
     *,
     effect: float = 0.0,
-    twin_sd: float = TWIN_SD,
+    server_sd: float = SERVER_SD,
     skewed_sd: float = 0.0,
     own: Noise | None = None,
 ) -> Floats:
-    """d of every block of `count` sessions with fresh twins, shape (rows, count, blocks).
+    """d of every block of `count` sessions with fresh server pairs, shape (rows, count, blocks).
 
-    Each of the two twins of a session has its own persistent effect of standard deviation `twin_sd`. With `skewed_sd`
-    the encrypted twin has a second one that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
+    Each of the two servers of a session has its own persistent effect of standard deviation `server_sd`. With `skewed_sd`
+    the encrypted one has a second effect that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
     faster than the mean, a few much slower.
     """
     made = experiment(random, noise, rows * count, blocks, effect=effect, own=own)
     values = made.values.reshape(rows, count, blocks)
-    persistent = random.normal(0, twin_sd * np.sqrt(2), (rows, count, 1))
+    persistent = random.normal(0, server_sd * np.sqrt(2), (rows, count, 1))
     if skewed_sd:
         scale = skewed_sd / np.sqrt((np.e - 1) * np.e)  # The sd of a log-normal with σ = 1.
         persistent = persistent - scale * (random.lognormal(0.0, 1.0, (rows, count, 1)) - np.sqrt(np.e))

@@ -23,7 +23,7 @@ NORMAL = 1.4826
 """Standard deviation ÷ median absolute deviation of Gaussian noise."""
 STALLED = 0.5
 """A slice stalled where its rate is below this share of the median of its arm in the blocks around it (NEIGHBOURS)."""
-TOLD = 0.05
+RARE_SPLIT = 0.05
 """A split of stalls between both arms is reported only if a fair coin would make it less often than this."""
 NEIGHBOURS = 5
 """Blocks (odd number) over which that median is taken: a machine that is slow for a while has not stalled."""
@@ -94,7 +94,7 @@ class Stalled(NamedTuple):
     @property
     def uneven(self) -> bool:
         """Whether to report the stalls: only one arm has them, or a fair coin would rarely split them like this."""
-        return self.plain != self.encrypted and (min(self.plain, self.encrypted) == 0 or self.p_value < TOLD)
+        return self.plain != self.encrypted and (min(self.plain, self.encrypted) == 0 or self.p_value < RARE_SPLIT)
 
 
 def stalled(blocks: Arms) -> Stalled:

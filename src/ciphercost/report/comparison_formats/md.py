@@ -25,15 +25,15 @@ def render(of: Comparison) -> str:
         head += [f"> **{LOUD}**", f"> {escaped(f'{name}: {text}', 1000)}", ""]
     rows = list(_gate_table(of) if len(of.runs) < 2 else _table(of))
     room = MOST - sum(len(line) + 1 for line in head) - 400
-    told = list(fitting(rows, room))
-    lost = len(rows) - len(told)
-    told += [f"\n{lost} more rows did not fit into a comment."] * bool(lost)
-    room -= sum(len(line) + 1 for line in told)
+    rows_shown = list(fitting(rows, room))
+    lost = len(rows) - len(rows_shown)
+    rows_shown += [f"\n{lost} more rows did not fit into a comment."] * bool(lost)
+    room -= sum(len(line) + 1 for line in rows_shown)
     folded = list(_folded(of))
     shown_ = list(fitting(folded, room))
     lost = len(folded) - len(shown_)
     shown_ += [f"\nDetails of {lost} more did not fit into a comment."] * bool(lost)
-    return "\n".join([*head, *told, "", *shown_]).rstrip("\n")
+    return "\n".join([*head, *rows_shown, "", *shown_]).rstrip("\n")
 
 
 def _gate_table(of: Comparison) -> Iterator[str]:

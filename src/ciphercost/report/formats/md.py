@@ -56,10 +56,12 @@ def render(result: Result) -> str:
         shown.append(f"\n{lost} more cells did not fit into a comment.")
     room -= sum(len(line) + 1 for line in shown)
     folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
-    told = list(fitting(folded, room))
-    if len(told) < len(folded):
-        told.append(f"\nDetails of {len(folded) - len(told)} more did not fit into a comment; see the full report.")
-    return "\n".join([*head, *shown, "", *told, *foot])
+    details_shown = list(fitting(folded, room))
+    if len(details_shown) < len(folded):
+        details_shown.append(
+            f"\nDetails of {len(folded) - len(details_shown)} more did not fit into a comment; see the full report."
+        )
+    return "\n".join([*head, *shown, "", *details_shown, *foot])
 
 
 def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:

@@ -197,7 +197,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for cell in cells:
         if cell not in shown:
             yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
-    for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
+    for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
         if planned := capacity.line(cell):
@@ -207,7 +207,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
-    for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
+    for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
 
@@ -243,7 +243,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
             ]
             if words:
                 yield from wrap(f"{names[id(cell)]} against the reference, {arm}: {', '.join(words)}", "    ", "      ")
-    for text, where in _told(
+    for text, where in _grouped(
         shown, ((names[id(cell)], each) for cell in shown for each in round_trips.lines(cell.chatter))
     ):
         yield from wrap(f"{where}{text}", "  ", "    ")
@@ -257,7 +257,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
                 break
 
 
-def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _grouped(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Each text once, with the cells it applies to; empty if it applies to all."""
     variants: dict[str, list[str]] = {}
     for variant, text in said:

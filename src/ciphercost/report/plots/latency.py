@@ -18,7 +18,7 @@ STEEP = 8.0
 """Largest ÷ smallest from which the latency axis is logarithmic."""
 DECADES = 100.0
 """Largest ÷ smallest from which it has one tick per decade."""
-TOLD = (0.5, 0.9, 0.99, 0.999, 0.9999)
+LISTED = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
 def plots(of: Subject) -> Iterator[Plot]:
@@ -38,8 +38,8 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
     ]
     values = [value for arm in ARMS for value in trace.latency[arm].milliseconds if value > 0]
     steep = max(values) / min(values)
-    told = [share for share in TOLD if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
-    both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in told}
+    listed = [share for share in LISTED if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
+    both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in listed}
     spoken = "; ".join(f"{_name(share)} {' → '.join(map(notation.number, each))} ms" for share, each in both.items())
     what = (
         "from the moment each request was due" if trace.open_loop else "by busy clients, which wait for each response"

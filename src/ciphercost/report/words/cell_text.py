@@ -236,11 +236,11 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     mixed = len({is_control(cell) for cell in cells}) > 1
     return [
         f"{name} (control)" if mixed and is_control(cell) else name
-        for cell, name in zip(cells, told_apart(cells, found), strict=True)
+        for cell, name in zip(cells, distinct(cells, found), strict=True)
     ]
 
 
-def told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
+def distinct(cells: Sequence[Cell], found: list[str]) -> list[str]:
     """Unique labels: those that occur twice get the factors that differ, or else the cells' numbers."""
     alike: dict[str, list[Cell]] = {}
     for cell, name in zip(cells, found, strict=True):

@@ -8,7 +8,7 @@ from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
-from ciphercost.report.words.cell_text import heading, is_control, names, told_apart, without_number
+from ciphercost.report.words.cell_text import heading, is_control, names, distinct, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
@@ -171,7 +171,7 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
         alike.setdefault((cell.engine, cell.version, cell.mechanism), []).append(cell)
     for those in alike.values():
         own = [labels[id(cell)] for cell in those]
-        yield those, own if len(those) == 1 else told_apart(those, own)
+        yield those, own if len(those) == 1 else distinct(those, own)
 
 
 def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:

@@ -67,10 +67,10 @@ def _sessions(result: Result, known: list[Cell]) -> str:
     spans = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     many = counts != [1]
     load = f", {result.spec.time:g} s of load per cell" if result.spec else ""
-    told = {each.code for cell in known for each in cell.warnings}
+    codes = {each.code for cell in known for each in cell.warnings}
     fresh = (
         "a set of new connections to your server, which ciphercost does not restart"
-        if "not-restarted" in told
+        if "not-restarted" in codes
         else "a fresh start of the servers"
     )
     return (
