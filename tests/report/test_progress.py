@@ -159,7 +159,7 @@ def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() ->
     assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0–26.0 %\)", lines[1])
     assert re.fullmatch(r"  ✗ mysql:tls connect +NO STEADY STATE", lines[2])
     assert re.fullmatch(r"  ▸ postgresql:tls bulk-read +25.0 % fewer \(24.0–26.0 %\)", lines[3])
-    assert re.fullmatch(r"  · sqlite:sqlcipher insert +waits", lines[4])
+    assert re.fullmatch(r"  · sqlite:sqlcipher insert +waiting", lines[4])
     assert lines[5:8] == [
         "postgresql:tls bulk-read",
         "  session 4 of 8, capacity",
@@ -279,7 +279,7 @@ def test_lines_have_the_current_cost_when_a_session_begins(capsys: pytest.Captur
     lines.phase(0, 2, "starting and proving")
     lines.done(0, "ok")
     assert capsys.readouterr().err.splitlines() == [
-        "1 cell: about 10 s, 8 s of it load",
+        "1 cell: about 10 s, of which 8 s load",
         "a b: session 1, starting and proving",
         "a b: session 2, starting and proving; so far 25.0 % fewer (24.0–26.0 %)",
         "a b: ok; so far 25.0 % fewer (24.0–26.0 %)",
@@ -362,7 +362,7 @@ def test_a_resumed_run_only_waits_for_the_rest(live: progress.Screen, screen: io
         live.kept(1, 5, done=False)
         live.phase(1, 6, "capacity")
     shown = plain(screen.getvalue())
-    assert "2 cells: about 40 s, 30 s of it load" in shown
-    assert "b: 5 sessions there already" in shown
+    assert "2 cells: about 40 s, of which 30 s load" in shown
+    assert "b: 5 sessions already recorded" in shown
     assert "about 33 s left · 1 of 2 cells done" in shown
     assert "session 6 of 8, capacity" in shown

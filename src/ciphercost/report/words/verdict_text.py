@@ -8,7 +8,7 @@ from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
-from ciphercost.report.words.cell_text import heading, is_control, names, distinct, without_number
+from ciphercost.report.words.cell_text import distinct, heading, is_control, names, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
