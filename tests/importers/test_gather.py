@@ -335,7 +335,7 @@ def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> N
     estimate = result.cells[0].overhead["throughput"]
     assert (str(estimate.ratio) if name in ("csv", "json") else notation.worded(estimate).split()[0]) in page
     assert "unproven" in page.lower() or "not proven" in page.lower()
-    for false in ("both arms proven", "None cores", "arms were proven", "0 sessions"):
+    for false in ("both arms proven", "None cores", "witnesses proved", "0 sessions"):
         assert false not in page
 
 

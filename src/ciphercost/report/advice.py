@@ -310,7 +310,7 @@ def _lines(advice: Advice, result: Result) -> list[str]:
             names = ", ".join(f"{by_number[number].name} ({_cost(by_number[number])})" for number in advice.as_cheap)
             said.append(f"  no difference in cost resolved from: {names}")
     elif any(each.outcome == "unresolved" for each in advice.candidates):
-        said.append("no mechanism certainly meets the requirements; a longer --time may decide about those that may")
+        said.append("no mechanism is certain to meet the requirements; a longer --time may resolve those that may")
     else:
         said.append("no measured mechanism meets the requirements")
     for each in advice.candidates:

@@ -102,7 +102,7 @@ def _folded(of: Comparison) -> Iterator[str]:
         if alone.nearest:
             yield fold(
                 f"without a partner: {alone.title}",
-                [item(f"nearest: {alone.nearest}, which differs in {listed(alone.differs)}")],
+                [item(f"most similar: {alone.nearest}, which differs in {listed(alone.differs)}")],
             )
 
 
