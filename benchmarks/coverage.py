@@ -1,9 +1,9 @@
-"""coverage: how often the intervals, the verdict and the carry-over test hold, in every kind of simulated noise. No server, about a minute.
+"""How often the intervals, the verdict and the carry-over test hold in every kind of simulated noise. Needs no server; about a minute.
 
     python benchmarks/coverage.py [--runs 4000]
 
 Prints the tables of METHODOLOGY.md as Markdown. "Before" is the quick interval up to version 0.1: around the Hodges–Lehmann centre, with
-the errors of the mean and without the autoregression. The methods that were tried for skewed sessions and not taken are printed too.
+the errors of the mean and without the autoregression. It also prints methods that were tried for skewed sessions but not used.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ciphercost.estimate import simulate, statistics, student_t
 from ciphercost.estimate.statistics import CARRYOVER_ALPHA, LEVEL, Floats
 
 FEW = (12, 16, 20, 24, 30, 50)
-"""Blocks of a quick run: 20 as a rule."""
+"""Blocks of a quick run: usually 20."""
 MARGIN = math.log1p(0.01)
 SESSIONS, BLOCKS = 8, 6
-"""Of a full run."""
+"""Sessions of a full run."""
 Bounds = tuple[Floats, Floats]
 Method = Callable[[Floats, float], Bounds]
 
@@ -42,7 +42,7 @@ def before(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def signed_ranks(values: Floats, level: float = LEVEL) -> Bounds:
-    """The signed-rank interval joined with the one before."""
+    """The union of the signed-rank interval and the previous one."""
     ranks = np.array([statistics.hodges_lehmann_interval(row, level) for row in values])
     low, high = before(values, level)
     return np.minimum(low, ranks[:, 0]), np.maximum(high, ranks[:, 1])
@@ -84,13 +84,13 @@ def hall(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def hall_or_student(values: Floats, level: float = LEVEL) -> Bounds:
-    """Hall's interval joined with t's."""
+    """The union of Hall's interval and that of t."""
     one, other = hall(values, level), student(values, level)
     return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
 def bootstrap_t(values: Floats, level: float = LEVEL) -> Bounds:
-    """Quantiles of the studentised bootstrap, 999 samples (Hall 1988); of at most 1000 rows, as it is slow."""
+    """Quantiles of the studentised bootstrap, 999 samples (Hall 1988); at most 1000 rows, because it is slow."""
     n = values.shape[1]
     drawn = np.random.default_rng(0).integers(0, n, (999, n))
     bounds = []
@@ -130,12 +130,12 @@ def percent(share: float) -> str:
 
 
 def machine(noise: simulate.Noise) -> simulate.Noise:
-    """d of blocks, (runs, blocks), in noise that both arms share."""
+    """d of blocks, shape (runs, blocks), in noise that both arms share."""
     return lambda random, runs, blocks: simulate.experiment(random, noise, runs, blocks).values
 
 
 def one_arm(own: simulate.Noise, sd: float) -> simulate.Noise:
-    """d of blocks in noise of one arm, with white noise of `sd` that both share."""
+    """d of blocks in noise of one arm, with shared white noise of `sd`."""
     white = partial(simulate.white, sd=sd)
     return lambda random, runs, blocks: simulate.experiment(random, white, runs, blocks, own=own).values
 
@@ -162,7 +162,7 @@ def quick(runs: int) -> Iterable[Sequence[str]]:
 
 
 def joined(runs: int) -> Iterable[Sequence[str]]:
-    """What else would cover: the union with the signed-rank interval."""
+    """An alternative that would cover: the union with the signed-rank interval."""
     for name in ("white", "spikes", "in phase", "in phase, half", "wave"):
         values = KINDS[name](np.random.default_rng([1, 20]), runs, 20)
         old, new, union = before(values), statistics.block_bounds_rows(values), signed_ranks(values)
@@ -188,7 +188,7 @@ def six_cosines(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
-    """The interval as it is, but the autoregression's t has the degrees of freedom of so many independent blocks, n(1 − ρ)/(1 + ρ) − 1."""
+    """The current interval, but with n(1 − ρ)/(1 + ρ) − 1 degrees of freedom for the autoregression, those of independent blocks."""
     n = values.shape[1]
     inflation = statistics._autoregressive_inflation(values)
     quantiles = stdtrit(np.maximum(n / inflation**2 - 1, 2), (1 + level) / 2)
@@ -199,7 +199,7 @@ def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def memory(runs: int) -> Iterable[Sequence[str]]:
-    """What was tried for one arm's memory."""
+    """Alternatives for noise of one arm with a memory."""
     methods: dict[str, Method] = {
         "before": before, "now": statistics.block_bounds_rows, "now, with effective degrees of freedom": fewer_freedoms,
         "six cosines": six_cosines,
@@ -248,14 +248,14 @@ def session_values(runs: int, count: int, noise: simulate.Noise, server_sd: floa
 
 
 def of_sessions(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> list[str]:
-    """Coverage, and claims of equivalence where the truth is the margin, on the side where more are false."""
+    """Coverage, and false claims of equivalence if the truth is the margin, on the side with more of them."""
     values = session_values(runs, count, noise, server_sd, skewed_sd)
     claims = max(equivalent(student(values + side * MARGIN, 0.90)) for side in (-1, 1))
     return [percent(covered(student(values))), percent(claims)]
 
 
 def skewed(runs: int) -> Iterable[Sequence[str]]:
-    """What was tried for skewed sessions: coverage, false equivalence and width, beside what it costs where nothing is skewed."""
+    """Alternatives for skewed sessions: coverage, false equivalence and width, and their cost without skew."""
     clean = session_values(runs, 8, simulate.white, simulate.SERVER_SD, 0.0)
     loud = session_values(runs, 8, simulate.white, 0.0, 0.01)
     quiet = session_values(runs, 8, partial(simulate.white, sd=0.002), 0.0, 0.01)
@@ -274,7 +274,7 @@ def skewed(runs: int) -> Iterable[Sequence[str]]:
 
 
 def carried(runs: int) -> Iterable[Sequence[str]]:
-    """The carry-over test, and the most that any test could do which knew the decay and the noise (white, 1 % a slice)."""
+    """The carry-over test, and the upper limit for any test that knows the decay and the noise (white, 1 % per slice)."""
     blocks, debt, sd = 25, 0.02, 0.01
     critical = float(ndtri(1 - CARRYOVER_ALPHA / 2))
     for gradual in (False, True):
@@ -299,7 +299,7 @@ def carried(runs: int) -> Iterable[Sequence[str]]:
 
 
 def unexplained(signs: Floats, memory: float, *, gradual: bool) -> tuple[Floats, Floats]:
-    """Sum of squares of the debt's share, (rows,), that the arm's effect and the level leave unexplained: all that a test can use.
+    """Sum of squares of the carry-over, shape (rows,), that the arm's effect and the level leave unexplained: all that a test can use.
 
     First with a level of each block's own, as where the machine drifts, then with one level for all blocks.
     """

@@ -1,7 +1,7 @@
-"""stalls: simulated runs in which one arm stalls now and then, or none does -> how often they are called equivalent, pass a gate, warn.
+"""How often simulated runs, with and without stalls of one arm, are equivalent, pass a gate, or warn.
 
-`before` is the robust ratio alone, as versions until 0.1 judged; `now` is what `estimate` and `compare --fail-over 1%` do. White noise of
-1 % and, in full mode, an effect of 0.3 % of each server's own. About two minutes:
+`before` uses only the robust ratio, like versions up to 0.1; `now` is what `estimate` and `compare --fail-over 1%` do. There is white noise
+of 1 % and, in full mode, an effect of 0.3 % for each server. It takes about two minutes:
 
     python benchmarks/stalls.py [RUNS]
 """
@@ -27,7 +27,7 @@ from ciphercost.report import cost_gate
 RUNS = 1000
 MARGIN = 0.01
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.05)
-"""Of the encrypted arm's slices, those that stall: cost 0, 0.45, 0.9, 1.8, 4.5 %."""
+"""Shares of the encrypted arm's slices that stall; they cost 0, 0.45, 0.9, 1.8 and 4.5 %."""
 NOISES: dict[str, Noise] = {
     "white": simulate.white,
     "drift": simulate.drift,
@@ -41,11 +41,11 @@ DESIGNS: dict[str, tuple[int, int]] = {
     "quick, 20 blocks": (1, 20),
     "quick, 25": (1, 25),
 }
-"""Sessions, blocks a session."""
+"""(sessions, blocks per session)."""
 
 
 class Outcome(NamedTuple):
-    """What one run says; shares of runs, once averaged."""
+    """The outcome of one run, or shares of runs after averaging."""
 
     equivalent_before: float
     equivalent: float
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
-    """Of one run: `rates` (blocks, 4), `signs` (blocks,)."""
+    """The outcome of one run: `rates` (blocks, 4), `signs` (blocks,)."""
     mode: Mode = "full" if sessions > 1 else "quick"
     number = np.repeat(np.arange(sessions), len(rates) // sessions)
     blocks = simulate.as_arms(rates, signs, number)
