@@ -321,7 +321,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4000)
     runs = parser.parse_args().runs
     print(
-        f"{runs} runs a figure, in per cent: two standard errors at 95 % are {200 * math.sqrt(0.0475 / runs):.1f} points."
+        f"{runs} runs per figure, in per cent: two standard errors at 95 % are {200 * math.sqrt(0.0475 / runs):.1f} points."
     )
     table(
         "Quick: coverage of the 95 % interval, before → now, by number of blocks",
@@ -330,7 +330,7 @@ def main() -> None:
     )
     table(
         "Quick, 20 blocks: coverage, width ÷ before",
-        ["noise", "before", "now", "joined with signed ranks"],
+        ["noise", "before", "now", "union with signed ranks"],
         joined(runs),
     )
     table(
@@ -339,7 +339,7 @@ def main() -> None:
         power(5 * runs),
     )
     table(
-        "Quick, 25 blocks: what was tried for one arm's memory of 3 slices, 1 %",
+        "Quick, 25 blocks: alternatives for noise of one arm with a memory of 3 slices, 1 %",
         ["interval", "alone", "on white 0.5 %", "on white 1 %", "1 % effect found in white 1 %", "width in white"],
         memory(runs),
     )
@@ -354,15 +354,15 @@ def main() -> None:
         full(runs),
     )
     table(
-        "Full, 8 sessions: what was tried for skewed sessions (coverage, equivalent where the truth is the margin)",
+        "Full, 8 sessions: alternatives for skewed sessions (coverage, equivalent if the truth is the margin)",
         ["interval", "white 1 %, servers 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
          "1 % found, first column"],
         skewed(runs),
     )  # fmt: skip
     table(
-        "Carry-over: a debt of 2 %, 25 blocks of white noise of 1 % a slice",
+        "Carry-over of 2 %, 25 blocks of white noise of 1 % per slice",
         [
-            "debt",
+            "carry-over",
             "decay, slices",
             "λ found",
             "at most by any test that allows for drift",
