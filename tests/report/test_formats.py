@@ -135,7 +135,7 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in ("th", "td"):
             self._open = False
-        elif tag == "tr" and self._costs and self._row[1:2] != ["encrypted"]:
+        elif tag == "tr" and self._costs and self._row[1:2] != ["cost of encryption"]:
             label, cost, interval, _ = self._row
             self.said[self._cell, label] = (cost, interval)
 
