@@ -573,7 +573,7 @@ def test_marked_slices_are_counted(name: str) -> None:
 
 def test_failed_operations_are_counted() -> None:
     found = finish(run(change=lambda record: agent(record, errors=1)))
-    assert "240 operations failed and are not counted; first" in warning_of(found, "errors")
+    assert "240 operations failed and are not counted; see first_error" in warning_of(found, "errors")
     assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not report them"
 
 
