@@ -1,4 +1,4 @@
-"""a_a: 60 runs of plain against plain on PostgreSQL through the whole path: how many claim a difference. And what one minute of calibrate resolves."""
+"""60 runs of plain against plain on PostgreSQL through the whole path: how many claim a difference, and what one minute of calibrate resolves."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def claims() -> Row:
             )
     print(f"  {claimed} of {RUNS} runs claim a difference; {missed} intervals miss 1")
     worst = max(claimed, missed)
-    # (allowed + 1) ÷ (seen + 1), so that no claim at all is a number too.
+    # (allowed + 1) ÷ (seen + 1), so that it is a number even without claims.
     ratio = (ALLOWED + 1) / (worst + 1)
     name = f"{RUNS} A/A runs: {claimed} claims, {missed} intervals miss 1; at most {ALLOWED}"
     return {"bench": "a_a", "row": name, "ratio": ratio, "low": ratio, "high": ratio, "aim": 1.0}
 
 
 def calibration() -> Row:
-    """Half-width of one `ciphercost calibrate postgresql`: full mode, 45 s of load: about a minute."""
+    """Half-width of one `ciphercost calibrate postgresql`: full mode, 45 s of load, about a minute in all."""
     with tempfile.TemporaryDirectory() as place:
         cell = CellSpec("postgresql", "none", regime="one-core")
         found = pipeline.run(Spec(cells=[cell], seed=1, time=45, latency=False), Path(place) / "run").cells[0]

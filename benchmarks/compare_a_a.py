@@ -1,7 +1,7 @@
-"""compare_a_a: 60 recorded pairs of one and the same run, quick and full, through `compare`: how many claim that the costs differ.
+"""60 recorded pairs of equal runs, quick and full, through `compare`: how many claim that the costs differ.
 
-The null engine's control (nothing against nothing) and its busy wait (a known effect): both runs of a pair are of one spec and of two
-seeds, every run is recorded and read back by itself. About a quarter of an hour.
+They use the null engine's control (nothing against nothing) and its busy wait (a known effect). Both runs of a pair have the same spec and
+different seeds, and every run is recorded and read back separately. It takes about a quarter of an hour.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""controller: what ciphercost itself costs: its time between slices, memory, start and re-estimation. Bar ÷ ours, 1 or more is within the bar."""
+"""What ciphercost itself costs: time between slices, memory, start and re-estimation. Limit ÷ measured value; 1 or more is within the limit."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def python(code: str, *argv: str, **environment: str) -> str:
 
 
 def memory(status: str) -> float:
-    """Peak resident memory, MB, of a /proc/self/status."""
+    """Peak resident memory in MB, from the text of a /proc/self/status."""
     match = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert match is not None
     return int(match[1]) / 1000
 
 
 def row(name: str, bar: float, measured: list[float], unit: str) -> Row:
-    """Median of the measured values against the bar; the interval is their range."""
+    """The limit ÷ the median of the measured values; the interval is their range."""
     middle = st.median(measured)
     print(f"  {name}: {middle:.3g} {unit} ({min(measured):.3g} to {max(measured):.3g})", flush=True)
     return {

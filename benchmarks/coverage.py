@@ -1,9 +1,9 @@
-"""coverage: how often the intervals, the verdict and the carry-over test hold, in every kind of simulated noise. No server, about a minute.
+"""How often the intervals, the verdict and the carry-over test hold in every kind of simulated noise. Needs no server; about a minute.
 
     python benchmarks/coverage.py [--runs 4000]
 
 Prints the tables of METHODOLOGY.md as Markdown. "Before" is the quick interval up to version 0.1: around the Hodges–Lehmann centre, with
-the errors of the mean and without the autoregression. The methods that were tried for skewed sessions and not taken are printed too.
+the errors of the mean and without the autoregression. It also prints methods that were tried for skewed sessions but not used.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ciphercost.estimate import simulate, statistics, student_t
 from ciphercost.estimate.statistics import CARRYOVER_ALPHA, LEVEL, Floats
 
 FEW = (12, 16, 20, 24, 30, 50)
-"""Blocks of a quick run: 20 as a rule."""
+"""Blocks of a quick run: usually 20."""
 MARGIN = math.log1p(0.01)
 SESSIONS, BLOCKS = 8, 6
-"""Of a full run."""
+"""Sessions of a full run."""
 Bounds = tuple[Floats, Floats]
 Method = Callable[[Floats, float], Bounds]
 
@@ -42,7 +42,7 @@ def before(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def signed_ranks(values: Floats, level: float = LEVEL) -> Bounds:
-    """The signed-rank interval joined with the one before."""
+    """The union of the signed-rank interval and the previous one."""
     ranks = np.array([statistics.hodges_lehmann_interval(row, level) for row in values])
     low, high = before(values, level)
     return np.minimum(low, ranks[:, 0]), np.maximum(high, ranks[:, 1])
@@ -84,13 +84,13 @@ def hall(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def hall_or_student(values: Floats, level: float = LEVEL) -> Bounds:
-    """Hall's interval joined with t's."""
+    """The union of Hall's interval and that of t."""
     one, other = hall(values, level), student(values, level)
     return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
 def bootstrap_t(values: Floats, level: float = LEVEL) -> Bounds:
-    """Quantiles of the studentised bootstrap, 999 samples (Hall 1988); of at most 1000 rows, as it is slow."""
+    """Quantiles of the studentised bootstrap, 999 samples (Hall 1988); at most 1000 rows, because it is slow."""
     n = values.shape[1]
     drawn = np.random.default_rng(0).integers(0, n, (999, n))
     bounds = []
@@ -130,19 +130,19 @@ def percent(share: float) -> str:
 
 
 def machine(noise: simulate.Noise) -> simulate.Noise:
-    """d of blocks, (runs, blocks), in noise that both arms share."""
+    """d of blocks, shape (runs, blocks), in noise that both arms share."""
     return lambda random, runs, blocks: simulate.experiment(random, noise, runs, blocks).values
 
 
 def one_arm(own: simulate.Noise, sd: float) -> simulate.Noise:
-    """d of blocks in noise of one arm, with white noise of `sd` that both share."""
+    """d of blocks in noise of one arm, with shared white noise of `sd`."""
     white = partial(simulate.white, sd=sd)
     return lambda random, runs, blocks: simulate.experiment(random, white, runs, blocks, own=own).values
 
 
 KINDS = {
     name: machine(noise)
-    for name, noise in (simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT).items()
+    for name, noise in (simulate.SCENARIOS | simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT).items()
 } | {
     f"one arm's memory of 3 slices, 1 %, on white {100 * sd:g} %": one_arm(simulate.own_memory, sd)
     for sd in (0.0, 0.005, 0.01)
@@ -162,8 +162,8 @@ def quick(runs: int) -> Iterable[Sequence[str]]:
 
 
 def joined(runs: int) -> Iterable[Sequence[str]]:
-    """What else would cover: the union with the signed-rank interval."""
-    for name in ("white", "spikes", "in step", "in step, half", "wave"):
+    """An alternative that would cover: the union with the signed-rank interval."""
+    for name in ("white", "spikes", "in phase", "in phase, half", "wave"):
         values = KINDS[name](np.random.default_rng([1, 20]), runs, 20)
         old, new, union = before(values), statistics.block_bounds_rows(values), signed_ranks(values)
         yield [name, *(f"{percent(covered(each))}, {width(each) / width(old):.2f}" for each in (old, new, union))]
@@ -188,7 +188,7 @@ def six_cosines(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
-    """The interval as it is, but the autoregression's t has the degrees of freedom of so many independent blocks, n(1 − ρ)/(1 + ρ) − 1."""
+    """The current interval, but with n(1 − ρ)/(1 + ρ) − 1 degrees of freedom for the autoregression, those of independent blocks."""
     n = values.shape[1]
     inflation = statistics._autoregressive_inflation(values)
     quantiles = stdtrit(np.maximum(n / inflation**2 - 1, 2), (1 + level) / 2)
@@ -199,7 +199,7 @@ def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
 
 
 def memory(runs: int) -> Iterable[Sequence[str]]:
-    """What was tried for one arm's memory."""
+    """Alternatives for noise of one arm with a memory."""
     methods: dict[str, Method] = {
         "before": before, "now": statistics.block_bounds_rows, "now, with effective degrees of freedom": fewer_freedoms,
         "six cosines": six_cosines,
@@ -228,9 +228,9 @@ def stalls(runs: int) -> Iterable[Sequence[str]]:
 
 
 def full(runs: int) -> Iterable[Sequence[str]]:
-    noises = simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT
+    noises = simulate.SCENARIOS | simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT
     for name, noise in noises.items():
-        yield [name, str(SESSIONS), *of_sessions(runs, SESSIONS, noise, simulate.TWIN_SD, 0.0)]
+        yield [name, str(SESSIONS), *of_sessions(runs, SESSIONS, noise, simulate.SERVER_SD, 0.0)]
     for count in (8, 16, 24):
         yield [
             "log-normal effects of one arm, sd 1 %, white 1 %",
@@ -241,22 +241,22 @@ def full(runs: int) -> Iterable[Sequence[str]]:
     yield ["log-normal effects of one arm, sd 1 %, white 0.2 %", "8", *of_sessions(runs, 8, quiet, 0.0, 0.01)]
 
 
-def session_values(runs: int, count: int, noise: simulate.Noise, twin_sd: float, skewed_sd: float) -> Floats:
+def session_values(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> Floats:
     random = np.random.default_rng([3, count])
-    values = simulate.sessions(random, noise, runs, count, BLOCKS, twin_sd=twin_sd, skewed_sd=skewed_sd)
+    values = simulate.sessions(random, noise, runs, count, BLOCKS, server_sd=server_sd, skewed_sd=skewed_sd)
     return statistics.hodges_lehmann_rows(values.reshape(-1, BLOCKS)).reshape(runs, count)
 
 
-def of_sessions(runs: int, count: int, noise: simulate.Noise, twin_sd: float, skewed_sd: float) -> list[str]:
-    """Coverage, and claims of equivalence where the truth is the margin, on the side where more are false."""
-    values = session_values(runs, count, noise, twin_sd, skewed_sd)
+def of_sessions(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> list[str]:
+    """Coverage, and false claims of equivalence if the truth is the margin, on the side with more of them."""
+    values = session_values(runs, count, noise, server_sd, skewed_sd)
     claims = max(equivalent(student(values + side * MARGIN, 0.90)) for side in (-1, 1))
     return [percent(covered(student(values))), percent(claims)]
 
 
 def skewed(runs: int) -> Iterable[Sequence[str]]:
-    """What was tried for skewed sessions: coverage, false equivalence and width, beside what it costs where nothing is skewed."""
-    clean = session_values(runs, 8, simulate.white, simulate.TWIN_SD, 0.0)
+    """Alternatives for skewed sessions: coverage, false equivalence and width, and their cost without skew."""
+    clean = session_values(runs, 8, simulate.white, simulate.SERVER_SD, 0.0)
     loud = session_values(runs, 8, simulate.white, 0.0, 0.01)
     quiet = session_values(runs, 8, partial(simulate.white, sd=0.002), 0.0, 0.01)
     methods: dict[str, Method] = {
@@ -274,7 +274,7 @@ def skewed(runs: int) -> Iterable[Sequence[str]]:
 
 
 def carried(runs: int) -> Iterable[Sequence[str]]:
-    """The carry-over test, and the most that any test could do which knew the decay and the noise (white, 1 % a slice)."""
+    """The carry-over test, and the upper limit for any test that knows the decay and the noise (white, 1 % per slice)."""
     blocks, debt, sd = 25, 0.02, 0.01
     critical = float(ndtri(1 - CARRYOVER_ALPHA / 2))
     for gradual in (False, True):
@@ -299,7 +299,7 @@ def carried(runs: int) -> Iterable[Sequence[str]]:
 
 
 def unexplained(signs: Floats, memory: float, *, gradual: bool) -> tuple[Floats, Floats]:
-    """Sum of squares of the debt's share, (rows,), that the arm's effect and the level leave unexplained: all that a test can use.
+    """Sum of squares of the carry-over, shape (rows,), that the arm's effect and the level leave unexplained: all that a test can use.
 
     First with a level of each block's own, as where the machine drifts, then with one level for all blocks.
     """
@@ -321,7 +321,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4000)
     runs = parser.parse_args().runs
     print(
-        f"{runs} runs a figure, in per cent: two standard errors at 95 % are {200 * math.sqrt(0.0475 / runs):.1f} points."
+        f"{runs} runs per figure, in per cent: two standard errors at 95 % are {200 * math.sqrt(0.0475 / runs):.1f} points."
     )
     table(
         "Quick: coverage of the 95 % interval, before → now, by number of blocks",
@@ -330,7 +330,7 @@ def main() -> None:
     )
     table(
         "Quick, 20 blocks: coverage, width ÷ before",
-        ["noise", "before", "now", "joined with signed ranks"],
+        ["noise", "before", "now", "union with signed ranks"],
         joined(runs),
     )
     table(
@@ -339,7 +339,7 @@ def main() -> None:
         power(5 * runs),
     )
     table(
-        "Quick, 25 blocks: what was tried for one arm's memory of 3 slices, 1 %",
+        "Quick, 25 blocks: alternatives for noise of one arm with a memory of 3 slices, 1 %",
         ["interval", "alone", "on white 0.5 %", "on white 1 %", "1 % effect found in white 1 %", "width in white"],
         memory(runs),
     )
@@ -354,15 +354,15 @@ def main() -> None:
         full(runs),
     )
     table(
-        "Full, 8 sessions: what was tried for skewed sessions (coverage, equivalent where the truth is the margin)",
-        ["interval", "white 1 %, server pair 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
+        "Full, 8 sessions: alternatives for skewed sessions (coverage, equivalent if the truth is the margin)",
+        ["interval", "white 1 %, servers 0.3 %", "log-normal, white 1 %", "log-normal, white 0.2 %", "width, first column",
          "1 % found, first column"],
         skewed(runs),
     )  # fmt: skip
     table(
-        "Carry-over: a debt of 2 %, 25 blocks of white noise of 1 % a slice",
+        "Carry-over of 2 %, 25 blocks of white noise of 1 % per slice",
         [
-            "debt",
+            "carry-over",
             "decay, slices",
             "λ found",
             "at most by any test that allows for drift",

@@ -1,6 +1,6 @@
-"""halts: what halting idle cores does to a cost: five servers, both modes in one experiment each, by turns, three runs.
+"""How halting idle cores changes a cost: five servers, both modes alternating in one experiment each, three runs.
 
-Half-width and spread of the cost in throughput and in server CPU per operation, and the CPU that encryption adds, µs. Needs root.
+Prints half-width and spread of the cost in throughput and in server CPU per operation, and the added CPU in µs. Needs root.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METRICS = (("server_cpu_per_op", "server CPU/op"), ("throughput", "operations/s"
 
 
 def rows() -> list[Row]:
-    """A row a server: how much narrower the interval of server CPU per operation is where cores are kept from halting."""
+    """A row per server: how much narrower the interval of server CPU per operation is if cores don't halt."""
     cpus = os.sched_getaffinity(0)
     if reason := idle.obstacle(cpus, cpus):
         raise SystemExit(f"halts: {reason}")
@@ -41,7 +41,7 @@ def rows() -> list[Row]:
         print(f"  {runs[0][0].engine} {runs[0][0].version} {cell.mechanism} {runs[0][0].workload}", flush=True)
         for number, mode in enumerate(MODES):
             for key, label in METRICS:
-                print(f"    {mode}  {label:<14}{told([run[number] for run in runs], key)}", flush=True)
+                print(f"    {mode}  {label:<14}{summary([run[number] for run in runs], key)}", flush=True)
         widths = [math.log(half(run[1]) / half(run[0])) for run in runs]
         mean, error = st.mean(widths), st.stdev(widths) / math.sqrt(RUNS)
         reach = 4.303 * error  # t with two degrees of freedom
@@ -75,8 +75,8 @@ def half(cell: Cell, key: str = "server_cpu_per_op") -> float:
     return (math.log(estimate.high) - math.log(estimate.low)) / 2
 
 
-def told(cells: list[Cell], key: str) -> str:
-    """Cost and half-width of each run, their spread, and what is added."""
+def summary(cells: list[Cell], key: str) -> str:
+    """Cost and half-width of each run, their spread, and the added CPU."""
     estimates: list[Estimate] = [cell.overhead[key] for cell in cells]
     costs = [100 * (each.ratio - 1) for each in estimates]
     text = "  ".join(f"{cost:+6.1f} % ± {100 * half(cell, key):.1f}" for cost, cell in zip(costs, cells, strict=True))

@@ -1,6 +1,7 @@
-"""load_generator: the agent against pgbench, sysbench and mysqlslap: one row by its key, 1 and 8 connections, TLS off and TLS 1.3, ABBA.
+"""The agent against pgbench, sysbench and mysqlslap: one row by its key, 1 and 8 connections, TLS off and TLS 1.3, ABBA.
 
-One server process on CPU 0, the client on CPU 1; same tables, same statement, same user, same authentication; TLS stated on both sides.
+The server runs on CPU 0, the client on CPU 1, with the same tables, statement, user and authentication, and explicit TLS settings on both
+sides.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ AIM = 1.0
 
 
 class Match(NamedTuple):
-    """A server, the load generators that meet on it, and the table that they read."""
+    """A server, the load generators to compare on it, and the table that they read."""
 
     engine: str
     version: str
@@ -61,7 +62,7 @@ MATCHES = (
 
 
 def peers(engine: str, installation: Installation, scratch: Path) -> list[Peer]:
-    """Who meets ours on this server; mysqlslap where the installation has it."""
+    """The peers on this server; mysqlslap only if the installation has it."""
     if engine == "postgresql":
         return [Pgbench(scratch)]
     slap = Mysqlslap(scratch, Path(installation.location))
@@ -80,7 +81,7 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
         installation = engine.find(match.version)
         directory = scratch / "server"
         engine.initialise(installation, directory, run_supervisor)
-        # sysbench can't speak TLS without a client's certificate; the server's own will do.
+        # sysbench can't use TLS without a client certificate, so it gets the server's.
         secrets.mkdir(mode=0o700, exist_ok=True)
         Pki(secrets / "tls-rsa2048", "rsa2048", both_ends=True)
         settings = tls.server_settings(engine, factors, secrets)
@@ -101,7 +102,7 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
 
 
 def rows() -> list[Row]:
-    """Two rows a setting and peer: operations a second, and operations a second of client CPU."""
+    """Two rows per setting and peer: operations per second, and operations per second of client CPU."""
     cpus = sorted(os.sched_getaffinity(0))
     found: list[Row] = []
     for match in MATCHES:
@@ -114,7 +115,7 @@ def rows() -> list[Row]:
 
 
 def compare(engine: str, peer: Peer, arm: str, clients: int, fields: dict[str, object], cpu: int) -> list[Row]:
-    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio a block."""
+    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio per block."""
     own = workloads.Workload(
         title="", measures="", transaction=[workloads.Transaction("select", peer.sql)], name="select"
     )

@@ -1,6 +1,6 @@
-"""old_way: A/A on PostgreSQL for 20 s, 20 times: one arm after the other and two means, against our blocks at equal time.
+"""A/A on PostgreSQL for 20 s, 20 times: one arm after the other and two means, compared with blocks in equal time.
 
-Both see the same server and the same minute, in random order. The truth is a ratio of 1, so the root mean square of the log ratios is the error.
+Both use the same server in the same minute, in random order. The true ratio is 1, so the root mean square of the log ratios is the error.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rows() -> list[Row]:
 
 
 def one_after_the_other(cell: CellSpec, place: Path) -> float:
-    """Log ratio of two runs of half the time each, the first second of each given away as its warm-up."""
+    """Log ratio of two runs of half the time each; the first second of each is a discarded warm-up."""
     run_id = run_directory.new_id()
     (place / "logs").mkdir(exist_ok=True)
     with supervisor.Supervisor(run_id) as run_supervisor:

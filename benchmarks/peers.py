@@ -1,6 +1,7 @@
-"""peers: load generators that ours is measured against: one slice of each is one run of its program, pinned to a core.
+"""Load generators to compare the agent with: one slice of each is one run of its program, pinned to a core.
 
-What connecting costs a peer is measured apart, with a run of one operation a connection, and taken off: ours stay open.
+A peer's connection cost is measured separately, with a run of one operation per connection, and subtracted, because our connections stay
+open.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
 
 ROWS = 100_000
-"""Of the table that one row is selected from."""
+"""Rows of the table that one row is selected from."""
 
 
 class Slice(NamedTuple):
     rate: float
-    """Operations a second."""
+    """Operations per second."""
     operations: float
     cpu: float
-    """Seconds that the whole program used."""
+    """CPU seconds of the whole program."""
 
 
 class Peer(Protocol):
-    """A load generator under its name."""
+    """A load generator and its name."""
 
     name: str
     sql: str
-    """The operation, in our script language."""
+    """The operation, in the agent's script language."""
 
     def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
-        """One run; `seconds` 0: one operation a connection."""
+        """One run; `seconds` 0: one operation per connection."""
 
 
 def encrypted(fields: dict[str, object]) -> bool:
@@ -45,7 +46,7 @@ def encrypted(fields: dict[str, object]) -> bool:
 
 
 def timed(argv: list[str], cpu: int, environment: dict[str, str], directory: Path) -> tuple[str, float]:
-    """(what it printed, CPU seconds) of a program that is pinned to `cpu`. Ends the benchmark when it fails."""
+    """(output, CPU seconds) of a program pinned to `cpu`. Ends the benchmark if it fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         ["taskset", "-c", str(cpu), *argv],
@@ -81,7 +82,7 @@ class Pgbench:
         self.program = self._find()
 
     def _find(self) -> str:
-        """The newest on this machine, or of an installed server."""
+        """The newest pgbench on this machine, or that of an installed server."""
         for each in engines.get("postgresql").available():
             if (Path(each.location) / "pgbench").exists():
                 return str(Path(each.location) / "pgbench")
@@ -111,7 +112,7 @@ class Pgbench:
 
 
 class Sysbench:
-    """sysbench's oltp_point_select, prepared statements, a thread a connection as it can't do otherwise."""
+    """sysbench's oltp_point_select, prepared statements, one thread per connection, which it requires."""
 
     name = "sysbench"
     sql = f"\\set id random(1, {ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;"
@@ -126,7 +127,7 @@ class Sysbench:
         libraries = next(self.root.glob("usr/lib/*/libmariadb3/plugin"))
         environment = {"LUA_PATH": f"{share}/?.lua", "MARIADB_PLUGIN_DIR": str(libraries)}
         argv = [str(self.root / "usr" / "bin" / "sysbench"), str(share / "oltp_point_select.lua")]
-        # The password in a file: an argument could be read by everybody.
+        # The password is in a file, because everybody can read arguments.
         config = self.directory / "sysbench.conf"
         config.touch(0o600)
         config.write_text(f"mysql-password={fields['password']}\n")
@@ -135,7 +136,7 @@ class Sysbench:
         argv += [f"--threads={clients}", "--tables=1", f"--table-size={ROWS}", "--rand-type=uniform"]
         argv += [f"--time={seconds}", "--events=0"] if seconds else ["--time=0", f"--events={clients}"]
         if encrypted(fields):
-            # It looks for these names where it stands.
+            # It looks for these names in its working directory.
             pem = Path(str(fields["tls_ca"])).parent
             for name, source in (("cacert", "ca.pem"), ("client-cert", "server.pem"), ("client-key", "server.key")):
                 shutil.copyfile(pem / source, self.directory / f"{name}.pem")
@@ -152,7 +153,7 @@ def _sysbench(work: Work) -> Receipt:
 
 
 class Mysqlslap:
-    """mysqlslap, as the study used it: text statements, a fixed number of them, a thread a connection."""
+    """mysqlslap, as the study used it: a fixed number of text statements, one thread per connection."""
 
     name = "mysqlslap"
     sql = Sysbench.sql

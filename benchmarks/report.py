@@ -1,4 +1,5 @@
-"""report: how long the page of a run of sixty cells takes to draw, with its slices, and how large it is. Bar ÷ ours, 1 or more is within the bar."""
+"""How long it takes to draw the page of a run of sixty cells with its slices, and the page's size. Limit ÷ measured value; 1 or more is within
+the limit."""
 
 from __future__ import annotations
 

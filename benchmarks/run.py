@@ -1,8 +1,8 @@
-"""run: the benchmarks named on the command line (default: all), into benchmarks/latest.json and a table.
+"""Runs the benchmarks named on the command line (default: all) and writes benchmarks/latest.json and a table.
 
     python benchmarks/run.py [load_generator] [web_load] [controller] [report] [old_way] [a_a] [compare_a_a] [halts]
 
-Each row: ratio = ours ÷ peer's (or bar ÷ ours where there is no peer), higher is better, with its 95 % interval, and the aim.
+Each row has a ratio with its 95 % interval and the aim: ours ÷ peer's, or limit ÷ ours without a peer. Higher is better.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ciphercost.model import run_directory
 HERE = Path(__file__).parent
 BENCHES = ("load_generator", "web_load", "controller", "report", "old_way", "a_a", "compare_a_a", "halts")
 PEERS = ("load_generator", "web_load")
-"""Benchmarks that start a peer: client and server cores are kept from halting for both sides alike, where that is possible."""
+"""Benchmarks that start a peer. If possible, client and server cores poll for both sides alike."""
 
 
 class Row(TypedDict):
@@ -31,11 +31,11 @@ class Row(TypedDict):
     high: float
     aim: float
     idle: NotRequired[str]
-    """What idle cores did, where a peer is measured: `poll` or `halt`."""
+    """What idle cores did while a peer was measured: `poll` or `halt`."""
 
 
 def table(rows: list[Row]) -> str:
-    """As people read it."""
+    """The row as text."""
     lines = [f"{'bench':<16} {'row':<58} {'ratio':>7} {'95 % interval':>17} {'aim':>5}"]
     for row in rows:
         mark = "" if row["ratio"] >= row["aim"] else "  below its aim"

@@ -1,7 +1,7 @@
-"""stalls: simulated runs in which one arm stalls now and then, or none does -> how often they are called equivalent, pass a gate, warn.
+"""How often simulated runs, with and without stalls of one arm, are equivalent, pass a gate, or warn.
 
-`before` is the robust ratio alone, as versions until 0.1 judged; `now` is what `estimate` and `compare --fail-over 1%` do. White noise of
-1 % and, in full mode, effects of 0.3 % of each twin's own. About two minutes:
+`before` uses only the robust ratio, like versions up to 0.1; `now` is what `estimate` and `compare --fail-over 1%` do. There is white noise
+of 1 % and, in full mode, an effect of 0.3 % for each server. It takes about two minutes:
 
     python benchmarks/stalls.py [RUNS]
 """
@@ -15,8 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import estimator, simulate, statistics, totals
+from ciphercost.estimate import simulate, statistics, totals
+from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
 from ciphercost.estimate.simulate import Blocks, Floats, Noise, Random
+from ciphercost.estimate.stated import stated, with_totals
+from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISAGREE
 from ciphercost.model.spec import Mode
 from ciphercost.report import cost_gate
@@ -24,7 +27,7 @@ from ciphercost.report import cost_gate
 RUNS = 1000
 MARGIN = 0.01
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.05)
-"""Of the encrypted arm's slices, those that stall: cost 0, 0.45, 0.9, 1.8, 4.5 %."""
+"""Shares of the encrypted arm's slices that stall; they cost 0, 0.45, 0.9, 1.8 and 4.5 %."""
 NOISES: dict[str, Noise] = {
     "white": simulate.white,
     "drift": simulate.drift,
@@ -38,11 +41,11 @@ DESIGNS: dict[str, tuple[int, int]] = {
     "quick, 20 blocks": (1, 20),
     "quick, 25": (1, 25),
 }
-"""Sessions, blocks a session."""
+"""(sessions, blocks per session)."""
 
 
 class Outcome(NamedTuple):
-    """What one run says; shares of runs, once averaged."""
+    """The outcome of one run, or shares of runs after averaging."""
 
     equivalent_before: float
     equivalent: float
@@ -54,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
-    """Of one run: `rates` (blocks, 4), `signs` (blocks,)."""
+    """The outcome of one run: `rates` (blocks, 4), `signs` (blocks,)."""
     mode: Mode = "full" if sessions > 1 else "quick"
     number = np.repeat(np.arange(sessions), len(rates) // sessions)
     blocks = simulate.as_arms(rates, signs, number)
@@ -63,18 +66,18 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
         robust = statistics.session_interval(statistics.hodges_lehmann_rows(values.reshape(sessions, -1)))
     else:
         robust = statistics.block_interval(values)
-    together = estimator.ratio_of_totals(blocks, ("work",), "seconds", mode)
-    stated = estimator.with_totals(estimator.stated(robust, mode, ""), together)
+    together = ratio_of_totals(blocks, ("work",), "seconds", mode)
+    estimate = with_totals(stated(robust, mode, ""), together)
     assert together is not None
     apart = abs(together.centre - robust.centre)
     stalled = totals.stalled(blocks)
-    p_value = min(estimator.throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
+    p_value = min(throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
     differs = apart > DISAGREE and p_value < totals.ALPHA
     return Outcome(
         robust.tost(math.log1p(MARGIN)) < statistics.ALPHA,
-        estimator.judge(robust, together, mode, MARGIN).verdict == "equivalent",
-        cost_gate.robustly("throughput", stated, MARGIN) == "pass",
-        cost_gate.passed("throughput", stated, MARGIN) == "pass",
+        judge(robust, together, mode, MARGIN).verdict == "equivalent",
+        cost_gate.robustly("throughput", estimate, MARGIN) == "pass",
+        cost_gate.passed("throughput", estimate, MARGIN) == "pass",
         apart > max(DISAGREE, robust.half()),
         differs,
         not differs and apart > DISAGREE and stalled.uneven,
@@ -84,8 +87,8 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
 def simulated(random: Random, noise: Noise, sessions: int, blocks: int, share: float, runs: int) -> Iterator[Outcome]:
     made = simulate.experiment(random, noise, runs, sessions * blocks)
     if sessions > 1:
-        # Each twin's own effect; half of their difference on either side leaves the level as it is.
-        own = random.normal(0, simulate.TWIN_SD * math.sqrt(2), (runs, sessions)).repeat(blocks, axis=1)
+        # Each server's own effect; half of their difference on either side keeps the level.
+        own = random.normal(0, simulate.SERVER_SD * math.sqrt(2), (runs, sessions)).repeat(blocks, axis=1)
         turns = made.signs[..., None] * np.array([-0.5, 0.5, 0.5, -0.5])
         made = made._replace(rates=made.rates + turns * own[..., None])
     made = simulate.stalling(random, made, share)

@@ -1,7 +1,7 @@
-"""web_load: the agent against wrk and h2load (and oha, where it is): 1 KB and 100 KB, 1 and 64 kept connections, HTTP and HTTPS, ABBA.
+"""The agent against wrk and h2load (and oha, if installed): 1 KB and 100 KB, 1 and 64 kept connections, HTTP and HTTPS, ABBA.
 
-One nginx on CPU 0, the client on CPU 1; TLS 1.3 with AES-256-GCM on all sides. CPU time is that of the whole program, its
-handshakes included; of ours it is the agent's process from `connect` to `disconnect`.
+One nginx runs on CPU 0, the client on CPU 1, with TLS 1.3 and AES-256-GCM on all sides. CPU time is that of the whole program,
+handshakes included; ours is that of the agent's process from `connect` to `disconnect`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _tools(work: Work) -> Receipt:
 
 
 class Tool:
-    """One of them: its command line, and how it reports its rate and its requests (empty: rate × seconds)."""
+    """A peer: its command line, and how it reports its rate and its requests (empty: rate × seconds)."""
 
     def __init__(self, name: str, program: str, words: list[str], rate: str, requests: str = "") -> None:
         self.name, self.program, self.words, self.rate, self.requests = name, program, words, rate, requests
@@ -68,7 +68,7 @@ def tools() -> list[Tool]:
             ["-t1", "-c{clients}", "-d{seconds}s", "{url}"],
             r"Requests/sec:\s+([\d.]+)",
             r"(\d+) requests in",
-        ),  # it looks at its clock every 100 ms only
+        ),  # it checks its clock only every 100 ms
         Tool("h2load", str(bindir / "h2load"), h2load, r"finished in [\d.]+s, ([\d.]+) req/s", r"(\d+) succeeded"),
     ]
     if oha := shutil.which("oha"):
@@ -104,7 +104,7 @@ def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
 
 
 def rows() -> list[Row]:
-    """Two rows a setting and peer: requests a second, and requests a second of client CPU."""
+    """Two rows per setting and peer: requests per second, and requests per second of client CPU."""
     cpus = sorted(os.sched_getaffinity(0))
     found: list[Row] = []
     with server([cpus[0]]) as fields, tempfile.TemporaryDirectory() as directory:
@@ -119,7 +119,7 @@ def rows() -> list[Row]:
 def compare(
     tool: Tool, arm: str, size: str, clients: int, fields: dict[str, object], cpu: int, directory: Path
 ) -> list[Row]:
-    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio a block."""
+    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio per block."""
     path = f"/{SIZES[size]}"
     own = workloads.Workload(
         title="",
@@ -171,7 +171,7 @@ def ours(agent: Agent, arm: str, fields: dict[str, object], clients: int, seed: 
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of the process, threads that have ended included."""
+    """CPU seconds of the process, including ended threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 

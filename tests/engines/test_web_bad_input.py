@@ -347,7 +347,7 @@ def test_an_unavailable_server_gives_one_reason_and_no_table(tmp_path: Path) -> 
     assert done.returncode == 1
     # Once in the answer at the top, once with the cell.
     assert words_of(done).count("no nginx 0.9 was found on this machine, and fetching one failed") == 2
-    assert "no number is printed for this cell" in done.stdout
+    assert "this cell has no number" in done.stdout
     assert "one experiment" not in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""From slices to a cell's estimate: what counts, what is estimated, what is warned of."""
+"""From slices to a cell's estimate: which slices count, the estimates, and the warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphercost.estimate import simulate, statistics
-from ciphercost.estimate.estimator import CellEstimator, holm
+from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.verdict import holm
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
@@ -109,14 +110,14 @@ def test_a_full_run_has_sessions_as_its_unit() -> None:
 
 
 def test_the_headline_is_the_mean_of_session_values_not_of_blocks() -> None:
-    # One session has ten times the blocks of the other, and another cost.
+    # One session has ten times as many blocks as the other, and a different cost.
     records = run(1, 40, effect=0.0, sd=1e-9) + [
         msgspec.structs.replace(record, session=2) for record in run(1, 4, effect=-0.2, sd=1e-9)
     ]
     assert np.log(finish(records).overhead["throughput"].ratio) == pytest.approx(-0.1, abs=1e-6)
 
 
-def test_a_quick_run_has_blocks_as_its_unit_and_says_whom_it_speaks_of() -> None:
+def test_a_quick_run_has_blocks_as_its_unit_and_holds_for_its_server_pair_only() -> None:
     found = finish(run(1, 30), "quick")
     throughput = found.overhead["throughput"]
     assert throughput.n == 30
@@ -124,7 +125,7 @@ def test_a_quick_run_has_blocks_as_its_unit_and_says_whom_it_speaks_of() -> None
     assert throughput.low < 0.9 < throughput.high
 
 
-def test_a_full_run_of_one_session_falls_back_and_says_so() -> None:
+def test_a_full_run_of_one_session_falls_back_with_a_warning() -> None:
     found = finish(run(1, 30))
     assert found.overhead["throughput"].method.endswith("this server pair only")
     assert "one-session" in codes(found)
@@ -153,7 +154,7 @@ def test_swapping_the_arms_inverts_every_ratio(mode: Mode, seed: int, effect: fl
         assert turned.p_value == pytest.approx(straight.p_value)
 
 
-def test_the_live_interval_is_that_of_the_end() -> None:
+def test_the_live_interval_is_the_final_one() -> None:
     made = estimator(run())
     live, end = made.throughput_interval("full"), made.finish("full").overhead["throughput"]
     assert live is not None
@@ -162,7 +163,7 @@ def test_the_live_interval_is_that_of_the_end() -> None:
     assert CellEstimator().throughput_interval("full") is None
 
 
-def test_precision_stops_a_run_only_with_blocks_and_sessions_enough() -> None:
+def test_precision_stops_a_run_only_with_enough_blocks_and_sessions() -> None:
     assert not estimator(run(1, 19)).precise(0.5, "quick")
     assert estimator(run(1, 20)).precise(0.5, "quick")
     assert not estimator(run(7, 30)).precise(0.5, "full")
@@ -170,7 +171,7 @@ def test_precision_stops_a_run_only_with_blocks_and_sessions_enough() -> None:
     assert not estimator(run(8, 3)).precise(1e-6, "full")
 
 
-def test_a_run_that_may_stop_on_precision_pays_for_its_sessions_beyond_the_eighth() -> None:
+def test_a_run_that_may_stop_on_precision_gains_no_degrees_of_freedom_after_eight_sessions() -> None:
     records = run(16)
     free, paid = (estimator(records, sequential=on).finish("full").overhead["throughput"] for on in (False, True))
     assert paid.ratio == free.ratio
@@ -185,20 +186,20 @@ def test_a_run_that_may_stop_on_precision_pays_for_its_sessions_beyond_the_eight
     ("effect", "sd", "verdict"),
     [(COST, 0.01, "differs"), (0.0, 0.002, "equivalent"), (0.003, 0.001, "equivalent"), (-0.01, 0.2, "unresolved")],
 )
-def test_the_verdict_is_three_way(effect: float, sd: float, verdict: Verdict) -> None:
+def test_the_verdict_has_three_values(effect: float, sd: float, verdict: Verdict) -> None:
     found = finish(run(effect=effect, sd=sd))
     assert found.verdict == verdict
     assert found.smallest_effect is not None
     assert (found.sessions_needed is not None) == (verdict == "unresolved")
 
 
-def test_what_is_found_depends_on_the_margin() -> None:
+def test_the_verdict_depends_on_the_margin() -> None:
     records = run(effect=-0.03, sd=0.005)
     assert finish(records, margin=0.01).verdict == "differs"
     assert finish(records, margin=0.05).verdict == "equivalent"
 
 
-def test_an_unresolved_cell_names_more_sessions_than_it_had() -> None:
+def test_an_unresolved_cell_needs_more_sessions_than_it_had() -> None:
     found = finish(run(effect=0.005, sd=0.05, seed=2))
     assert found.verdict == "unresolved"
     assert found.sessions_needed is not None
@@ -215,7 +216,7 @@ def test_among_several_cells_a_weak_difference_becomes_unresolved() -> None:
     assert corrected[0].overhead["throughput"].p_value == pytest.approx(0.004)
     able = msgspec.structs.replace(cell(0.03, "differs"), smallest_effect=0.058)
     weak, strong = holm([able, able, msgspec.structs.replace(able, overhead=cell(1e-4, "differs").overhead)])[1:]
-    assert (weak.verdict, weak.smallest_effect) == ("unresolved", None), "it saw less than that, and it was not enough"
+    assert (weak.verdict, weak.smallest_effect) == ("unresolved", None), "the uncorrected effect must not be stated"
     assert (strong.verdict, strong.smallest_effect) == ("differs", 0.058)
     assert holm([]) == []
     alone = cell(0.04, "differs")
@@ -247,7 +248,7 @@ def test_only_complete_blocks_of_good_slices_count() -> None:
     assert "3 slices failed and 3 blocks" in warning.text
 
 
-def test_a_killed_run_loses_its_last_block_and_no_more() -> None:
+def test_a_killed_run_loses_only_its_last_block() -> None:
     records = run(2, 5)
     assert finish(records[:-1]).blocks == 9
     assert finish(records[:-1]).overhead["throughput"].ratio == pytest.approx(0.9, abs=0.02)
@@ -291,7 +292,7 @@ def test_with_one_block_there_is_no_interval_and_no_verdict() -> None:
     assert found.arms["plain"]["throughput"] == pytest.approx(10_000, rel=0.05)
 
 
-def test_the_plain_arms_capacity_is_known_from_the_warm_up_on() -> None:
+def test_the_plain_arms_capacity_is_known_after_the_warm_up() -> None:
     records = run(1, 3, effect=-1.0, sd=0.001)
     warmup = [msgspec.structs.replace(record, phase="warmup") for record in records]
     assert CellEstimator().plain_capacity() == 0
@@ -376,7 +377,7 @@ def test_latency_quantiles_are_compared_where_requests_suffice() -> None:
     assert found.arms["encrypted"]["latency_requests"] == 4 * 2 * 2 * 2600
 
 
-def test_a_quantile_without_requests_enough_is_not_printed_and_the_warning_says_what_it_needs() -> None:
+def test_a_quantile_with_too_few_requests_is_not_printed_and_the_warning_gives_the_number_needed() -> None:
     def few(record: SliceRecord) -> SliceRecord:
         return agent(record, operations=270) if record.phase == "latency" else record
 
@@ -385,16 +386,16 @@ def test_a_quantile_without_requests_enough_is_not_printed_and_the_warning_says_
     assert "latency_p99" not in found.overhead
     assert "p99" not in found.arms["plain"]["latency_ms"]
     (warning,) = (each for each in found.warnings if each.code == "no-latency-quantile")
-    assert "p99 needs 5,000 requests a block and arm, or 1,000 a session and arm" in warning.text
+    assert "p99 needs 5,000 requests per block and arm, or 1,000 per session and arm" in warning.text
     (warning,) = (each for each in finish(run(1, 25, latency_blocks=20, change=few), "quick").warnings)
-    assert "p99 needs 5,000 requests a block and arm; try" in warning.text
+    assert "p99 needs 5,000 requests per block and arm; try" in warning.text
 
 
 # ── quantiles of whole sessions ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def with_requests(operations: int, sessions: int = 8, blocks: int = 4, seed: int = 1) -> list[SliceRecord]:
-    """An open loop of sessions with so many requests a slice, around 100 µs, 10 % longer in the encrypted arm."""
+    """An open loop of sessions with this many requests per slice, around 100 µs, 10 % longer in the encrypted arm."""
     random = np.random.default_rng(seed)
     found: list[SliceRecord] = []
     for session in range(1, sessions + 1):
@@ -404,7 +405,7 @@ def with_requests(operations: int, sessions: int = 8, blocks: int = 4, seed: int
     return found
 
 
-def test_where_blocks_have_too_few_requests_for_p99_sessions_are_taken_as_a_whole() -> None:
+def test_p99_uses_whole_sessions_if_blocks_have_too_few_requests() -> None:
     found = finish(with_requests(300)).overhead["latency_p99"]
     assert found.method == "t over 8 sessions; each session's requests together"
     assert found.n == 8
@@ -415,7 +416,7 @@ def test_where_blocks_have_too_few_requests_for_p99_sessions_are_taken_as_a_whol
     assert described["encrypted"]["latency_ms"]["p99"] > described["plain"]["latency_ms"]["p99"]
 
 
-def test_blocks_with_requests_enough_keep_their_own_quantiles() -> None:
+def test_blocks_with_enough_requests_keep_their_own_quantiles() -> None:
     assert "together" not in finish(with_requests(2600, 2)).overhead["latency_p99"].method
     assert "together" not in finish(with_requests(300)).overhead["latency_p50"].method
 
@@ -429,7 +430,7 @@ def test_one_session_has_no_quantile_of_sessions() -> None:
 def test_ten_requests_of_each_session_and_fifty_of_all_must_lie_beyond_a_quantile(
     operations: int, sessions: int, there: bool
 ) -> None:
-    # Four blocks of two slices an arm: 8 times the operations of a slice.
+    # Four blocks with two slices per arm: 8 times the operations of a slice.
     assert ("latency_p99" in finish(with_requests(operations, sessions)).overhead) is there
 
 
@@ -444,8 +445,8 @@ def test_a_quantile_of_sessions_does_not_depend_on_which_session_was_which(seed:
 
 
 @pytest.mark.parametrize("kind", ["log-normal", "Pareto", "stalls"])
-def test_intervals_of_session_quantiles_hold_what_they_promise(kind: str) -> None:
-    # Ten requests beyond p99 in each of eight sessions, the least that is allowed; the encrypted arm 10 % slower, its tail another.
+def test_intervals_of_session_quantiles_keep_their_coverage(kind: str) -> None:
+    # Ten requests beyond p99 in each of eight sessions, the fewest allowed; the encrypted arm is 10 % slower with a different tail.
     random = np.random.default_rng(5)
 
     def draw(n: int, encrypted: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -478,14 +479,14 @@ def test_intervals_of_session_quantiles_hold_what_they_promise(kind: str) -> Non
 
 @settings(max_examples=10)
 @given(st.floats(-2.0, 0.2))
-def test_the_open_loop_asks_no_more_of_either_arm_than_it_can_do(effect: float) -> None:
+def test_the_open_loop_stays_below_the_capacity_of_both_arms(effect: float) -> None:
     made = estimator(run(2, 4, effect=effect, sd=1e-6))
     plain = made.plain_capacity()
     assert made.open_loop_rate() == pytest.approx(plain * min(0.6, 0.75 * np.exp(effect)), rel=1e-3)
     assert estimator([]).open_loop_rate(1000) == pytest.approx(600)
 
 
-def test_the_open_loop_leaves_connections_to_those_that_do_not_think() -> None:
+def test_the_open_loop_leaves_connections_for_clients_that_do_not_think() -> None:
     made = estimator([])
     assert made.open_loop_rate(1000, clients=40, think_s=4.0) == pytest.approx(8)
     assert made.open_loop_rate(1000, clients=4000, think_s=0.5) == pytest.approx(600)
@@ -495,7 +496,7 @@ def test_the_open_loop_leaves_connections_to_those_that_do_not_think() -> None:
 # ── bytes and CPU at rest ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_bytes_written_and_read_and_the_cpu_of_the_whole_machine_have_intervals_of_their_own() -> None:
+def test_disk_bytes_and_machine_cpu_have_their_own_intervals() -> None:
     def rest(record: SliceRecord) -> SliceRecord:
         assert record.agent is not None
         work, more = record.agent.done, 2 if record.arm == "encrypted" else 1
@@ -517,7 +518,7 @@ def test_bytes_written_and_read_and_the_cpu_of_the_whole_machine_have_intervals_
     assert found.arms["encrypted"]["machine_cpu_us_per_op"] == pytest.approx(3, rel=1e-3)
 
 
-def test_where_the_database_lives_in_the_agent_its_cpu_time_is_the_machines() -> None:
+def test_the_machine_cpu_of_an_embedded_database_is_the_agents() -> None:
     def embedded(record: SliceRecord) -> SliceRecord:
         assert record.agent is not None
         work, more = record.agent.done, 2 if record.arm == "encrypted" else 1
@@ -530,7 +531,7 @@ def test_where_the_database_lives_in_the_agent_its_cpu_time_is_the_machines() ->
     assert found.arms["plain"]["machine_cpu_us_per_op"] == pytest.approx(4, rel=0.02)
 
 
-def test_a_cell_of_latency_alone_is_judged_by_its_median() -> None:
+def test_the_verdict_of_a_latency_only_cell_is_about_its_median() -> None:
     records = [record for record in run(4, 1, latency_blocks=3) if record.phase == "latency"]
     found = finish(records)
     assert "throughput" not in found.overhead
@@ -542,12 +543,12 @@ def test_a_cell_of_latency_alone_is_judged_by_its_median() -> None:
     )
 
 
-def test_histograms_of_the_closed_loop_are_never_opened() -> None:
+def test_histograms_of_the_closed_loop_are_never_decoded() -> None:
     found = finish(run(change=lambda record: agent(record, histogram="not read")))
     assert not any(name.startswith("latency") for name in found.overhead)
 
 
-def test_a_damaged_histogram_is_named_by_its_place() -> None:
+def test_a_damaged_histogram_is_reported_with_its_place() -> None:
     def damage(record: SliceRecord) -> SliceRecord:
         return agent(record, histogram="HISTF") if record.phase == "latency" else record
 
@@ -572,15 +573,15 @@ def test_marked_slices_are_counted(name: str) -> None:
 
 def test_failed_operations_are_counted() -> None:
     found = finish(run(change=lambda record: agent(record, errors=1)))
-    assert "240 operations failed and are not counted; first" in warning_of(found, "errors")
-    assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not tell them"
+    assert "240 operations failed and are not counted; see first_error" in warning_of(found, "errors")
+    assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not report them"
 
 
 def warning_of(found: CellEstimate, code: str) -> str:
     return next(each.text for each in found.warnings if each.code == code)
 
 
-def test_failed_operations_are_counted_by_what_they_failed_by() -> None:
+def test_failed_operations_are_counted_by_kind() -> None:
     def change(record: SliceRecord) -> SliceRecord:
         if record.arm == "plain":
             return agent(record, errors=3, error_kinds="status-404=2 closed-early=1")
@@ -588,7 +589,7 @@ def test_failed_operations_are_counted_by_what_they_failed_by() -> None:
 
     records = list(run(change=change))
     found = finish(records)
-    # Of the counted slices alone, as `errors` beside it is; the warning counts lead-ins too.
+    # Only of counted slices, like `errors`; the warning includes lead-ins.
     assert {arm: found.arms[arm]["error_kinds"] for arm in ARMS} == {
         "plain": {"status-404": 192, "closed-early": 96},
         "encrypted": {"status-404": 96},
@@ -605,12 +606,12 @@ def test_failed_operations_are_counted_by_what_they_failed_by() -> None:
 
 
 @pytest.mark.parametrize("text", ["status-404", "=3", "a=b", "a=1,b=2"])
-def test_error_kinds_that_are_damaged_are_refused(text: str) -> None:
+def test_damaged_error_kinds_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="error_kinds"):
         finish(run(change=lambda record: agent(record, errors=1, error_kinds=text)))
 
 
-def test_a_debt_is_reported() -> None:
+def test_carry_over_is_reported() -> None:
     found = finish(run(debt=0.02))
     assert found.carryover["lambda"] == pytest.approx(-0.02, abs=0.005)
     assert "carry-over" in codes(found)
@@ -625,7 +626,7 @@ def test_arms_that_return_different_rows_are_reported() -> None:
         return agent(record, rows=record.agent.rows + 1) if more and record.agent else record
 
     assert "rows-differ" in codes(finish(run(change=one_more)))
-    # Where operations are slow some blocks have none that ended.
+    # If operations are slow, none ends in some blocks.
     slow = run(change=lambda record: agent(record, rows=16, operations=record.block % 2, work=0.7))
     assert "rows-differ" not in codes(finish(slow))
     random = np.random.default_rng(5)
@@ -633,7 +634,7 @@ def test_arms_that_return_different_rows_are_reported() -> None:
     assert "rows-differ" not in codes(finish(drawn))
 
 
-def test_stalls_of_one_arm_that_the_robust_mean_hides_are_reported() -> None:
+def test_stalls_of_one_arm_that_the_robust_estimate_hides_are_reported() -> None:
     def stall(record: SliceRecord) -> SliceRecord:
         stalled = record.arm == "encrypted" and record.block == 2 and record.position in (2, 3)
         return agent(record, seconds=4.0) if stalled else record
@@ -651,7 +652,7 @@ def test_few_blocks_and_late_requests_are_reported() -> None:
     assert "late" in codes(finish(late))
 
 
-def test_every_warning_names_what_to_try() -> None:
+def test_every_warning_suggests_what_to_try() -> None:
     records = run(1, 3, debt=0.5, latency_blocks=1, change=mark("client-bound"))
     for warning in finish(records).warnings:
         assert "--" in warning.text or "slices.jsonl" in warning.text
@@ -676,7 +677,7 @@ print(found.blocks, time.process_time(), int(status["VmHWM"].split()[0]) / 1024)
 
 
 def lines() -> Iterator[bytes]:
-    """100,000 slices in eight sessions, a quarter of them in the open loop; each with a histogram of 4000 requests."""
+    """100,000 slices in eight sessions, a quarter of them in the open loop, each with a histogram of 4000 requests."""
     random = np.random.default_rng(1)
     encode = msgspec.json.Encoder().encode
     sample = [with_latency(record, random, 4000) for record in run(1, 4)]
@@ -697,7 +698,7 @@ def test_a_hundred_thousand_slices_take_five_seconds_and_two_hundred_megabytes(
     if not path.exists():
         path.write_bytes(b"\n".join(lines()))
     command = [sys.executable, "-c", MEASURE, str(path), mode]
-    for _ in range(3):  # what another machine takes of this one counts as its CPU
+    for _ in range(3):  # CPU time that the hypervisor takes counts too
         answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path.cwd())
         blocks, seconds, megabytes = map(float, answer.stdout.split())
         if seconds <= 5:

@@ -1,4 +1,4 @@
-"""Histograms are read as the reference library reads them."""
+"""Histograms are decoded like the reference library does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_cell_is_decoded_as_the_reference_library_decodes_it(pairs: list[t
     st.sampled_from([0.1, 0.5, 0.9, 0.99, 0.999, 1.0]),
     st.sampled_from([(1, 3), (1000, 3), (1, 2)]),
 )
-def test_a_quantile_lies_within_the_cell_that_the_reference_library_names(
+def test_a_quantile_is_in_the_same_cell_as_the_reference_librarys(
     pairs: list[tuple[int, int]], share: float, shape: tuple[int, int]
 ) -> None:
     lowest, digits = shape
@@ -49,7 +49,7 @@ def test_a_quantile_lies_within_the_cell_that_the_reference_library_names(
     named = [made.get_value_at_percentile(100 * share * nudge) for nudge in (1 - 1e-9, 1.0)]
     low = made.get_lowest_equivalent_value(min(named))
     high = made.get_highest_equivalent_value(max(named)) + 1
-    # The reference rounds the wanted rank to a whole number: one operation more or less may lie in the next cell.
+    # The reference rounds the rank to an integer, so the next cell may be correct too.
     ranks = np.array([count for _, count in sorted(pairs)]).cumsum()
     edge = np.abs(ranks - share * ranks[-1]).min() <= 1
     assert low <= found <= high or edge
@@ -98,7 +98,7 @@ def cut(text: bytes) -> bytes:
         cut(reference([(5, 9)]).encode()),
     ],
 )
-def test_what_is_no_histogram_is_refused(text: bytes) -> None:
+def test_text_that_is_not_a_histogram_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="HdrHistogram"):
         histogram.decode(text)
 

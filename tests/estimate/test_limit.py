@@ -1,4 +1,4 @@
-"""limit: which resource limited an arm, by what was recorded of it."""
+"""Which resource limited an arm, from its record."""
 
 from __future__ import annotations
 
@@ -53,13 +53,16 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
         (cell(BUSY, BUSY), "limited by the server's core (98 % busy)"),
         (
             cell(facts(50, 97), BUSY),
-            "in clear limited by the client's core (97 % busy); encrypted limited by the server's core (98 % busy)",
+            "plain arm: limited by the client's core (97 % busy); encrypted arm: limited by the server's core (98 % busy)",
         ),
         (
             cell(IDLE, BUSY),
-            "in clear nothing was saturated (the server's core 40 % busy, the client's core 30 % busy); encrypted limited by the server's core (98 % busy)",
+            (
+                "plain arm: no resource was saturated (the server's core 40 % busy, the client's core 30 % busy); "
+                "encrypted arm: limited by the server's core (98 % busy)"
+            ),
         ),
-        # Two cores of which four clients can use both, and one client only one.
+        # Four clients can use both cores, one client only one.
         (cell(facts(190, 50), facts(190, 50), cores={"server": "0,2", "agent": "1"}), "limited by the server's 2 cores (95 % busy)"),
         (
             cell(facts(90, 5), facts(90, 5), cores={"server": "0,2", "agent": "1"}, clients=1),
@@ -78,15 +81,15 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
         ),
         (cell(IDLE | DISK, IDLE | DISK), "limited by the disk (97 % busy)"),
         (cell(BUSY | DISK, BUSY | DISK), "limited by the server's core (98 % busy) and the disk (97 % busy)"),
-        # Two clocks that disagree give no 103 %.
+        # Disagreeing clocks don't give 103 %.
         (cell(facts(103, 50), facts(103, 50)), "limited by the server's core (100 % busy)"),
-        # A server that isn't seen.
+        # A server without measurements.
         (cell(facts(None, 95), facts(None, 95), cores={"server": "", "agent": "1"}), "limited by the client's core (95 % busy)"),
         (
             cell(facts(None, 95), facts(None, 95), engine="sqlite", embedded=True, cores={"server": "1", "agent": "1"}),
             "limited by the process's core (95 % busy)",
         ),
-        # At a set rate the rate is the limit; of a cell without numbers there is nothing to say.
+        # At a fixed rate the rate is the limit; a cell without numbers has none.
         (cell(BUSY, BUSY, regime="latency"), ""),
         (cell(BUSY, BUSY, status="failed"), ""),
         (cell(BUSY, {}), ""),
@@ -97,7 +100,7 @@ def test_the_limit_is_named(made: Cell, words: str) -> None:
     assert limit.line(made) == words
 
 
-def test_the_busiest_disk_counts_and_what_is_not_known_is_none() -> None:
+def test_the_busiest_disk_counts_and_unknown_values_are_none() -> None:
     assert procfs.busiest((0, 100), (10, 700), 10**9) == pytest.approx(0.6)
     assert procfs.busiest((5,), (4,), 10**9) == 0.0
     assert procfs.busiest((0,), (2000,), 10**9) == 1.0

@@ -1,4 +1,4 @@
-"""predict: what TLS costs over a link, from round trips and bytes alone."""
+"""The predicted cost of TLS over a link, from round trips and bytes alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ciphercost.model.spec import CellSpec
         ({}, "", 0, 0),
     ],
 )
-def test_a_handshake_takes_the_round_trips_that_its_protocol_says(
+def test_a_handshake_takes_the_round_trips_of_its_protocol(
     encryption: dict[str, str], asked: str, resumed: float, trips: float
 ) -> None:
     assert link_model.round_trips(encryption, asked, 0, resumed) == trips
@@ -61,14 +61,14 @@ def test_connections_that_stay_open_cost_no_round_trip() -> None:
     assert link_model.predict(cell(delay="10ms"), 2, 2, arms) == {"round_trips": 0, "added_ms": 0, "throughput": 1}
 
 
-def test_where_the_link_is_full_bytes_decide() -> None:
+def test_bytes_decide_if_the_link_is_full() -> None:
     arms = {"plain": arm(12, 1e6), "encrypted": arm(11.9, 1.01e6)}
     found = link_model.predict(cell(bandwidth="100mbit"), 2, 4, arms)
     assert found["throughput"] == pytest.approx(1 / 1.01, rel=0.01)
     assert found["added_ms"] == pytest.approx(0.01e6 * 8 / 1e8 * 1e3, rel=0.1)
 
 
-def test_where_the_link_is_idle_more_bytes_only_take_their_own_time() -> None:
+def test_on_an_idle_link_more_bytes_only_take_their_own_time() -> None:
     arms = {"plain": arm(10, 1000), "encrypted": arm(10, 2000)}
     found = link_model.predict(cell(bandwidth="1mbit"), 0, 1, arms)
     assert found["added_ms"] == pytest.approx(8)
@@ -90,7 +90,7 @@ def test_without_a_link_nothing_is_predicted() -> None:
 
 
 @given(st.floats(1, 1e5), st.floats(0.3, 1), st.floats(10, 1e6), st.floats(1, 3), st.integers(1, 64))
-def test_more_bytes_are_never_predicted_to_help(
+def test_more_bytes_never_predict_a_gain(
     throughput: float, slower: float, size: float, grows: float, clients: int
 ) -> None:
     arms = {"plain": arm(throughput, size), "encrypted": arm(max(1.0, throughput * slower), size * grows)}

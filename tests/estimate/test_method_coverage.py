@@ -1,4 +1,4 @@
-"""The interval covers the truth as often as it says: coverage, type I error, stopping. Bars from METHODOLOGY.md."""
+"""The interval keeps its coverage: coverage, type I error, stopping. The limits are those of METHODOLOGY.md."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def test_the_quick_interval_covers_the_truth_in_every_kind_of_noise(
 
 
 FEW = (12, 16, 20, 24, 30, 50)
-"""Blocks of a quick run: 20 as a rule."""
+"""Blocks of a quick run: usually 20."""
 
 
 @pytest.mark.parametrize("blocks", FEW)
-@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
-def test_few_blocks_cover_in_noise_in_step_with_them_and_in_further_kinds(
+@pytest.mark.parametrize("scenario", simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)
+def test_few_blocks_cover_in_noise_in_phase_with_them_and_in_further_kinds(
     scenario: str, blocks: int, record_property: Record
 ) -> None:
-    noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
+    noise = (simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.experiment(np.random.default_rng([15, blocks]), noise, RUNS, blocks, effect=EFFECT).values
     covered = coverage_rows(values, EFFECT)
     show(record_property, f"coverage, {scenario}, n = {blocks}", covered, "≥ 0.935")
@@ -74,7 +74,7 @@ def test_few_blocks_cover_in_noise_in_step_with_them_and_in_further_kinds(
 
 
 @pytest.mark.parametrize(("blocks", "least"), [(20, 0.88), (25, 0.89), (50, 0.91)])
-def test_noise_of_one_arm_over_three_of_its_own_slices_is_covered_nearly_as_often_as_claimed(
+def test_noise_of_one_arm_with_a_memory_of_three_slices_is_nearly_covered(
     blocks: int, least: float, record_property: Record
 ) -> None:
     noise = partial(simulate.white, sd=0.005)
@@ -85,9 +85,11 @@ def test_noise_of_one_arm_over_three_of_its_own_slices_is_covered_nearly_as_ofte
     assert covered >= least
 
 
-@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
-def test_the_full_interval_covers_in_noise_in_step_and_in_further_kinds(scenario: str, record_property: Record) -> None:
-    noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
+@pytest.mark.parametrize("scenario", simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)
+def test_the_full_interval_covers_in_noise_in_phase_and_in_further_kinds(
+    scenario: str, record_property: Record
+) -> None:
+    noise = (simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.sessions(np.random.default_rng(17), noise, 2 * RUNS, LEAST_SESSIONS, 6, effect=EFFECT)
     covered = full_coverage(values)
     show(record_property, f"coverage, {scenario}, 8 sessions of 6 blocks", covered, "≥ 0.935")
@@ -97,7 +99,7 @@ def test_the_full_interval_covers_in_noise_in_step_and_in_further_kinds(scenario
 def test_skewed_effects_of_sessions_are_a_limit_of_full_mode(record_property: Record) -> None:
     random = np.random.default_rng(18)
     values = simulate.sessions(
-        random, simulate.white, 4000, LEAST_SESSIONS, 6, effect=EFFECT, twin_sd=0, skewed_sd=0.01
+        random, simulate.white, 4000, LEAST_SESSIONS, 6, effect=EFFECT, server_sd=0, skewed_sd=0.01
     )
     covered = full_coverage(values)
     show(record_property, "coverage, log-normal session effects of one arm, 8 sessions", covered, "none: a limit")
@@ -117,21 +119,21 @@ def session_values(random: np.random.Generator, count: int, blocks: int, runs: i
 
 
 @pytest.mark.parametrize("blocks", [3, 7, 25])
-def test_the_full_interval_covers_the_truth_though_each_twin_has_an_effect_of_its_own(
+def test_the_full_interval_covers_the_truth_although_each_server_has_an_effect_of_its_own(
     blocks: int, record_property: Record
 ) -> None:
     values = session_values(np.random.default_rng([2, blocks]), LEAST_SESSIONS, blocks)
     covered = coverage([statistics.session_interval(row) for row in values], EFFECT)
-    show(record_property, f"coverage, each server's own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
+    show(record_property, f"coverage, servers' own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
     assert covered >= 0.935
 
 
-def test_one_session_says_little_of_the_next_so_quick_is_labelled_this_server_pair_only(
+def test_one_session_does_not_cover_the_next_so_quick_is_labelled_this_server_pair_only(
     record_property: Record,
 ) -> None:
     values = simulate.sessions(np.random.default_rng(3), simulate.white, RUNS, 1, 50, effect=EFFECT)[:, 0]
     covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
-    show(record_property, "coverage of one session's interval, each server's own noise", covered, "it must fail: < 0.8")
+    show(record_property, "coverage of one session's interval, servers' own noise", covered, "it must fail: < 0.8")
     assert covered < 0.8
 
 
@@ -143,7 +145,7 @@ def test_mutant_blocks_of_all_sessions_pooled_as_n_cover_too_little(record_prope
     assert covered < 0.8
 
 
-def test_mutant_a_fixed_order_falls_to_noise_in_step_with_it(record_property: Record) -> None:
+def test_mutant_a_fixed_order_fails_in_noise_in_phase_with_it(record_property: Record) -> None:
     covered = {}
     for coin in (True, False):
         random = np.random.default_rng(5)
@@ -155,13 +157,13 @@ def test_mutant_a_fixed_order_falls_to_noise_in_step_with_it(record_property: Re
 
 
 @pytest.mark.parametrize("memory", [1, 5, 20])
-def test_slow_noise_of_one_twin_alone_is_a_limit_of_quick_mode(memory: int, record_property: Record) -> None:
+def test_slow_noise_of_one_arm_only_is_a_limit_of_quick_mode(memory: int, record_property: Record) -> None:
     random = np.random.default_rng(12)
     steps = simulate.BLOCK_STEPS
     own = simulate.ornstein_uhlenbeck(random, RUNS, 50 * steps, sd=0.01, memory=memory * steps)[:, steps // 2 :: steps]
     values = simulate.experiment(random, simulate.white, RUNS, 50, effect=EFFECT).values + own
     covered = coverage_rows(values, EFFECT)
-    show(record_property, f"coverage, one twin's own noise, memory {memory} blocks", covered, "none: a limit")
+    show(record_property, f"coverage, one arm's own noise, memory {memory} blocks", covered, "none: a limit")
     assert covered < 0.96
 
 
@@ -182,7 +184,7 @@ def test_the_command_that_prints_the_tables_of_the_method_prints_them_all() -> N
     )
     lines = done.stdout.splitlines()
     assert sum(line.startswith("### ") for line in lines) == 8
-    for scenario in simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT:
+    for scenario in simulate.SCENARIOS | simulate.IN_PHASE | simulate.FURTHER | simulate.HELD_OUT:
         assert sum(line.startswith(f"| {scenario} |") for line in lines) >= 2
     assert "nan" not in done.stdout
 
@@ -194,7 +196,7 @@ def test_plain_against_plain_differs_in_at_most_one_run_of_twenty(record_propert
     random = np.random.default_rng(6)
     for scenario, noise in simulate.SCENARIOS.items():
         values = simulate.experiment(random, noise, RUNS, 40).values
-        claims = 1 - coverage_rows(values, 0.0)  # p < 0.05 exactly where the interval leaves 0 out
+        claims = 1 - coverage_rows(values, 0.0)  # p < 0.05 exactly if the interval excludes 0
         show(record_property, f"A/A, {scenario}: claims a difference", claims, "≤ 0.05, and 0.01 for chance")
         assert claims <= 0.06
 
@@ -288,7 +290,7 @@ def test_mutant_sessions_that_claim_all_their_degrees_of_freedom_cover_too_littl
     assert covered < 0.94
 
 
-def test_mutant_stopping_on_significance_finds_what_is_not_there(record_property: Record) -> None:
+def test_mutant_stopping_on_significance_finds_false_differences(record_property: Record) -> None:
     values = simulate.experiment(np.random.default_rng(11), simulate.white, RUNS, 200).values
     looks = np.arange(10, 201)
     means = np.cumsum(values, axis=1)[:, 9:] / looks

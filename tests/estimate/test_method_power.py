@@ -1,5 +1,4 @@
-"""What the method finds, what it calls equivalent, and what it gains over one arm after the other. Bars from
-METHODOLOGY.md."""
+"""Power, equivalence, and the gain over measuring one arm after the other. The limits are those of METHODOLOGY.md."""
 
 from __future__ import annotations
 
@@ -22,17 +21,17 @@ def show(record_property: Record, name: str, value: float, bar: str) -> None:
 
 
 @pytest.mark.parametrize(("effect", "sd"), [(0.02, 0.01), (0.01, 0.01), (0.02, 0.02)])
-def test_a_known_effect_is_found_with_25_blocks(effect: float, sd: float, record_property: Record) -> None:
+def test_a_known_effect_is_detected_with_25_blocks(effect: float, sd: float, record_property: Record) -> None:
     noise = partial(simulate.white, sd=sd)
     values = simulate.experiment(np.random.default_rng(20), noise, RUNS, 25, effect=float(np.log1p(effect))).values
-    low, high = statistics.block_bounds_rows(values)  # p < 0.05 exactly where they leave 0 out
+    low, high = statistics.block_bounds_rows(values)  # p < 0.05 exactly if they exclude 0
     found = float(np.mean((low > 0) | (high < 0)))
     show(record_property, f"{effect:.0%} effect, block sd {sd:.0%}, 25 blocks: found", found, "≥ 0.99")
     assert found >= 0.99
 
 
 @pytest.mark.parametrize(("effect", "least"), [(0.02, 0.99), (0.01, 0.9)])
-def test_a_known_effect_is_found_by_a_short_full_run(effect: float, least: float, record_property: Record) -> None:
+def test_a_known_effect_is_detected_by_a_short_full_run(effect: float, least: float, record_property: Record) -> None:
     random = np.random.default_rng(26)
     values = simulate.sessions(random, simulate.white, 4000, 8, 4, effect=float(np.log1p(effect)))
     centres = statistics.hodges_lehmann_rows(values.reshape(-1, 4)).reshape(4000, 8)
@@ -73,7 +72,7 @@ def rmse(errors: Floats) -> float:
 @pytest.mark.parametrize(
     ("scenario", "least"), [("white", 1 / 1.1), ("drift", 5.0), ("correlated", 5.0), ("spikes", 1.0)]
 )
-def test_interleaving_against_one_arm_after_the_other_in_equal_time(
+def test_interleaving_compared_with_one_arm_after_the_other_in_equal_time(
     scenario: str, least: float, record_property: Record
 ) -> None:
     random, noise = np.random.default_rng(22), simulate.SCENARIOS[scenario]
@@ -92,20 +91,20 @@ def silence(random: np.random.Generator, rows: int, steps: int) -> Floats:
 
 
 def bias(memory: float, *, lead_in: bool = True) -> float:
-    """Percentage points that a debt of 2 % adds to the estimate, without noise."""
+    """Percentage points that a carry-over of 2 % adds to the estimate, without noise."""
     random = np.random.default_rng(23)
     blocks = simulate.experiment(random, silence, 500, 200, debt=0.02, memory=memory, lead_in=lead_in)
     return 100 * float(blocks.values.mean())
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.2, 0.3])
-def test_a_debt_of_two_per_cent_hardly_moves_the_estimate(memory: float, record_property: Record) -> None:
+def test_a_carry_over_of_two_per_cent_hardly_moves_the_estimate(memory: float, record_property: Record) -> None:
     found = abs(bias(memory))
     show(record_property, f"debt 2 %, decay {memory} slices: bias in points", found, "≤ 0.1")
     assert found <= 0.1
 
 
-def test_mutant_without_lead_ins_the_debt_is_charged_to_the_wrong_arm(record_property: Record) -> None:
+def test_mutant_without_lead_ins_carry_over_is_charged_to_the_wrong_arm(record_property: Record) -> None:
     found = abs(bias(0.0, lead_in=False))
     show(record_property, "mutant, no lead-in: bias in points", found, "it must fail: > 0.1")
     assert found > 0.4
@@ -123,7 +122,7 @@ def test_the_carry_over_test_fires_and_fires_for_slow_debts_that_lead_ins_do_not
 
 
 @pytest.mark.parametrize(("memory", "gradual"), [(3.0, False), (3.0, True), (5.0, True)])
-def test_debts_over_many_slices_are_a_limit_of_the_carry_over_test_and_move_the_estimate_little(
+def test_effects_over_many_slices_are_a_limit_of_the_carry_over_test_and_move_the_estimate_little(
     memory: float, gradual: bool, record_property: Record
 ) -> None:
     random = np.random.default_rng(27)
@@ -137,7 +136,7 @@ def test_debts_over_many_slices_are_a_limit_of_the_carry_over_test_and_move_the_
     assert off <= 0.4
 
 
-def test_a_debt_that_builds_up_gradually_reaches_all_of_it_only_in_many_slices() -> None:
+def test_a_gradual_carry_over_is_complete_only_after_many_slices() -> None:
     signs = np.array([[1.0, -1.0]])
     paid = simulate.debts(signs, 3.0, lead_in=True, gradual=True)[0]
     step, half = 1 - np.exp(-1 / 3), 1 - np.exp(-1 / 6)
@@ -148,14 +147,14 @@ def test_a_debt_that_builds_up_gradually_reaches_all_of_it_only_in_many_slices()
 
 
 @pytest.mark.parametrize("scenario", simulate.SCENARIOS)
-def test_the_carry_over_test_stays_silent_without_a_debt(scenario: str, record_property: Record) -> None:
+def test_the_carry_over_test_stays_silent_without_carry_over(scenario: str, record_property: Record) -> None:
     blocks = simulate.experiment(np.random.default_rng(25), simulate.SCENARIOS[scenario], 2000, 25, effect=-0.1)
     fired = np.mean([statistics.carryover(y, s).found for y, s in zip(blocks.rates, blocks.signs, strict=True)])
     show(record_property, f"no debt, {scenario}: λ found", float(fired), "≤ 0.01, and 0.01 for chance")
     assert fired <= 0.02
 
 
-def test_slow_debts_are_not_balanced_which_is_why_slices_get_longer(record_property: Record) -> None:
+def test_slow_carry_over_is_not_balanced_which_is_why_slices_get_longer(record_property: Record) -> None:
     for memory in (0.5, 1.0):
         found = abs(bias(memory))
         show(record_property, f"debt 2 %, decay {memory} slices: bias in points", found, "none: a limit of the method")

@@ -1,4 +1,4 @@
-"""notation: every estimate gives text whose direction, digits and ends agree with its numbers, in one notation."""
+"""Every estimate's text has the direction, digits and bounds of its numbers, in one notation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RATIOS = st.one_of(
 
 @st.composite
 def estimates(draw: st.DrawFn) -> Estimate:
-    """low <= ratio <= high, from no width to a factor of a million; both ends equal now and then."""
+    """low <= ratio <= high, from no width to a factor of a million; sometimes with equal bounds."""
     low, ratio, high = sorted(draw(st.lists(RATIOS, min_size=3, max_size=3)))
     narrow = draw(st.sampled_from([None, 0.0, 1e-12, 1e-6, 1e-4, 0.003]))
     return Estimate(ratio, low, high) if narrow is None else Estimate(ratio, ratio * (1 - narrow), ratio * (1 + narrow))
 
 
 def side(text: str) -> int:
-    """Where `12.3 % fewer`, `×2.02` or `no change` says that encrypted lies."""
+    """The ratio that `12.3 % fewer`, `×2.02` or `no change` stands for."""
     if text == notation.NO_CHANGE:
         return 0
     if match := re.fullmatch(r"(?:<)?×([\d.,]+)", text):
@@ -58,7 +58,7 @@ def test_nothing_has_a_sign_an_exponent_or_a_percentage_of_a_hundred_more(estima
 
 
 @given(estimates())
-def test_an_interval_never_prints_the_same_end_twice(estimate: Estimate) -> None:
+def test_an_interval_never_prints_the_same_bound_twice(estimate: Estimate) -> None:
     text = notation.interval(estimate, "more", "fewer")
     ends = re.split(r" to |–", text)
     assert len(ends) == len(set(ends)), text
@@ -85,8 +85,8 @@ def test_the_ends_lie_on_the_sides_that_the_interval_names(estimate: Estimate) -
         assert high in (0, 1) if estimate.high > 1 else high in (0, -1)
     elif "–" in text and "%" in text:
         first, last = (float(each.strip(" %")) for each in text.split("–"))
-        assert first < last, "the ends ascend"
-        assert estimate.low > 1 or estimate.high < 1, f"{text} does not say that the interval includes no change"
+        assert first < last, "the bounds ascend"
+        assert estimate.low > 1 or estimate.high < 1, f"{text} does not show that the interval includes no change"
 
 
 @given(estimates())

@@ -1,4 +1,4 @@
-"""parts: handshake, request and byte are found again in cells that were made of them."""
+"""The fit recovers handshake, request and byte from cells that were made of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ciphercost.estimate import parts
 from ciphercost.model.result import Added, Cell, Estimate
 
 SIZES = (0, 10_000, 100_000, 1_000_000)
-"""Bytes of an answer; the first with a connection of its own as well as without."""
+"""Response sizes in bytes; the first both with and without a connection of its own."""
 
 
 def cell(connects: float, wire: float, cpu: float, error: float, workload: str = "any") -> Cell:
@@ -35,9 +35,7 @@ def cells(handshake: float, request: float, byte: float, share: float = 0.01, se
 
 @settings(deadline=None)
 @given(st.floats(100, 5000), st.floats(0.5, 50), st.floats(0.05, 10), st.integers(0, 2**32 - 1))
-def test_without_noise_the_parts_come_out_as_they_were_put_in(
-    handshake: float, request: float, byte: float, seed: int
-) -> None:
+def test_without_noise_the_fit_returns_the_true_parts(handshake: float, request: float, byte: float, seed: int) -> None:
     server, client = parts.split(cells(handshake, request, byte, share=1e-9, seed=seed))
     assert (server.end, client.end) == ("server", "client")
     assert server.handshake_us.value == pytest.approx(handshake, rel=1e-4)
@@ -46,7 +44,7 @@ def test_without_noise_the_parts_come_out_as_they_were_put_in(
     assert server.worst < 1e-3
 
 
-def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_the_intervals_keep_their_coverage() -> None:
     held = [
         part.low <= truth <= part.high
         for seed in range(300)
@@ -56,7 +54,7 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert np.mean(held) >= 0.93
 
 
-def test_cells_that_leave_a_part_open_give_none() -> None:
+def test_cells_that_do_not_determine_all_parts_give_none() -> None:
     everything = cells(900, 4, 0.4)
     assert parts.split(everything[1:]) == [], "no cell opens connections"
     assert parts.split(everything[:2]) == [], "two cells for three unknowns"
@@ -80,7 +78,7 @@ def test_cells_under_other_conditions_are_not_mixed_in() -> None:
     assert mixed[0].byte_ns.value == pytest.approx(0.4, rel=1e-3)
 
 
-def test_a_cell_far_from_the_fit_widens_the_intervals_and_is_told() -> None:
+def test_a_cell_far_from_the_fit_widens_the_intervals_and_is_reported() -> None:
     straight = parts.split(cells(900, 4, 0.4))[0]
     bent = cells(900, 4, 0.4)
     bent[2] = cell(0.0, 10_200.0, 40.0, 0.1)

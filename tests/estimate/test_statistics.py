@@ -1,4 +1,4 @@
-"""The statistics written by hand agree with independent implementations, and have the symmetries they must have."""
+"""The hand-written statistics agree with independent implementations and have the required symmetries."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_signed_rank_interval_holds_every_centre_that_the_wilcoxon_test_does
         assert (p > 0.05) == accepted
 
 
-def test_the_signed_rank_interval_covers_as_it_says() -> None:
+def test_the_signed_rank_interval_keeps_its_coverage() -> None:
     values = noise(4000 * 20).reshape(4000, 20)
     bounds = [statistics.hodges_lehmann_interval(row) for row in values]
     assert np.mean([low <= 0 <= high for low, high in bounds]) == pytest.approx(0.95, abs=0.015)
@@ -87,7 +87,7 @@ def test_an_interval_contains_its_estimate(values: Floats) -> None:
         assert low <= interval.centre <= high
 
 
-def test_nothing_has_no_centre() -> None:
+def test_an_empty_array_has_no_centre() -> None:
     for function in (statistics.hodges_lehmann, statistics.hodges_lehmann_interval):
         with pytest.raises(ValueError, match="at least one"):
             function(np.empty(0))
@@ -156,7 +156,7 @@ def test_intervals_move_with_a_shift(values: Floats, shift: float) -> None:
     assert two.half() == pytest.approx(one.half(), rel=1e-6, abs=1e-7)
 
 
-def test_of_two_errors_the_more_cautious_one_counts() -> None:
+def test_the_more_cautious_of_two_errors_counts() -> None:
     errors = (statistics.Error(1.0, 100, "narrow"), statistics.Error(2.0, 5, "wide"))
     interval = statistics.Interval(3.0, errors, 10)
     assert interval.half() == pytest.approx(2 * stats.t.ppf(0.975, 5))
@@ -176,7 +176,7 @@ def test_bounds_of_rows_are_those_of_each_row(values: Floats) -> None:
 
 
 def test_where_blocks_take_two_values_the_interval_is_that_of_their_mean_and_holds_the_centre() -> None:
-    """Twelve blocks, nine of one value: Hodges-Lehmann is that value, though the truth is half way between the two."""
+    """Twelve blocks, nine of them with the same value: Hodges–Lehmann gives that value, but the truth is half way between both."""
     values = np.repeat([0.05, -0.05], [9, 3]) + 1e-4 * noise(12)
     interval = statistics.block_interval(values)
     low, high = interval.bounds()
@@ -304,17 +304,17 @@ def test_the_sessions_that_would_resolve_a_cell() -> None:
     assert statistics.sessions_needed(0.02, 0.01, 0.01) == 5
     assert statistics.sessions_needed(0.0, 0.01, 0.01) == 11
     assert statistics.sessions_needed(0.01, 0.5, 0.01) is None
-    # Exactly on the margin it can't be shown equivalent, but it can be told from 0.
+    # Exactly at the margin it can't be shown to be equivalent, but can be shown to differ from 0.
     assert statistics.sessions_needed(math.log(1.01), 0.01, math.log(1.01)) == 10
 
 
 def quad(sign: float, drift: float, debt: float) -> list[float]:
-    """Log rates of one block on a linear drift with a debt after each encrypted slice."""
+    """Log rates of one block on a linear drift with carry-over after each encrypted slice."""
     after_encrypted = [0, 0, 1, 1] if sign > 0 else [1, 1, 0, 0]
     return [drift * t - debt * d for t, d in enumerate(after_encrypted)]
 
 
-def test_lambda_is_the_debt_that_an_encrypted_slice_leaves() -> None:
+def test_lambda_is_the_carry_over_of_an_encrypted_slice() -> None:
     signs = np.array([1.0, -1, -1, 1, 1, -1])
     rates = np.array([quad(s, 0.0, 0.02) for s in signs])
     found = statistics.carryover(rates, signs)
@@ -329,5 +329,5 @@ def test_drift_is_no_carry_over() -> None:
     assert not found.found
 
 
-def test_two_blocks_say_nothing_of_carry_over() -> None:
+def test_two_blocks_can_not_show_carry_over() -> None:
     assert not statistics.carryover(np.ones((2, 4)), np.ones(2)).found

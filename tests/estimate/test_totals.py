@@ -1,4 +1,4 @@
-"""Stalls of one arm: no equivalence and no pass without the ratio of totals, a calibrated warning, and levels that agree with ratios."""
+"""Stalls of one arm: the ratio of totals prevents equivalence and passing, warnings are calibrated, and levels agree with ratios."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost.estimate import levels, simulate, statistics, storage, totals
-from ciphercost.estimate.estimator import CellEstimator, Pooled, ratio_of_totals, throughput_differs
+from ciphercost.estimate import levels, notation, simulate, statistics, storage, totals
+from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
+from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.latency_ratios import Pooled
 from ciphercost.estimate.levels import LEVELS
 from ciphercost.estimate.simulate import Blocks, Noise
 from ciphercost.estimate.tally import COLUMN
@@ -27,8 +29,9 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.study import StudyRun
-from ciphercost.report import advice, comparison, cost_gate, formats, words
+from ciphercost.report import advice, comparison, cost_gate, formats
 from ciphercost.report.comparison_types import Run
+from ciphercost.report.words import figure_text, verdict_text
 from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
 from ciphercost.studies.jdbc_tls.setups import Setup
@@ -38,7 +41,7 @@ from results import cell, result
 
 
 def recorded(made: Blocks, row: int, sessions: int) -> CellEstimator:
-    """One simulated run through the estimator, as a run has it."""
+    """One simulated run through the estimator."""
     estimator = CellEstimator()
     rates, signs = np.split(made.rates[row], sessions), np.split(made.signs[row], sessions)
     for session, (quads, orders) in enumerate(zip(rates, signs, strict=True), start=1):
@@ -59,7 +62,7 @@ def stated(found: CellEstimate) -> Estimate:
 
 
 def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
-    """Shares of runs that are equivalent, that pass a gate of 1 %, that warn of stalls in one arm."""
+    """Shares of runs that are equivalent, pass a gate of 1 %, and warn of stalls in one arm."""
     return (
         float(np.mean([each.verdict == "equivalent" for each in found])),
         float(np.mean([cost_gate.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
@@ -69,10 +72,10 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
 
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
     found = stalling_runs(8, 12, 0.02, 60)
-    # By the robust ratio alone nearly every one of them was both.
+    # By the robust ratio alone, nearly all would be both.
     assert np.mean([cost_gate.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
     equivalent, passes, warns = shares(found)
-    # In 2 % of runs none of 192 slices stalls: nothing is there to see.
+    # In 2 % of runs none of 192 slices stalls, so there is nothing to detect.
     assert equivalent <= 0.07
     assert passes <= 0.07
     assert warns >= 0.93
@@ -93,20 +96,20 @@ def test_equal_arms_without_stalls_are_still_equivalent(mode: Mode) -> None:
     assert warns == 0
 
 
-def test_what_the_totals_leave_open_is_said() -> None:
+def test_a_verdict_left_open_by_the_totals_is_explained() -> None:
     found = next(each for each in stalling_runs(8, 12, 0.02, 5) if each.totals_open)
     assert found.verdict == "unresolved"
-    assert (found.smallest_effect or 0) > 0.01, "what this run could see of the totals, not of the typical block"
+    assert (found.smallest_effect or 0) > 0.01, "the smallest effect in the totals, not in the typical block"
     made = cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict, totals_open=True, warnings=[])
-    assert words.TOTALS_OPEN in words.verdict(made)
-    assert words.TOTALS_OPEN in words.answer(result(made))
+    assert verdict_text.TOTALS_OPEN in verdict_text.verdict(made)
+    assert verdict_text.TOTALS_OPEN in verdict_text.answer(result(made))
 
 
 # ── the gate, advice, two runs ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def hiding(low: float, high: float) -> Cell:
-    """No cost in the typical block; of all slices together this."""
+    """No cost in the typical block, but this cost in all slices together."""
     middle = (low + high) / 2
     each = Estimate(1.0, 0.998, 1.002, ratio_of_totals=middle, totals_low=low, totals_high=high, p_value=0.9)
     return cell(overhead={"throughput": each}, status="ok")
@@ -131,7 +134,7 @@ def test_gate_and_advice_take_the_worse_of_both_ratios(low: float, high: float, 
     assert ("all slices together" in "".join(candidate.reasons)) == (outcome != "pass")
 
 
-def test_two_runs_are_not_equivalent_where_only_one_of_them_stalls() -> None:
+def test_two_runs_are_not_equivalent_if_only_one_of_them_stalls() -> None:
     random = np.random.default_rng(41)
     calm = simulate.experiment(random, simulate.white, 1, 96)
     runs = []
@@ -186,7 +189,7 @@ def test_a_sum_is_compared_with_every_pattern_of_signs(values: list[float]) -> N
 
 
 @pytest.mark.parametrize("n", [13, 60, 400])
-def test_of_many_values_drawn_signs_or_their_limit_say_the_same(n: int) -> None:
+def test_drawn_signs_and_their_limit_agree_for_many_values(n: int) -> None:
     values = np.random.default_rng(n).normal(0.3, 1, n)
     z = abs(values.sum()) / math.sqrt(values @ values)
     assert totals.one_sided(values) == pytest.approx(math.erfc(z / math.sqrt(2)), abs=0.05)
@@ -194,15 +197,15 @@ def test_of_many_values_drawn_signs_or_their_limit_say_the_same(n: int) -> None:
 
 
 @pytest.mark.parametrize(("one", "other", "p"), [(0, 0, 1.0), (1, 0, 1.0), (4, 0, 0.125), (7, 0, 2**-6), (5, 5, 1.0)])
-def test_a_split_of_stalls_is_a_coins(one: int, other: int, p: float) -> None:
+def test_a_split_of_stalls_has_the_p_value_of_a_coin(one: int, other: int, p: float) -> None:
     assert totals.coin(one, other) == pytest.approx(p)
     assert totals.coin(other, one) == pytest.approx(p)
 
 
-def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_spell_is_none() -> None:
+def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_machine_is_none() -> None:
     rates, signs = np.zeros((20, 4)), np.ones(20)
     rates[3, 1:3] = simulate.STALL
-    rates[10:] = math.log(0.3)  # The machine itself is slow from here on.
+    rates[10:] = math.log(0.3)  # From here on the whole machine is slow.
     found = totals.stalled(simulate.as_arms(rates, signs, np.ones(20, dtype=np.int64)))
     assert (found.plain, found.encrypted, found.p_value) == (0, 2, 1.0)
 
@@ -234,7 +237,7 @@ def histogram(scale: int) -> str:
 
 
 def uneven(mode: Mode, seed: int, effect: float, stall: float, spread: float) -> CellEstimator:
-    """A run whose sessions lie `spread` apart (log), each with an effect of its own, with stalls in either arm."""
+    """A run with sessions `spread` apart (log), each with an effect of its own, and stalls in both arms."""
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 5 if mode == "full" else 2):
@@ -287,17 +290,17 @@ NUMBER = re.compile(r"[\d.,]+(?:e[+-]\d+)?")
 
 
 def span(text: str) -> tuple[float, float]:
-    """The values that a printed number may stand for."""
+    """The range of values that round to a printed number."""
     plain = text.replace(",", "")
     value, digits = float(plain), len(plain.partition(".")[2])
     return value - 0.5 * 10.0**-digits, value + 0.5 * 10.0**-digits
 
 
 def agree(cost: str, shown: str) -> bool:
-    """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can be of the same two numbers."""
+    """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can come from the same two numbers."""
     (a, b), (c, d) = (span(each) for each in NUMBER.findall(shown)[:2])
     least, most = c / b, d / max(a, 1e-12)
-    if cost == words.NO_CHANGE:
+    if cost == notation.NO_CHANGE:
         return least <= 1.005 and most >= 0.995
     low, high = span(NUMBER.findall(cost)[0])
     if "×" in cost:
@@ -310,7 +313,7 @@ def agree(cost: str, shown: str) -> bool:
     return least <= high and low <= most
 
 
-def test_what_can_not_be_of_one_pair_is_noticed() -> None:
+def test_texts_that_contradict_each_other_are_detected() -> None:
     assert agree("0.3 % fewer", "12,521 → 12,483 /s")
     assert not agree("0.3 % fewer", "12,521 → 12,575 /s")
     assert agree("×4.46", "2.04 → 9.1 µs")
@@ -319,7 +322,7 @@ def test_what_can_not_be_of_one_pair_is_noticed() -> None:
 
 
 def rows_of(name: str, text: str) -> list[tuple[str, str]]:
-    """(cost, levels) of every row of a page that has both."""
+    """(cost, levels) of every row of a page with both."""
     text = unescape(re.sub(r"<[^>]+>", "|", text)) if name == "html" else text
     text = (
         text.replace("\\%", "%")
@@ -340,7 +343,7 @@ def test_every_printed_row_agrees_in_every_format(
 ) -> None:
     found = uneven(mode, seed, effect, stall, spread).finish(mode)
     made = result(cell("postgresql", overhead=found.overhead, arms=found.arms, mode=mode))
-    known = [(each.cost, each.levels) for each in words.rows(made.cells[0]) if each.levels]
+    known = [(each.cost, each.levels) for each in figure_text.rows(made.cells[0]) if each.levels]
     assert len(known) >= 5
     assert all(agree(*each) for each in known), known
     for name in ("terminal", "md", "latex", "html"):
@@ -386,7 +389,7 @@ def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
     assert statistics.ALPHA > totals.ALPHA
 
 
-def test_the_pooled_quantile_of_blocks_is_judged_around_itself() -> None:
+def test_the_pooled_quantile_of_blocks_has_an_interval_around_itself() -> None:
     robust = statistics.block_interval(np.random.default_rng(1).normal(0.0, 0.002, 20))
     assert robust.middle != robust.centre
     pooled = Pooled(np.array([0.0095]), np.empty((0, 1))).interval(0, robust, None)

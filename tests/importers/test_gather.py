@@ -20,7 +20,7 @@ from scipy import stats
 import ciphercost
 import result_schema
 from ciphercost import commands
-from ciphercost.estimate import imported, imported_costs, student_t
+from ciphercost.estimate import imported, imported_costs, notation, student_t
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers.arm_words import arm_in
@@ -30,7 +30,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import formats, words
+from ciphercost.report import formats
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 from repetitions import examples
@@ -219,10 +219,10 @@ def test_an_imported_cell_has_numbers_and_is_unproven_without_a_proof_or_a_verdi
     assert (cell.status, cell.mode, cell.verdict, cell.proofs) == ("unproven", "imported", None, [])
     page = terminal.render(result)
     assert "IMPORTED: NOT PAIRED, NOT PROVEN" in page
-    assert "NOT PROVEN: nobody asked" in page
+    assert "NOT PROVEN: no server report, packet capture or disk scan" in page
     assert "proven:" not in page.replace("NOT PROVEN:", "").replace("paired and proven:", "")
     assert "ciphercost run postgresql:tls --workload tpcb --clients 2 --set scale=1" in page
-    assert "that encryption did it, they can't tell" in " ".join(page.split())
+    assert "can't show that encryption is the cause" in " ".join(page.split())
 
 
 def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
     assert (cost.within_high - cost.within_low) / 2 / cost.ratio == pytest.approx(0.0235, rel=0.5)
     page = " ".join(terminal.render(result).split())
     assert "NO INTERVAL" in page
-    assert "within these two runs alone" in page
+    assert "within these two runs:" in page
     assert "an interval over several runs would be wider" in page
     assert "one-run" in codes(cell)
 
@@ -322,7 +322,7 @@ def test_one_arm_alone_has_levels_and_no_cost(tmp_path: Path) -> None:
     assert cell.overhead == {}
     assert list(cell.arms) == ["encrypted"]
     page = " ".join(terminal.render(result).split())
-    assert "levels, and no cost" in page
+    assert "levels but no cost" in page
     assert "encrypted: 1,295 /s" in page
 
 
@@ -337,9 +337,9 @@ def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> N
     result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
     page = formats.get(name)(result)
     estimate = result.cells[0].overhead["throughput"]
-    assert (str(estimate.ratio) if name in ("csv", "json") else words.worded(estimate).split()[0]) in page
+    assert (str(estimate.ratio) if name in ("csv", "json") else notation.worded(estimate).split()[0]) in page
     assert "unproven" in page.lower() or "not proven" in page.lower()
-    for false in ("both arms proven", "None cores", "arms were proven", "0 sessions"):
+    for false in ("both arms proven", "None cores", "witnesses proved", "0 sessions"):
         assert false not in page
 
 
@@ -665,7 +665,7 @@ def test_a_record_without_readings_is_refused(tmp_path: Path) -> None:
     kept = msgspec.json.decode(path.read_bytes(), type=ImportedRecord)
     kept.readings = []
     path.write_bytes(msgspec.json.encode(kept))
-    with pytest.raises(UsageError, match="holds no readings"):
+    with pytest.raises(UsageError, match="has no readings"):
         conclude.result_of(tmp_path / "made")
 
 

@@ -21,8 +21,8 @@ from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Cell
-from ciphercost.report import words
 from ciphercost.report.formats import _imported, md, terminal
+from ciphercost.report.words import verdict_text
 from ciphercost.runs import import_run
 from test_gather import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 
@@ -185,8 +185,8 @@ def test_set_rates_cost_latency_only(tmp_path: Path) -> None:
     (cell,) = result.cells
     assert "throughput" not in cell.overhead
     assert cell.overhead["latency_mean"].ratio == pytest.approx(1.14, abs=0.02)
-    assert "mean latency" in words.answer(result)
-    assert "mean latency" in words.verdict(cell)
+    assert "mean latency" in verdict_text.answer(result)
+    assert "mean latency" in verdict_text.verdict(cell)
 
 
 def test_rates_that_are_all_alike_are_doubted(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_copies_of_a_run_are_counted_once(tmp_path: Path) -> None:
     assert cell.overhead == clean.overhead
     assert cell.arms["plain"]["runs"] == len(PLAIN)
     (said,) = [each.text for each in cell.warnings if each.code == "copied-runs"]
-    assert said.startswith("3 of 8 plain runs have the figures of another to the last digit")
+    assert said.startswith("3 of 8 plain runs equal another run to the last digit")
     assert "copied-runs" not in codes(clean)
 
 
@@ -454,11 +454,11 @@ def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
     after = [(estimate.p_value or 0) < 0.05 for estimate in estimates]
     assert len(alone) == 52
     assert 28 <= sum(after) < sum(alone)
-    said = [words.verdict(cell) for cell in result.cells]
+    said = [verdict_text.verdict(cell) for cell in result.cells]
     assert ["runs differ" in each for each in said] == after
-    assert [words.BY_ITSELF in each for each in said] == [a and not b for a, b in zip(alone, after, strict=True)]
+    assert [verdict_text.BY_ITSELF in each for each in said] == [a and not b for a, b in zip(alone, after, strict=True)]
     answer = f"the arms' runs differ in {sum(after)} of 52 cells after Holm's correction for their number"
-    assert answer in words.answer(result)
+    assert answer in verdict_text.answer(result)
     assert answer in " ".join(terminal.render(result).split())
     assert md.render(result).count("| runs differ") == sum(after)
 

@@ -1,4 +1,4 @@
-"""advice and capacity: the cheapest proven mechanism that meets what is needed, and what a cost means for a fleet."""
+"""The cheapest proven mechanism that meets the requirements, and capacity planning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ciphercost import commands
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Finding
-from ciphercost.report import advice, capacity, cost_gate, formats, words
+from ciphercost.report import advice, capacity, cost_gate, formats
+from ciphercost.report.words import figure_text
 from results import cell, estimate, failed, mixed, real, result
 
 
@@ -41,7 +42,7 @@ def only(found: advice.Report) -> advice.Advice:
     return answer
 
 
-def test_the_cheapest_that_meets_it_is_chosen_and_the_others_say_why_not() -> None:
+def test_the_cheapest_that_meets_the_requirements_is_chosen_and_the_others_have_reasons() -> None:
     measured = result(tls(0.7), tls(0.9, protocol="TLSv1.2"), tls(0.8), failed("no proof", status="unproven"))
     found = only(advice.advise(measured, ["tls1.3", "verified"]))
     assert found.chosen == 2
@@ -52,7 +53,7 @@ def test_the_cheapest_that_meets_it_is_chosen_and_the_others_say_why_not() -> No
     assert advice.advise(measured, ["tls1.2"]).answers[0].chosen == 1
 
 
-def test_one_as_cheap_as_the_cheapest_is_named_with_it() -> None:
+def test_a_mechanism_as_cheap_as_the_cheapest_is_named_with_it() -> None:
     found = only(advice.advise(result(tls(0.8), tls(0.801), tls(0.5))))
     assert (found.chosen, found.as_cheap) == (1, [0])
 
@@ -61,13 +62,13 @@ def test_one_as_cheap_as_the_cheapest_is_named_with_it() -> None:
     ("ratio", "half", "outcome", "status"),
     [(0.97, 0.01, "meets", 0), (0.95, 0.02, "unresolved", 4), (0.8, 0.01, "over", 3)],
 )
-def test_the_budget_is_asked_of_the_upper_bound(ratio: float, half: float, outcome: str, status: int) -> None:
+def test_the_budget_is_compared_with_the_upper_bound(ratio: float, half: float, outcome: str, status: int) -> None:
     found = advice.advise(result(tls(ratio, half)), ["tls1.3"], 0.05)
     assert only(found).candidates[0].outcome == outcome
     assert found.exit_status == status
 
 
-def test_a_high_finding_meets_nothing_and_a_control_is_no_candidate() -> None:
+def test_a_high_finding_meets_no_requirement_and_a_control_is_not_a_candidate() -> None:
     xor = rest("firebird-crypt", 0.99, "XOR", Finding("no-cryptography", "high", "it is XOR"))
     found = advice.advise(result(xor, cell("nginx", "no-sendfile", layer="control")), ["at-rest"])
     assert only(found).candidates[0].outcome == "fails"
@@ -86,19 +87,19 @@ def test_a_high_finding_meets_nothing_and_a_control_is_no_candidate() -> None:
         ("innodb-tde", "", False),
     ],
 )
-def test_at_rest_every_cipher_must_notice_a_change(mechanism: str, cipher: str, meets: bool) -> None:
+def test_at_rest_every_cipher_must_detect_a_change(mechanism: str, cipher: str, meets: bool) -> None:
     found = advice.advise(result(rest(mechanism, 0.9, cipher)), ["at-rest", "authenticated"])
     assert (only(found).chosen == 0) is meets
 
 
-def test_wire_crypt_authenticates_nothing_and_a_share_is_not_the_whole() -> None:
+def test_wire_crypt_does_not_authenticate_and_a_share_is_not_the_whole() -> None:
     wire = cell("firebird", "wire-crypt", encryption={"protocol": "ChaCha64", "cipher": "ChaCha64"})
     assert only(advice.advise(result(wire), ["in-transit"])).chosen == 0
     assert only(advice.advise(result(wire), ["in-transit", "authenticated"])).chosen is None
     assert only(advice.advise(result(tls(0.9, share="checkout")), ["tls1.3"])).chosen is None
 
 
-def test_columns_are_asked_what_was_seen_of_them() -> None:
+def test_columns_are_judged_by_their_findings() -> None:
     sealed = cell(
         mechanism="client-aes-gcm-256", layer="column", factors={}, encryption={"implementation": "by the client"}
     )
@@ -112,12 +113,12 @@ def test_columns_are_asked_what_was_seen_of_them() -> None:
     found = only(advice.advise(result(sealed, ecb), ["column", "authenticated", "key-off-server"]))
     assert found.chosen == 0
     assert found.candidates[1].reasons == [
-        "a stored value that was changed is decrypted without an error",
+        "a changed stored value decrypts without an error",
         "the server has the key",
     ]
 
 
-def test_other_loads_and_servers_are_no_alternatives() -> None:
+def test_other_loads_and_servers_are_not_alternatives() -> None:
     found = advice.advise(result(tls(0.8), cell("mysql"), cell(workload="connect"), cell(clients=9)))
     assert len(found.answers) == 4
     assert advice.advise(result(tls(0.8), rest("fscrypt", 0.5, "AES-256-XTS")), ["tls1.3"]).exit_status == 0
@@ -143,7 +144,7 @@ def test_the_vocabulary_is_closed_and_documented() -> None:
     st.none() | st.floats(0.01, 0.9),
     st.sampled_from([[], ["tls1.3"], ["tls1.3", "post-quantum"]]),
 )
-def test_what_is_chosen_is_within_the_budget_and_nothing_that_is_costs_less(
+def test_the_choice_is_within_the_budget_and_the_cheapest_there(
     costs: list[tuple[float, float]], limit: float | None, need: list[str]
 ) -> None:
     measured = result(*[tls(ratio, half) for ratio, half in costs])
@@ -188,7 +189,7 @@ def test_the_command_prints_it_at_80_columns_and_ends_with_its_status(tmp_path: 
         assert json.loads(formats.with_advice("json", mixed(), found))["exit_status"] == found.exit_status
         markdown = formats.with_advice("md", mixed(), found)
         for each in (one for answer in found.answers for one in answer.candidates if one.estimate):
-            assert words.cost(each.metric, each.estimate or Estimate(1, 1, 1)) in markdown
+            assert figure_text.cost(each.metric, each.estimate or Estimate(1, 1, 1)) in markdown
 
 
 # ── capacity ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,11 +202,11 @@ def test_microseconds_an_operation_are_seconds_a_million_and_servers_follow_the_
     assert found.plain_s == 12.75
     assert found.encrypted_s.value == pytest.approx(12.75 * 1.24)
     assert (found.servers.value, found.servers.low, found.servers.high) == pytest.approx((12.4, 11.9, 12.9))
-    assert "12.8 → 15.8 CPU s (15.2–16.4)" in capacity.line(made)
-    assert "10 servers that CPU limits become 12.4 (11.9–12.9)" in capacity.line(made)
+    assert "CPU time per million operations: 12.8 → 15.8 s (15.2–16.4)" in capacity.line(made)
+    assert "10 CPU-bound servers become 12.4 (11.9–12.9)" in capacity.line(made)
 
 
-def test_kernel_threads_count_at_rest_and_the_process_where_it_is_embedded() -> None:
+def test_kernel_threads_count_at_rest_and_the_process_of_an_embedded_database() -> None:
     arms = {
         "plain": {"machine_cpu_us_per_op": 2.0, "server_cpu_us_per_op": 1.0, "client_cpu_us_per_op": 1.0},
         "encrypted": {},
@@ -224,13 +225,13 @@ def test_kernel_threads_count_at_rest_and_the_process_where_it_is_embedded() -> 
     assert found.key == "client_cpu_per_op"
 
 
-def test_the_terminal_has_one_such_line_for_each_cell_and_none_for_a_control() -> None:
+def test_the_terminal_has_one_capacity_line_per_cell_and_none_for_a_control() -> None:
     text = " ".join(formats.get("terminal")(result(cell())).split())
-    assert text.count("a million operations:") == 1
+    assert text.count("per million operations:") == 1
     assert capacity.line(cell()) in text
     grouped = [cell(group="g", variant=f"cipher={name}") for name in "ab"]
     control = cell("nginx", "no-sendfile", layer="control", group="g")
-    assert formats.get("terminal")(result(*grouped, control)).count("a million operations:") == 2
+    assert formats.get("terminal")(result(*grouped, control)).count("per million operations:") == 2
     assert not capacity.line(control)
     assert not capacity.line(failed())
 
@@ -240,8 +241,8 @@ def by_suite(cipher: str) -> Cell:
     return msgspec.structs.replace(made, encryption=made.encryption | {"cipher": cipher})
 
 
-def test_forward_secrecy_is_known_by_protocol_or_suite_where_no_group_is_told() -> None:
-    """Java says no group; TLS 1.3 has no other way, and of 1.2 the suite's name says it."""
+def test_forward_secrecy_follows_from_protocol_or_suite_if_no_group_is_reported() -> None:
+    """Java reports no group. TLS 1.3 always has forward secrecy; in TLS 1.2 the suite's name shows it."""
     for cell_, meets in (
         (tls(0.8), True),
         (by_suite("ECDHE-RSA-AES256-GCM-SHA384"), True),
@@ -253,6 +254,6 @@ def test_forward_secrecy_is_known_by_protocol_or_suite_where_no_group_is_told() 
 
 
 @pytest.mark.parametrize("text", ["", ",", " , "])
-def test_a_need_of_nothing_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="names nothing"):
+def test_an_empty_need_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--need is empty"):
         advice.needs(text)

@@ -1,4 +1,4 @@
-"""calibrate: a noise floor for every metric, and how long a run must be for 1 %."""
+"""The noise floor of every metric, and how long a run must be for 1 %."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_real import ciphercost
 
 
 def control(half: float, **more: object) -> Cell:
-    """A cell of two plain arms whose log ratio is known within ± `half`."""
+    """A cell of two plain arms with a log ratio known to ± `half`."""
     estimate = Estimate(1.0, math.exp(-half), math.exp(half), n=8, p_value=more.pop("p_value", 0.6))  # type: ignore[arg-type]
     known = {"layer": "control", "verdict": "unresolved", "overhead": {"throughput": estimate}, "proofs": []}
     return results.cell("null", "none", **known | more)
@@ -31,7 +31,7 @@ def said(cell: Cell, seconds: float = 45.0) -> str:
 
 def test_the_noise_floor_is_the_half_width_of_the_interval() -> None:
     text = said(control(math.log(1.012)))
-    assert "can't be told from noise on this machine at this length" in " ".join(text.split())
+    assert "can't be distinguished from noise (95 %) on this machine by a run of this length" in " ".join(text.split())
     assert re.search(r"operations per second +1\.2 %", text)
     assert "unresolved" not in text
 
@@ -45,13 +45,13 @@ def test_how_long_a_run_must_be_for_one_percent_is_the_length_at_which_its_inter
     assert student_t.quantile(0.975, needed - 1) * spread / math.sqrt(needed) <= math.log(1.01)
     assert student_t.quantile(0.975, needed - 2) * spread / math.sqrt(needed - 1) > math.log(1.01)
     assert int(match[2]) == math.ceil(45 / 8 * needed)
-    assert "1 % can be seen" in said(control(0.009))
+    assert "can detect 1 %" in said(control(0.009))
 
 
-def test_one_session_says_what_it_does_not_know() -> None:
+def test_one_session_states_what_its_floor_excludes() -> None:
     text = " ".join(said(control(0.02, mode="quick", sessions=1, blocks=20), 20).split())
     assert "1 % needs about --time 81s" in text
-    assert "knows nothing of the scatter between restarts" in text
+    assert "does not include the scatter between restarts" in text
 
 
 def test_equal_arms_that_differ_are_a_warning() -> None:

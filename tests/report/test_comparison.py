@@ -1,4 +1,4 @@
-"""compare: whether costs of runs differ, which cell goes with which, and the gate."""
+"""Whether costs of runs differ, how cells are matched, and the gate."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def costing(ratio: float, half: float = 0.01, **more: Any) -> Cell:
     st.lists(st.floats(-1, 1), min_size=3, max_size=12).filter(lambda values: np.std(values) > 1e-3),
     st.lists(st.floats(-1, 1), min_size=3, max_size=12).filter(lambda values: np.std(values) > 1e-3),
 )
-def test_sessions_of_two_runs_are_compared_as_welch_has_it(first: list[float], second: list[float]) -> None:
+def test_sessions_of_two_runs_are_compared_by_welchs_test(first: list[float], second: list[float]) -> None:
     a, b = np.array(first), np.array(second)
     found = against(statistics.session_interval(a), statistics.session_interval(b))
     known = stats.ttest_ind(b, a, equal_var=False)
@@ -68,7 +68,7 @@ def test_sessions_of_two_runs_are_compared_as_welch_has_it(first: list[float], s
     assert found.bounds() == pytest.approx((low, high), rel=1e-6, abs=1e-9)
 
 
-def test_of_several_standard_errors_the_most_cautious_pair_counts() -> None:
+def test_the_most_cautious_pair_of_several_standard_errors_counts() -> None:
     values = np.random.default_rng(1).normal(0, 0.01, 40)
     quick, full = statistics.block_interval(values), statistics.session_interval(values[:8])
     assert len(against(quick, quick).errors) == 4
@@ -81,10 +81,10 @@ def test_of_several_standard_errors_the_most_cautious_pair_counts() -> None:
 
 @pytest.mark.parametrize("name", simulate.SCENARIOS)
 @pytest.mark.parametrize("mode", ["quick", "full"])
-def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
-    """Of 400 pairs in full mode: 5 % and what chance adds (99.9 %: 8.9 %). Of quick ones, which have no server pair of their own, at most 5 %.
+def test_two_equal_runs_seldom_differ(name: str, mode: str) -> None:
+    """Of 400 full pairs, 5 % differ, plus chance (99.9 %: 8.9 %). Of quick pairs, without effects of server starts, at most 5 %.
 
-    Their level is 1 %; under checkpoints, which come and go more slowly than a quick run has blocks to see, it is 3.5 %.
+    Their level is 1 %. Under checkpoints, which change too slowly for the blocks of a quick run, 3.5 % differ.
     """
     random = np.random.default_rng(8)
     pairs, noise = 400, simulate.SCENARIOS[name]
@@ -101,7 +101,7 @@ def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
     assert claims / pairs <= (0.089 if mode == "full" else 0.05), claims
 
 
-def test_a_cost_that_differs_is_found_and_one_within_the_margin_is_equivalent() -> None:
+def test_a_different_cost_is_detected_and_one_within_the_margin_is_equivalent() -> None:
     found = comparison.compare(
         [run(costing(0.8), costing(0.8, 0.001, workload="b"), costing(0.8, 0.3, workload="c"), name="a"),
          run(costing(0.7), costing(0.8005, 0.001, workload="b"), costing(0.7, 0.3, workload="c"), name="b")]
@@ -113,20 +113,20 @@ def test_a_cost_that_differs_is_found_and_one_within_the_margin_is_equivalent() 
     assert found.exit_status == 0
 
 
-def test_quick_runs_must_show_more_and_what_disturbed_them_is_said() -> None:
-    noisy = [Warning_("foreign-cpu", "other processes used the CPU"), Warning_("jit", "of no matter here")]
+def test_quick_runs_need_a_smaller_p_value_and_show_their_warnings() -> None:
+    noisy = [Warning_("foreign-cpu", "other processes used the CPU"), Warning_("jit", "does not matter here")]
     verdicts = []
     for mode in ("full", "quick"):
         one, other = costing(1.0, 0.01, mode=mode), costing(1.017, 0.01, mode=mode, warnings=noisy)
         (pair,) = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
         assert 0.01 < (pair.change["throughput"].p_value or 0) < 0.05
         assert pair.mind == ["b: other processes used the CPU"]
-        verdicts.append((pair.verdict, "must be below 0.01" in comparison_formats.verdict(pair, 0.01)))
+        verdicts.append((pair.verdict, "quick runs need p below 0.01" in comparison_formats.verdict(pair, 0.01)))
     assert verdicts == [("differs", False), ("unresolved", True)]
 
 
 def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
-    """One cell by itself differs at p = 0.03; among twenty it can't be told."""
+    """A single cell differs at p = 0.03; among twenty it is unresolved."""
     one, other = costing(1.0, 0.01), costing(1.0162, 0.01)
     alone = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001)
     assert alone.pairs[0].verdict == "differs"
@@ -136,12 +136,12 @@ def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
 
 
 def simulated(effect: float, seed: int) -> tuple[Cell, dict[str, Interval]]:
-    """Eight sessions through the estimator, as a run has them."""
+    """Eight sessions through the estimator."""
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 9):
-        pair = random.normal(0, simulate.TWIN_SD * math.sqrt(2))
-        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + pair)
+        servers = random.normal(0, simulate.SERVER_SD * math.sqrt(2))
+        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + servers)
         for record in simulate.records(blocks.rates[0], blocks.signs[0], session=session):
             estimator.add(record)
     found = estimator.finish()
@@ -176,7 +176,7 @@ def test_the_same_cells_are_paired_whatever_their_order() -> None:
     assert left == ([], [])
 
 
-def test_runs_that_differ_in_one_factor_are_compared_in_it_and_it_is_named() -> None:
+def test_runs_that_differ_in_one_factor_are_compared_in_that_factor() -> None:
     cbc = costing(0.5, factors={"version": "1.2", "cipher": "aes256-cbc"})
     found = comparison.compare([run(cbc, name="a"), run(costing(0.8), name="b")])
     (pair,) = found.pairs
@@ -194,7 +194,7 @@ def test_a_newer_server_is_compared_with_the_older_one() -> None:
     assert [(each.name, each.reference, each.other) for each in pair.factors] == [("server version", "17.2", "18.4")]
 
 
-def test_where_two_are_equally_near_neither_is_guessed_at() -> None:
+def test_neither_of_two_equally_near_cells_is_matched() -> None:
     reference = [cell(factors={"cipher": "a"})]
     found = comparison.compare(
         [run(*reference, name="a"), run(cell(factors={"cipher": "b"}), cell(factors={"cipher": "c"}), name="b")]
@@ -205,13 +205,13 @@ def test_where_two_are_equally_near_neither_is_guessed_at() -> None:
     assert found.alone[0].nearest
 
 
-def test_another_operation_or_a_control_is_no_partner() -> None:
+def test_another_operation_or_a_control_is_not_a_partner() -> None:
     assert match([cell(workload="a")], [cell(workload="b")])[0] == []
     assert match([cell()], [cell("nginx", "no-sendfile", layer="control")])[0] == []
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.lists(st.integers(0, 5), max_size=8))
-def test_every_cell_is_paired_once_or_left(first: list[int], second: list[int]) -> None:
+def test_every_cell_is_paired_once_or_left_over(first: list[int], second: list[int]) -> None:
     a, b = ([cell(factors={"size": str(n)}) for n in each] for each in (first, second))
     pairs, left = match(a, b)
     assert sorted([i for i, _ in pairs] + left[0]) == list(range(len(a)))
@@ -220,20 +220,20 @@ def test_every_cell_is_paired_once_or_left(first: list[int], second: list[int]) 
     assert sum(a[i].factors == b[j].factors for i, j in pairs) == same
 
 
-def test_a_cell_without_a_number_has_no_verdict_and_says_why() -> None:
+def test_a_cell_without_a_number_has_a_reason_instead_of_a_verdict() -> None:
     (pair,) = comparison.compare([run(costing(0.8), name="a"), run(failed("no space left"), name="b")]).pairs
     assert pair.verdict is None
     assert "no space left" in pair.reason
 
 
-def test_a_record_without_units_has_no_verdict_and_says_why() -> None:
+def test_a_record_without_units_has_a_reason_instead_of_a_verdict() -> None:
     foreign = run(costing(0.8), name="b")._replace(intervals=[{}])
     (pair,) = comparison.compare([run(costing(0.8), name="a"), foreign]).pairs
     assert pair.verdict is None
-    assert pair.reason == "b: its record has no sessions or blocks by which costs could be compared"
+    assert pair.reason == "b: its record has no sessions or blocks, so costs can't be compared"
 
 
-def test_the_words_say_which_way_a_cost_went() -> None:
+def test_the_text_gives_the_direction_of_a_changed_cost() -> None:
     for ratio, way in ((0.7, "higher"), (0.9, "lower")):
         for metric, value in (("throughput", ratio), ("latency_p50", 1 / ratio)):
             cells = [
@@ -263,7 +263,7 @@ def test_one_run_twice_is_refused() -> None:
         (1.05, 0.01, "pass", 0, 0),
     ],
 )
-def test_the_gate_asks_the_upper_bound(ratio: float, half: float, outcome: str, loose: int, strict: int) -> None:
+def test_the_gate_uses_the_upper_bound(ratio: float, half: float, outcome: str, loose: int, strict: int) -> None:
     for demanded, status in ((False, loose), (True, strict)):
         found = comparison.compare([run(costing(ratio, half))], limit=0.1, strict=demanded)
         assert [each.outcome for each in found.gates] == [outcome]
@@ -295,14 +295,16 @@ def test_the_reference_is_not_gated_and_no_control_is() -> None:
     assert [each.outcome for each in only.gates] == ["fail"]
 
 
-def test_strict_without_a_gate_wants_every_verdict() -> None:
+def test_strict_without_a_gate_needs_every_verdict() -> None:
     clear = [run(costing(0.8, 0.001), name="a"), run(costing(0.8, 0.001), name="b")]
     assert comparison.compare(clear, strict=True).exit_status == 0
     vague = [run(costing(0.8, 0.3), name="a"), run(costing(0.7, 0.3), name="b")]
     assert comparison.compare(vague, strict=True).exit_status == 4
     lost = [run(costing(0.8, 0.001), costing(0.8, workload="b"), name="a"), run(costing(0.8, 0.001), name="b")]
     assert comparison.compare(lost, strict=True).exit_status == 4
-    assert comparison.compare(lost, strict=True, limit=0.5).exit_status == 0  # every cell of the run is within it
+    assert (
+        comparison.compare(lost, strict=True, limit=0.5).exit_status == 0
+    )  # every cell of the run is within the budget
 
 
 # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -329,7 +331,7 @@ def every_kind(limit: float | None = 0.22, name: str = "b") -> Comparison:
     return comparison.compare(runs, limit=limit)
 
 
-def test_machines_that_differ_are_told_loudly_in_every_format() -> None:
+def test_different_machines_are_warned_about_in_every_format() -> None:
     for name in ("terminal", "md"):
         text = comparison_formats.get(name)(every_kind())
         assert "DIFFERENT MACHINES" in text
@@ -341,7 +343,7 @@ def test_machines_that_differ_are_told_loudly_in_every_format() -> None:
     assert "MACHINES" not in comparison_formats.get("terminal")(comparison.compare(one))
 
 
-def test_the_seed_is_no_difference_and_the_tool_is() -> None:
+def test_the_seed_is_not_a_difference_but_the_tool_is() -> None:
     one, other = (
         run(costing(0.8), name="a"),
         run(costing(0.8), name="b", seed=99, tool={"name": "ciphercost", "version": "9"}),
@@ -358,7 +360,7 @@ def test_the_terminal_keeps_to_80_columns(limit: float | None) -> None:
             assert len(line) <= 80 or " " not in line.strip(), line
 
 
-def test_every_format_says_the_same_change() -> None:
+def test_every_format_has_the_same_change() -> None:
     found = every_kind()
     known = json.loads(comparison_formats.get("json")(found))
     rows = list(csv.DictReader(io.StringIO(comparison_formats.get("csv")(found))))
@@ -378,7 +380,7 @@ def test_every_format_says_the_same_change() -> None:
                 assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
 
 
-def test_csv_has_the_gates_figures_of_every_cell_with_a_partner_or_without() -> None:
+def test_csv_has_the_gates_figures_of_every_cell_with_or_without_a_partner() -> None:
     slow = cell(workload="slow", overhead={"latency_p50": estimate(1.2)})
     both = {"throughput": estimate(0.8), "latency_p50": estimate(1.2)}
     reference = run(costing(0.8), slow, costing(0.8, workload="old"), name="a")
@@ -439,7 +441,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    """On a busy machine a busy wait may stay unresolved: every status is held against the interval that was measured."""
+    """On a busy machine even the busy wait may stay unresolved, so each status is checked against the measured interval."""
     status, text = asked(*runs)
     assert status == 0
     assert "compared: effect 2% → 99%" in text
@@ -463,11 +465,11 @@ def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) 
     [
         (("--fail-over", "10"), "write 10%"),
         (("--fail-over", "0%"), "no budget"),
-        (("--format", "html"), "no format"),
+        (("--format", "html"), "not a format of compare"),
         (("--margin", "x"), "--margin"),
     ],
 )
-def test_bad_usage_says_what_to_write(runs: tuple[Path, Path], more: tuple[str, str], words: str) -> None:
+def test_bad_usage_suggests_what_to_write(runs: tuple[Path, Path], more: tuple[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         asked(*runs, *more)
 
@@ -485,7 +487,7 @@ def test_tls_of_2008_and_of_today_differ(require_postgresql: object, tmp_path: P
         "--no-progress",
     ]
     both = {"cbc": "--set version=1.2 --set cipher=aes256-cbc", "gcm": "--set version=1.3 --set cipher=aes256-gcm"}
-    for seconds in (5, 15, 40):  # on a machine that other work shakes it takes more to tell them apart
+    for seconds in (5, 15, 40):  # a busy machine needs a larger difference
         runs = [tmp_path / f"{name}-{seconds}" for name in both]
         for run, words in zip(runs, both.values(), strict=True):
             CliRunner().invoke(commands.cli, [*measured, "--time", f"{seconds}s", *words.split(), "-o", str(run)])

@@ -1,4 +1,4 @@
-"""disturbed: a cell whose every slice was disturbed says so at the top of every report and in its verdict."""
+"""If every slice of a cell was disturbed, every report warns at the top and in the verdict."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 import results
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import advice, calibration, disturbed, formats, notebook, words
+from ciphercost.report import advice, calibration, disturbed, formats, notebook
 from ciphercost.report.formats import html, latex, md, terminal
+from ciphercost.report.words import verdict_text
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:
-    """Whether a cell is disturbed whose slices have these marks, again and again."""
+    """Whether a cell is disturbed if its slices repeat these marks."""
     random = np.random.default_rng(1)
     estimator, number = CellEstimator(), 0
     for each in records(random.normal(0, 0.01, (8, 4)), np.ones(8)):
@@ -38,9 +39,7 @@ def estimated(marks: Sequence[list[str]]) -> bool:
     ],
     ids=str,
 )
-def test_a_cell_is_disturbed_where_somebody_took_the_cpu_in_every_slice(
-    marks: Sequence[list[str]], expected: bool
-) -> None:
+def test_a_cell_is_disturbed_if_others_took_the_cpu_in_every_slice(marks: Sequence[list[str]], expected: bool) -> None:
     assert estimated(marks) is expected
 
 
@@ -55,11 +54,11 @@ def test_the_warning_names_the_cells_and_what_to_do() -> None:
 
 def test_every_report_warns_at_the_top_and_in_the_verdict() -> None:
     made = results.result(results.cell(disturbed=True))
-    assert words.DISTURBED in words.verdict(made.cells[0])
-    assert words.DISTURBED not in words.verdict(results.cell())
+    assert verdict_text.DISTURBED in verdict_text.verdict(made.cells[0])
+    assert verdict_text.DISTURBED not in verdict_text.verdict(results.cell())
     flat = " ".join(terminal.render(made).split())
     assert flat.index("Every slice was disturbed") < flat.index("what encryption costs")
-    assert words.DISTURBED in flat
+    assert verdict_text.DISTURBED in flat
     text = md.render(made)
     assert text.index("Every slice was disturbed") < text.index("| cell |")
     page = html.render(made)

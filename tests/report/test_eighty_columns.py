@@ -1,4 +1,4 @@
-"""eighty columns: on every screen no line is longer, no word is cut in its middle, no figure touches its neighbour."""
+"""Eighty columns: no output has a longer line, a word cut in the middle, or figures that touch each other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 
 import warm
 from ciphercost import commands, studies
+from ciphercost.estimate import notation
 from ciphercost.model.errors import CiphercostError
 from ciphercost.model.result import Cell, Curve, Estimate, Part, Parts, Point, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyResult
-from ciphercost.report import inventory, layout, words
+from ciphercost.report import inventory, layout
 from ciphercost.report.formats import _study, terminal
 from ciphercost.report.layout import WIDTH
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from conftest import Require
 from repetitions import examples
 
@@ -32,24 +34,24 @@ SETTINGS = settings(max_examples=examples(60), deadline=None, suppress_health_ch
 
 
 def check(text: str) -> list[str]:
-    """The lines, none of which is too long."""
+    """The lines of a text. Asserts that none is too long."""
     lines = text.splitlines()
     long = [line for line in lines if len(line) > WIDTH]
     assert not long, "\n".join(long)
-    assert not [line for line in lines if line != line.rstrip()], "blanks at a line's end"
+    assert not [line for line in lines if line != line.rstrip()], "spaces at the end of a line"
     touching = [line for line in lines if re.search(r"%[-+(\d]|\)\(", line)]
     assert not touching, "\n".join(touching)
     return lines
 
 
 def stands(text: str, lines: list[str]) -> None:
-    """The text is on one of the lines, with nothing touching it."""
+    """Assert that the text is on one line, with nothing touching it."""
     found = re.compile(rf"(?<!\S){re.escape(text)}(?!\S)")
-    assert any(found.search(line) for line in lines), f"{text!r} is not whole in\n" + "\n".join(lines)
+    assert any(found.search(line) for line in lines), f"{text!r} is incomplete in\n" + "\n".join(lines)
 
 
 def said(text: str, lines: list[str]) -> None:
-    """Every word of the text is there whole, unless it is longer than a line."""
+    """Assert that no word of the text is cut, unless it is longer than a line."""
     known = {word for line in lines for word in line.split()}
     for word in text.split():
         assert word in known or len(word) > 60, f"{word!r} is cut in\n" + "\n".join(lines)
@@ -90,7 +92,7 @@ def arms(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
     )  # fmt: skip
     own = {name: draw(levels) for name in names}
     latency = {"p50": draw(levels), "p99": draw(levels)}
-    storage = {key: draw(levels) for key, _ in words.STORAGE}
+    storage = {key: draw(levels) for key, _ in cell_text.STORAGE}
     return {arm: {**own, "latency_ms": latency, "storage": storage} for arm in ARMS}
 
 
@@ -98,7 +100,7 @@ def arms(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
 def cells(draw: st.DrawFn, /, **fixed: Any) -> Cell:
     layer = draw(st.sampled_from(["transit", "rest", "column"]))
     mechanism = {"transit": "tls", "rest": "innodb-tde", "column": "aes-cbc-256"}[layer]
-    keys = [key for key, *_ in words.METRICS]
+    keys = [key for key, *_ in figure_text.METRICS]
     overhead = {
         key: draw(estimates()) for key in draw(st.sets(st.sampled_from(keys)).map(lambda some: {*some, "throughput"}))
     }
@@ -123,7 +125,7 @@ def cells(draw: st.DrawFn, /, **fixed: Any) -> Cell:
         "warnings": [Warning_("w", text) for text in draw(st.lists(TEXTS, max_size=2))],
         "findings": [Finding("temporary-data-in-clear-and-some-more", "medium", text, text) for text in draw(st.lists(TEXTS, max_size=2))],
         "stored": {arm: {"table_bytes": 999_999_999, "index_bytes": 164_000} for arm in ARMS},
-        "storage": {key: draw(estimates()) for key, _ in words.STORAGE} if layer == "rest" else {},
+        "storage": {key: draw(estimates()) for key, _ in cell_text.STORAGE} if layer == "rest" else {},
         "smallest_effect": 0.034,
         "sessions_needed": 99,
         "conditions": draw(st.sampled_from([{}, {"bandwidth": "100mbit", "delay": "10ms", "mtu": "1500", "cpu_crypto": "off"}])),
@@ -152,11 +154,11 @@ def result(these: list[Cell], **more: Any) -> Result:
 def test_cells_by_themselves(these: list[Cell]) -> None:
     lines = check(terminal.render(result(these)))
     for cell in these:
-        for row in words.rows(cell):
+        for row in figure_text.rows(cell):
             for text in (row.label, row.cost, row.interval, row.levels):
                 stands(text, lines) if text else None
-        said(words.heading(cell), lines)
-        said(words.verdict(cell), lines)
+        said(cell_text.heading(cell), lines)
+        said(verdict_text.verdict(cell), lines)
         for each in cell.warnings:
             said(each.text, lines)
 
@@ -172,10 +174,10 @@ def test_cells_of_one_experiment(variants: list[str], data: st.DataObject) -> No
     for cell in these:
         said(cell.variant, lines)
         estimate = cell.overhead["throughput"]
-        stands(words.worded(estimate, "more", "fewer"), lines)
-        stands(words.bounds("throughput", estimate), lines)
+        stands(notation.worded(estimate, "more", "fewer"), lines)
+        stands(figure_text.bounds("throughput", estimate), lines)
         if server := cell.overhead.get("server_cpu_per_op"):
-            stands(words.worded(server), lines)
+            stands(notation.worded(server), lines)
 
 
 @SETTINGS
@@ -213,17 +215,17 @@ def test_curves_and_parts(points: list[tuple[float, Estimate, float]], version: 
         )
         lines = check("\n".join(terminal.curve(curve)))
         for _, estimate, _ in points:
-            stands(words.worded(estimate, "more", "fewer"), lines)
-            stands(words.bounds("throughput", estimate), lines)
+            stands(notation.worded(estimate, "more", "fewer"), lines)
+            stands(figure_text.bounds("throughput", estimate), lines)
     fitted = [Part(each[2], each[2] - each[0], each[2] + each[0]) for each in points]
     parts = [Parts("postgresql", "wire-crypt", "server", one, one, one, [0], 1.0, one, 0.1) for one in fitted]
     lines = check("\n".join(terminal.parts(result([], parts=parts))))
     for one in fitted:
-        stands(words.plus(one, "µs"), lines)
+        stands(figure_text.plus(one, "µs"), lines)
 
 
 def filled(study: StudyResult, here: float, ours: float) -> StudyResult:
-    """As if everything had been measured."""
+    """A study's result with everything measured."""
     figures = [
         msgspec.structs.replace(each, here=here, here_sd=here / 3, ours=ours, low=ours * 0.9, high=ours * 1.2, n=8)
         for each in study.figures
@@ -286,7 +288,7 @@ def test_a_list_of_runs_with_long_names(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        check=False,  # a shaken machine may refuse a cell
+        check=False,  # a busy machine may refuse a cell
         timeout=120,
     )
     assert "effect=4%" in done.stdout
@@ -307,7 +309,7 @@ def test_wrapping_loses_nothing(text: str, width: int, indent: str) -> None:
         assert len(word) > width - 3 or any(word in line.split() for line in lines)
 
 
-def test_a_long_list_of_options_is_broken_behind_its_delimiters() -> None:
+def test_a_long_list_of_options_breaks_after_its_delimiters() -> None:
     text = "properties=" + ";".join(f"aRatherLongOption{number}=true" for number in range(6))
     assert [line[-1] for line in layout.wrap(text, width=60)[:-1]] == [";"] * (len(layout.wrap(text, width=60)) - 1)
 

@@ -1,4 +1,4 @@
-"""reports: the same numbers in every format, texts of the record escaped, and a comment that fits."""
+"""Every report format has the same numbers, escapes the record's texts, and fits into a comment."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from markdown_it.token import Token
 
 import ciphercost
 from ciphercost import api, commands, engines
+from ciphercost.estimate import notation
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.run_directory import read_slices
-from ciphercost.report import figures, formats, frames, words
+from ciphercost.report import figures, formats, frames
 from ciphercost.report.formats import latex, md
+from ciphercost.report.words import figure_text
 from repetitions import examples
 from results import cell, estimate, failed, mixed, real, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 Said = dict[tuple[int, str], tuple[str, str]]
-"""(cell, label) -> (cost, interval), in the words of a report."""
+"""(cell, label) -> (cost, interval), as a report prints them."""
 
 
 # ── one reader a format ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -43,7 +45,7 @@ def in_words(found: Result) -> Said:
     return {
         (number, row.label): (row.cost, row.interval)
         for number, each in enumerate(found.cells)
-        for row in words.rows(each)
+        for row in figure_text.rows(each)
     }
 
 
@@ -64,7 +66,7 @@ def from_csv(text: str) -> Said:
 
 
 def tables(tokens: list[Token]) -> list[list[list[str]]]:
-    """The tables of a page of Markdown, as rows of what is shown."""
+    """The tables of a Markdown page, as rows of displayed text."""
     found: list[list[list[str]]] = []
     for token, after in itertools.pairwise(tokens):
         if token.type == "table_open":
@@ -77,12 +79,12 @@ def tables(tokens: list[Token]) -> list[list[list[str]]]:
 
 
 def plain(token: Token) -> str:
-    """As it is seen: spaces of no width are not."""
+    """The text as displayed, without zero-width spaces."""
     return "".join(each.content for each in token.children or []).replace(md.BREAK, "")
 
 
 def from_md(text: str) -> Said:
-    """The first table has a row for each cell; then each measured cell has its own."""
+    """The first table has a row per cell; then each measured cell has its own."""
     main, *own = tables(MARKDOWN.parse(text))
     measured = [number for number, row in enumerate(main[1:]) if row[2]]
     return {
@@ -110,7 +112,7 @@ def from_latex(text: str) -> Said:
 
 
 class Page(HTMLParser):
-    """Of each cell's table of costs what is shown, by the place that the cell has in the page."""
+    """The displayed cost table of each cell, by the cell's position in the page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +135,7 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in ("th", "td"):
             self._open = False
-        elif tag == "tr" and self._costs and self._row[1:2] != ["encrypted"]:
+        elif tag == "tr" and self._costs and self._row[1:2] != ["cost of encryption"]:
             label, cost, interval, _ = self._row
             self.said[self._cell, label] = (cost, interval)
 
@@ -163,7 +165,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_every_format_says_the_same_numbers(name: str) -> None:
+def test_every_format_has_the_same_numbers(name: str) -> None:
     for found in (
         mixed(),
         result(cell()),
@@ -175,12 +177,12 @@ def test_every_format_says_the_same_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_every_format_says_the_numbers_of_a_real_run(name: str, run: Path) -> None:
+def test_every_format_has_the_numbers_of_a_real_run(name: str, run: Path) -> None:
     found = ciphercost.load(run)
     assert READERS[name](formats.get(name)(found)) == in_words(found) != {}
 
 
-def test_csv_and_json_hold_every_digit(run: Path) -> None:
+def test_csv_and_json_have_every_digit(run: Path) -> None:
     for found in (mixed(), ciphercost.load(run)):
         rows = list(csv.DictReader(io.StringIO(formats.get("csv")(found))))
         assert list(rows[0]) == list(figures.COLUMNS)
@@ -195,14 +197,14 @@ def test_csv_and_json_hold_every_digit(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["md", "csv", "latex", "json", "terminal"])
-def test_a_cell_without_a_number_says_why_in_every_format(name: str) -> None:
+def test_a_cell_without_a_number_has_its_reason_in_every_format(name: str) -> None:
     text = formats.get(name)(result(cell(), failed("no space left")))
     assert "no space left" in text
     assert "FAILED" in text or name in ("csv", "json")
 
 
 @pytest.mark.parametrize("name", ["md", "latex", "csv"])
-def test_figures_of_a_cell_that_is_not_ok_are_never_shown_without_that(name: str) -> None:
+def test_figures_of_a_cell_that_is_not_ok_are_always_shown_with_its_status(name: str) -> None:
     found = result(cell(), cell(status="unproven", workload="old"), cell(status="no-steady-state", workload="wild"))
     lines = [line for line in formats.get(name)(found).splitlines() if "point-select" not in line]
     for workload, words_ in (("old", "unproven"), ("wild", "no steady state")):
@@ -227,7 +229,7 @@ def one_line(text: str) -> str:
 
 @given(HOSTILE)
 @settings(max_examples=examples(300), deadline=None)
-def test_markdown_shows_a_text_as_it_is(text: str) -> None:
+def test_markdown_shows_a_text_unchanged(text: str) -> None:
     paragraph = next((token for token in MARKDOWN.parse(f"- {md.escaped(text)}") if token.type == "inline"), None)
     shown = plain(paragraph) if paragraph else ""
     assert shown == one_line(text)
@@ -250,14 +252,14 @@ def test_markdown_shows_a_text_as_it_is(text: str) -> None:
     ],
 )
 def test_nobody_is_mentioned_and_nothing_linked(text: str, written: str) -> None:
-    """GitHub looks for mentions where character references are decoded: none but a letter between helps."""
+    """GitHub looks for mentions after decoding character references, so only a letter in between prevents them."""
     assert md.escaped(text) == written
     assert plain(next(each for each in MARKDOWN.parse(f"### {written}") if each.type == "inline")) == text
 
 
 @given(HOSTILE)
 @settings(max_examples=100, deadline=None)
-def test_no_text_breaks_a_page_of_markdown(text: str) -> None:
+def test_no_text_breaks_a_markdown_page(text: str) -> None:
     found = hostile(text)
     page = md.render(found)
     main, *_ = tables(MARKDOWN.parse(page))
@@ -269,7 +271,7 @@ def test_no_text_breaks_a_page_of_markdown(text: str) -> None:
 
 @given(HOSTILE)
 @settings(max_examples=examples(200), deadline=None)
-def test_csv_gives_every_text_back_and_none_is_a_formula(text: str) -> None:
+def test_csv_preserves_every_text_and_none_is_a_formula(text: str) -> None:
     rows = list(csv.DictReader(io.StringIO(formats.get("csv")(hostile(text)), newline="")))
     cells = {row["cell"]: row for row in rows}
     for field in (cells["0"]["version"], cells["1"]["reason"], cells["1"]["variant"]):
@@ -283,7 +285,7 @@ def test_a_negative_number_in_csv_stays_a_number() -> None:
 
 @given(HOSTILE)
 @settings(max_examples=examples(200), deadline=None)
-def test_latex_sets_a_text_as_it_is(text: str) -> None:
+def test_latex_prints_a_text_unchanged(text: str) -> None:
     escaped = latex.escaped(text)
     known = {*latex.ESCAPES, *latex.LETTERS}
     shown = "".join(each if each.isascii() or each in known else f"U+{ord(each):04X}" for each in one_line(text))
@@ -308,7 +310,7 @@ def test_sixty_cells_fit_into_a_comment_with_every_row() -> None:
 
 @given(st.integers(1, 400), st.integers(0, 400))
 @settings(max_examples=15, deadline=None)
-def test_a_comment_is_never_too_long_and_says_what_it_leaves_out(count: int, letters: int) -> None:
+def test_a_comment_is_never_too_long_and_states_what_it_leaves_out(count: int, letters: int) -> None:
     page = md.render(result(*[cell(variant="x" * letters + str(n), engine="<" * 60) for n in range(count)]))
     assert len(page) <= md.MOST
     assert page.count("<details>") == page.count("</details>")
@@ -319,7 +321,7 @@ def test_a_comment_is_never_too_long_and_says_what_it_leaves_out(count: int, let
 # ── data frames ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_result_as_a_data_frame_has_a_row_a_figure(run: Path) -> None:
+def test_a_result_as_a_data_frame_has_a_row_per_figure(run: Path) -> None:
     for found in (ciphercost.load(run), api.Result.of(mixed())):
         frame = found.to_polars()
         assert frame.columns == list(figures.COLUMNS)
@@ -349,7 +351,9 @@ def test_a_run_without_a_slice_is_an_empty_frame(run: Path, tmp_path: Path) -> N
     assert ciphercost.slices(tmp_path).columns == ciphercost.slices(run).columns
 
 
-def test_parquet_without_a_file_or_without_polars_says_what_to_do(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_a_file_or_without_polars_suggests_what_to_do(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = CliRunner().invoke(commands.cli, ["report", str(run), "--format", "parquet"])
     assert isinstance(done.exception, UsageError)
     assert "-o FILE" in str(done.exception)
@@ -358,7 +362,7 @@ def test_parquet_without_a_file_or_without_polars_says_what_to_do(run: Path, mon
         frames.cells(mixed())
 
 
-def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
+def test_no_text_breaks_the_table_of_a_notebook() -> None:
     found = result(cell(version="<script>alert(1)</script>"), failed("a < b & c\x1b[31m"))
     page = api.Result.of(found)._repr_html_()
     assert "<script" not in page
@@ -366,7 +370,7 @@ def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
     assert (
         "20.0 % fewer" in page
         or "20 % fewer" in page
-        or words.worded(cell().overhead["throughput"], "more", "fewer") in page
+        or notation.worded(cell().overhead["throughput"], "more", "fewer") in page
     )
     assert api.Result.of(found)._repr_markdown_() == md.render(found)
 

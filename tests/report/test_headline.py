@@ -1,4 +1,4 @@
-"""headline: what a run costs, in a sentence for each mechanism; and the terminal's summary, labels and what is left out as noise."""
+"""The headline with a sentence per mechanism, the terminal's summary, labels, and figures left out as noise."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 import results
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report import figures, notebook, words
+from ciphercost.report import figures, notebook
 from ciphercost.report.formats import html, latex, md, terminal
 from ciphercost.report.plots import Subject, forest
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 RANKING = re.compile("cheapest|dearest|best|worst|fastest|slowest")
 
@@ -36,7 +37,7 @@ def test_each_mechanism_has_a_sentence_and_nothing_is_ranked() -> None:
         cell(0.6, engine="sqlite", mechanism="sqlcipher", layer="rest"),
         cell(0.9, engine="nginx", workload="file"),
     )
-    said = words.sentences(made)
+    said = verdict_text.sentences(made)
     assert len(said) == 4
     for sentence, each in zip(said, made.cells, strict=True):
         assert sentence.startswith(f"{each.engine} {each.version} with {each.mechanism} does ")
@@ -46,52 +47,52 @@ def test_each_mechanism_has_a_sentence_and_nothing_is_ranked() -> None:
 
 def test_a_few_cells_of_a_mechanism_are_named_one_by_one() -> None:
     made = results.result(cell(0.816, clients=1), cell(0.781, clients=8))
-    (said,) = words.sentences(made)
+    (said,) = verdict_text.sentences(made)
     assert said == (
         "postgresql 18.4 with tls does 18.4 % fewer operations/s (95 % CI 16.8–20.0 %) for 1 client and "
         "21.9 % fewer (20.3–23.5 %) for 8 clients."
     )
 
 
-def test_of_many_cells_the_ends_are_given_unless_their_intervals_overlap() -> None:
+def test_many_cells_have_lowest_and_highest_cost_unless_their_intervals_overlap() -> None:
     apart = results.result(*(cell(0.9 - 0.1 * n, 0.02, variant=f"cipher=c{n}") for n in range(5)))
-    (said,) = words.sentences(apart)
+    (said,) = verdict_text.sentences(apart)
     assert "for cipher=c0 to 50.0 % fewer" in said
     assert "for cipher=c4, in 5 cells" in said
     overlapping = results.result(*(cell(0.9 - 0.01 * n, 0.1, variant=f"cipher=c{n}") for n in range(5)))
-    (said,) = words.sentences(overlapping)
+    (said,) = verdict_text.sentences(overlapping)
     assert "in 5 cells, whose intervals overlap" in said
-    assert "cipher=" not in said, "no cell is named as an end that the intervals can't tell from the others"
+    assert "cipher=" not in said, "no cell is named as lowest or highest if intervals overlap"
 
 
 def test_on_one_core_the_servers_cpu_leads() -> None:
-    (said,) = words.sentences(results.result(one_core()))
+    (said,) = verdict_text.sentences(results.result(one_core()))
     assert said.startswith("On one core, postgresql 18.4 with tls uses 37.0 % more server CPU per operation (95 % CI ")
     assert "; its operations/s, client included: 28.0 % fewer (95 % CI " in said
     several = results.result(one_core(), one_core(workload="connect"))
-    assert "operations/s" not in words.answer(several)
+    assert "operations/s" not in verdict_text.answer(several)
     assert html.render(several).count("server CPU per operation (95 % CI") > 0
-    # Where there is no such figure throughput has to do.
-    assert "operations/s" in words.answer(results.result(cell(0.8, regime="one-core")))
-    assert words.lead_metric(cell(0.8)) == "throughput"
+    # Without such a figure the headline uses throughput.
+    assert "operations/s" in verdict_text.answer(results.result(cell(0.8, regime="one-core")))
+    assert figure_text.lead_metric(cell(0.8)) == "throughput"
 
 
 def test_an_embedded_database_leads_with_its_process() -> None:
     overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
     made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
-    assert "uses ×4.45 the process CPU per operation (95 % CI ×4.44–×4.46)" in words.answer(results.result(made))
+    assert "uses ×4.45 the process CPU per operation (95 % CI ×4.44–×4.46)" in verdict_text.answer(results.result(made))
 
 
 def test_no_change_is_a_sentence_too() -> None:
     none = cell(1.0, overhead={"throughput": Estimate(1.0, 0.99999, 1.00001)}, verdict="equivalent")
-    assert "shows no change in operations/s (95 % CI exact)" in words.answer(results.result(none))
+    assert "shows no change in operations/s (95 % CI exact)" in verdict_text.answer(results.result(none))
 
 
 def test_more_mechanisms_than_a_headline_holds_are_counted() -> None:
     made = results.result(*(cell(0.8, engine=f"engine{n}") for n in range(9)))
-    said = words.sentences(made)
-    assert len(said) == words.MOST_SENTENCES
-    assert said[-1] == f"{9 - words.MOST_SENTENCES + 1} more mechanisms are in the table."
+    said = verdict_text.sentences(made)
+    assert len(said) == verdict_text.MOST_SENTENCES
+    assert said[-1] == f"{9 - verdict_text.MOST_SENTENCES + 1} more mechanisms are in the table."
 
 
 # ── where it stands ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +103,7 @@ def test_the_terminal_begins_with_the_answer_and_a_table_of_all_cells() -> None:
         one_core(), one_core(workload="connect"), results.failed(workload="insert", regime="one-core")
     )
     text = terminal.render(made)
-    first = words.sentences(made)[0]
+    first = verdict_text.sentences(made)[0]
     assert " ".join(text.split()).startswith(" ".join(first.split()))
     summary, details = text.index("server CPU/op"), text.index("what encryption costs")
     assert summary < details
@@ -124,16 +125,16 @@ def test_markdown_and_latex_have_the_sentences_too() -> None:
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_label_leaves_out_what_all_share_and_says_nothing_twice() -> None:
+def test_a_label_leaves_out_what_all_share_and_repeats_nothing() -> None:
     matrix = [cell(0.8, clients=n, variant=f"clients={n} cipher=chacha20") for n in (1, 8)]
-    assert words.names(matrix) == ["1 client", "8 clients"]
+    assert cell_text.names(matrix) == ["1 client", "8 clients"]
     conditions = [cell(0.8, conditions={"delay": "10ms", "cache": "small"}), cell(0.8, conditions={"delay": "10ms"})]
-    shown = words.names(conditions)
+    shown = cell_text.names(conditions)
     assert "10ms" not in " ".join(shown)
-    assert "10ms" in words.in_common(conditions)
+    assert "10ms" in cell_text.in_common(conditions)
     assert shown == [
         "cache small (a tenth of the data; the system's emptied before each session's load)",
-        "no further conditions",
+        "no other conditions",
     ]
 
 
@@ -173,29 +174,27 @@ def test_the_axis_has_the_notation_of_the_figures() -> None:
         (4476.0, 4379.0, Estimate(0.98, 0.9, 1.1), False),
     ],
 )
-def test_bytes_that_are_next_to_none_are_left_out(
-    plain: float, encrypted: float, estimate: Estimate, *, noise: bool
-) -> None:
+def test_byte_counts_near_zero_are_left_out(plain: float, encrypted: float, estimate: Estimate, *, noise: bool) -> None:
     overhead = {"throughput": results.estimate(0.8), "disk_read_per_op": estimate}
     arms = {"plain": {"read_bytes_per_op": plain}, "encrypted": {"read_bytes_per_op": encrypted}}
     made = results.result(results.cell("sqlite", "sqlcipher", layer="rest", overhead=overhead, arms=arms))
-    shown = [row.key for row in words.rows(made.cells[0])]
+    shown = [row.key for row in figure_text.rows(made.cells[0])]
     assert ("disk_read_per_op" in shown) is not noise
     for text in (terminal.render(made), md.render(made), html.render(made)):
         assert ("bytes read from disk" in text) is not noise
-    # The data keep what the reports leave out.
+    # Data formats keep what reports leave out.
     assert "disk_read_per_op" in {row["metric"] for row in figures.figures(made)}
 
 
 # ── one lead, one name ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_unlike_workloads_are_not_one_range() -> None:
+def test_different_workloads_are_not_one_range() -> None:
     several = [cell(0.9 - 0.1 * n, workload=f"load{n}") for n in range(5)]
-    (said,) = words.sentences(results.result(*several))
+    (said,) = verdict_text.sentences(results.result(*several))
     assert said == "postgresql 18.4 with tls has costs for 5 workloads in 5 cells: see the table."
     two = [cell(0.9 - 0.1 * n, workload=load, clients=n + 1) for n, load in enumerate("aabb")]
-    (said,) = words.sentences(results.result(*two))
+    (said,) = verdict_text.sentences(results.result(*two))
     assert re.fullmatch(r"postgresql 18.4 with tls under a does [^;]*; it under b does [^;]*\.", said), said
     assert "in 4 cells" not in said
 
@@ -203,7 +202,7 @@ def test_unlike_workloads_are_not_one_range() -> None:
 def test_an_embedded_database_has_no_client_included() -> None:
     overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
     made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
-    said = words.answer(results.result(made))
+    said = verdict_text.answer(results.result(made))
     assert "; its operations/s: 78.0 % fewer" in said
     assert "client included" not in said
 
@@ -215,26 +214,26 @@ def test_every_report_leads_with_the_same_figure() -> None:
     assert plot.title == forest.TITLES["cpu"]
     assert "37.0 % more server CPU/op" in md.render(made)
     assert "server CPU per operation 37.0 % more" in notebook.line(made)
-    assert next(words.costs(made.cells[0])) == "37.0 % more server CPU/op"
+    assert next(cell_text.costs(made.cells[0])) == "37.0 % more server CPU/op"
     budgeted = [each.title for each in forest.plots(Subject(made, (), 0.1))]
     assert budgeted == [forest.TITLES["cpu"], forest.TITLES["throughput"]], "the budget is one of operations per second"
 
 
-def test_an_unresolved_cost_says_so() -> None:
+def test_an_unresolved_cost_is_marked() -> None:
     open_ = cell(0.99, overhead={"throughput": results.estimate(0.99, 0.05)}, verdict="unresolved")
-    assert next(words.costs(open_)).endswith("fewer operations/s (unresolved)")
+    assert next(cell_text.costs(open_)).endswith("fewer operations/s (unresolved)")
     assert "(unresolved)" in html.render(results.result(open_))
 
 
 def test_a_control_is_marked_in_every_label_and_has_no_encrypted_arm() -> None:
     control = cell(1.04, mechanism="no-sendfile", layer="control", variant="size=1KB no-sendfile")
-    assert [name.endswith(" (control)") for name in words.names([cell(0.8), control])] == [False, True]
-    assert not words.names([control])[0].endswith("(control)")
+    assert [name.endswith(" (control)") for name in cell_text.names([cell(0.8), control])] == [False, True]
+    assert not cell_text.names([control])[0].endswith("(control)")
     both = results.result(control, cell(0.8, mechanism="no-sendfile", layer="control", variant="size=1MB no-sendfile"))
-    assert words.answer(both).count("no-sendfile") == 1
+    assert verdict_text.answer(both).count("no-sendfile") == 1
 
 
-def test_a_controls_gain_does_not_squeeze_the_costs() -> None:
+def test_a_controls_gain_does_not_compress_the_axis_of_costs() -> None:
     control = cell(1.94, 0.05, mechanism="no-sendfile", layer="control")
     _, second = forest.plots(Subject(results.result(cell(0.8), control)))
     assert "controls" in second.title

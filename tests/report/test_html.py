@@ -1,4 +1,4 @@
-"""html: a page that opens in a real browser without a request or a complaint, is read on a phone, in the dark, on paper and aloud."""
+"""The HTML page in a real browser: no requests or console errors; phone, dark mode, print and screen reader."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from ciphercost.measure import session
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.report import advice, words
+from ciphercost.report import advice
 from ciphercost.report.formats import html
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.runs import conclude, html_page, pipeline
 from conftest import Require
 
@@ -55,7 +56,7 @@ def quick(require_postgresql: Installation, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty cells of one experiment, by the fake agent, whose time is virtual."""
+    """Sixty cells of one experiment, from the fake agent with virtual time."""
     place = tmp_path_factory.mktemp("grid")
     agent = fake.write(place / "fake-agent", "--effect 0.2 --sd 0.05")
     cells = [
@@ -73,7 +74,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of which no cell has a number, and whose every text is an attack."""
+    """A run without any number, whose every text is an attack."""
     result = conclude.result_of(quick)
     attack = "<script>fetch('http://203.0.113.1/')</script><img src=x onerror=alert(1)>\"'&amp;" + "x" * 300
     broken = msgspec.structs.replace(
@@ -129,7 +130,7 @@ def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [375, 1440])
-def test_a_page_asks_nothing_complains_of_nothing_and_can_be_read(visit: Any, name: str, width: int) -> None:
+def test_a_page_makes_no_request_has_no_console_errors_and_is_readable(visit: Any, name: str, width: int) -> None:
     opened = visit(name, width)
     opened.open_all()
     assert opened.asked == []
@@ -151,38 +152,38 @@ def test_no_table_is_clipped_on_a_desk(visit: Any, name: str, width: int) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(visit: Any, name: str, scheme: str) -> None:
+def test_axe_finds_no_serious_violation(visit: Any, name: str, scheme: str) -> None:
     opened = visit(name, 1440, scheme)
     if name != "grid":
         opened.open_all()
     assert opened.faults() == []
 
 
-def test_what_a_fault_is_can_be_seen(visit: Any) -> None:
+def test_violations_and_requests_are_detected(visit: Any) -> None:
     """The two tests above can fail."""
     opened = visit("quick", 375)
     with opened.page.expect_console_message():
         opened.page.evaluate(
             "document.querySelector('h1').innerHTML = '<img src=\"http://203.0.113.1/x\"><p style=\"font-size:9px;width:900px;color:#eee\">small</p>'"
         )
-    assert opened.complaints, "the page's own policy forbids the picture"
+    assert opened.complaints, "the page's policy blocks the picture"
     assert opened.page.evaluate("document.documentElement.scrollWidth") > 375
     assert ["small", 9] in opened.page.evaluate(browser.TEXTS)
     assert any("color-contrast" in each for each in opened.faults())
     assert any("image-alt" in each for each in opened.faults())
 
 
-def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
+def test_plots_have_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
     result = conclude.result_of(grid)
     opened = visit("grid")
     drawn = opened.page.evaluate(
         """() => [...document.querySelectorAll('section[aria-labelledby=h-cost] svg[role=img]')].filter(s => s.checkVisibility())
             .map(s => [s.querySelectorAll('path').length, [...s.querySelectorAll('text')].map(t => t.textContent)])"""
     )
-    assert len(drawn) == 1, "of the two widths one is shown"
+    assert len(drawn) == 1, "one of two widths is shown"
     marks, texts = drawn[0]
     assert marks == GRID
-    for name in words.names(result.cells):
+    for name in cell_text.names(result.cells):
         assert name in texts
     opened.open_all()
     cells = opened.page.evaluate(
@@ -191,11 +192,11 @@ def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: P
     )
     assert len(cells) == GRID
     for latency, slices in cells:
-        assert latency == 2, "a line an arm"
+        assert latency == 2, "a line per arm"
         assert slices >= 30
 
 
-def test_every_plot_says_what_it_shows_and_has_its_figures(visit: Any) -> None:
+def test_every_plot_has_a_description_and_its_figures(visit: Any) -> None:
     opened = visit("quick")
     labels = opened.page.evaluate(
         "[...document.querySelectorAll('svg[role=img]')].map(s => s.getAttribute('aria-label'))"
@@ -214,7 +215,7 @@ def test_dark_mode_and_print_change_the_plots_too(visit: Any) -> None:
     assert dark.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_paper_has_what_is_folded_on_a_screen(visit: Any) -> None:
+def test_print_shows_what_is_folded_on_a_screen(visit: Any) -> None:
     height = "document.querySelector('details.cell .body').getBoundingClientRect().height"
     folded = "[...document.querySelectorAll('details:not([open])')].filter(d => d.getBoundingClientRect().height < 60).length"
     opened = visit("grid")
@@ -247,17 +248,17 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
         assert visit(name).page.evaluate("document.querySelectorAll('script, img, [onerror]').length") == 0
 
 
-def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: Path) -> None:
+def test_the_answer_comes_first_even_if_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
-    assert opened.page.inner_text("h1").split("\n") == words.sentences(conclude.result_of(quick))
+    assert opened.page.inner_text("h1").split("\n") == verdict_text.sentences(conclude.result_of(quick))
     assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
 
-def test_the_same_figures_stand_in_the_page_as_in_the_terminal(visit: Any, quick: Path) -> None:
+def test_the_page_has_the_same_figures_as_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     text = opened.page.inner_text("body")
-    for row in words.rows(conclude.result_of(quick).cells[0]):
+    for row in figure_text.rows(conclude.result_of(quick).cells[0]):
         assert row.cost in text
         assert row.interval in text
         assert row.levels in text
@@ -269,7 +270,7 @@ def test_a_budget_is_a_line_and_a_verdict_by_the_intervals_end() -> None:
         text = html.render(made, budget=budget)
         assert f"<td>{verdict}</td>" in text
         assert "The dashed line is the budget" in text
-        assert "What stays within the budget" in text
+        assert "Cheapest mechanisms within the budget" in text
     assert "budget" not in html.render(made).partition("<body>")[2]
 
 
@@ -278,7 +279,9 @@ def test_a_page_is_small(pages: dict[str, Path]) -> None:
         assert path.stat().st_size < LARGEST
 
 
-def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_writes_its_page_and_prints_its_path(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert (quick / html_page.NAME).stat().st_mode & 0o077 == 0
     monkeypatch.delenv(html_page.SWITCH, raising=False)
     command = [
@@ -297,7 +300,7 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
     assert "<h1>" in (tmp_path / "run" / html_page.NAME).read_text()
 
 
-def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_writes_its_page_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(html_page.SWITCH, raising=False)
     table = tmp_path / "old.csv"
     table.write_text("arm,tps\n" + "".join(f"plain,{n}\ntls,{n * 0.8}\n" for n in (100, 101, 103)))
@@ -310,7 +313,7 @@ def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.Monke
     assert "20.0 % fewer" in page
 
 
-def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
+def test_a_run_survives_a_page_that_can_not_be_drawn(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(html_page.SWITCH, raising=False)
@@ -320,7 +323,7 @@ def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
         html_page.page(tmp_path, own, said.append)
         assert "could not write report.html" in said[0]
         assert not (tmp_path / html_page.NAME).exists()
-        # A result is there, and a slice of no kind: the page would be of half a record.
+        # There is a result, but a slice is damaged, so the page would show half a record.
         (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())
         (tmp_path / "plan.json").write_bytes((quick / "plan.json").read_bytes())
         (tmp_path / "slices.jsonl").write_text('{"cell": 0}\n')
@@ -343,14 +346,14 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
     for limit in ("99%", "0.01%"):
         status = advice.advise(conclude.result_of(quick), (), float(limit[:-1]) / 100).exit_status
         assert CliRunner().invoke(commands.cli, [*asked, limit]).exit_code == status
-        assert "What stays within the budget" in page.read_text()
+        assert "Cheapest mechanisms within the budget" in page.read_text()
     page = tmp_path / "again.html"
     done = CliRunner().invoke(commands.cli, ["report", str(quick), "--format", "html", "-o", str(page)])
     assert done.exit_code == 0, done.output
     assert page.read_text() == (quick / html_page.NAME).read_text()
 
 
-def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
+def test_the_details_have_everything_that_a_cell_can_have() -> None:
     rich = results.cell(
         "mysql",
         layer="rest",
@@ -379,7 +382,7 @@ def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
         "random read",
         "20.0 % higher",
         "stored bytes, tables: 50.0 % more",
-        "a new key for the encrypted data took 0.25 s",
+        "key rotation took 0.25 s",
         "40 handshakes under load, 10 resumed",
         "10ms round trip added",
     ):

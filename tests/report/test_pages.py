@@ -1,4 +1,4 @@
-"""pages: at every width nothing is cut, links lead somewhere, charts stay in their frames, and a colour has one meaning."""
+"""Pages at every width: nothing is cut, links work, charts stay in their frames, and each colour has one meaning."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ OUTSIDE = """
   }).filter(Boolean);
 })
 """
-"""Marks and words of charts that reach beyond their picture; words by a few pixels are another font's."""
+"""Marks and texts outside their chart. Texts may exceed it by a few pixels in another font."""
 
 
 def many() -> Result:
-    """Cells of every kind: an interval without end, three points of a curve, parts, a study, and disturbed throughout."""
+    """Cells of every kind: a very wide interval, a curve of three points, parts, a study, all disturbed."""
     arm = {
         "operations": 10,
         "connects": 10,
@@ -102,7 +102,7 @@ def opened(chromium: Any, page: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_clipped_and_no_mark_leaves_its_chart(opened: Any, width: int) -> None:
+def test_nothing_is_clipped_and_all_marks_are_inside_their_charts(opened: Any, width: int) -> None:
     visit = opened(width)
     assert visit.page.evaluate(browser.CLIPPED) == [], "before anything is unfolded"
     visit.open_all()
@@ -110,12 +110,10 @@ def test_nothing_is_clipped_and_no_mark_leaves_its_chart(opened: Any, width: int
     assert visit.page.evaluate(OUTSIDE) == []
     assert visit.page.evaluate(browser.CUT) == []
     if width >= WIDE:
-        assert visit.page.evaluate(browser.CLIPPED) == [], (
-            "a phone may scroll a study's widest tables, a desk may not have to"
-        )
+        assert visit.page.evaluate(browser.CLIPPED) == [], "only a phone may need to scroll a study's widest tables"
 
 
-def test_what_leaves_its_chart_is_found(opened: Any) -> None:
+def test_marks_outside_their_chart_are_detected(opened: Any) -> None:
     visit = opened(1300)
     visit.page.evaluate("document.querySelector('main .wide svg text').setAttribute('transform', 'translate(-900,0)')")
     assert len(visit.page.evaluate(OUTSIDE)) == 1
@@ -143,7 +141,7 @@ def test_the_table_of_contents_leads_to_every_section_and_cell(opened: Any, widt
     )
 
 
-def test_paper_has_the_contents_once(opened: Any) -> None:
+def test_print_has_the_contents_once(opened: Any) -> None:
     visit = opened(1300)
     visit.page.emulate_media(media="print")
     assert visit.page.evaluate("document.querySelector('nav.side').checkVisibility()") is False
@@ -152,19 +150,19 @@ def test_paper_has_the_contents_once(opened: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1300])
-def test_axe_finds_no_serious_fault(opened: Any, width: int, scheme: str) -> None:
+def test_axe_finds_no_serious_violation(opened: Any, width: int, scheme: str) -> None:
     visit = opened(width, scheme)
     visit.open_all()
     assert visit.faults() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_colour_of_a_chart_can_be_told_from_the_page(opened: Any, scheme: str) -> None:
+def test_every_colour_of_a_chart_contrasts_with_the_page(opened: Any, scheme: str) -> None:
     names = ("--plain", "--encrypted", "--server", "--client", "--strong", "--weak", "--ink", "--bad")
     visit = opened(1300, scheme)
     read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(n).trim())"
     ground, *shown = visit.page.evaluate(read, ["--page", *names])
-    assert len(set(shown)) == len(names), "one meaning a colour"
+    assert len(set(shown)) == len(names), "one meaning per colour"
     assert [(name, each) for name, each in zip(names, shown, strict=True) if contrast(each, ground) < 3] == []
 
 
@@ -191,10 +189,10 @@ def test_arms_ends_and_parts_have_colours_of_their_own() -> None:
     assert not arms & parts
     assert not ends & parts
     drawn = "".join(plot.drawn() for plot in plots.every(Subject(many(), budget=0.05)) if plot.charts)
-    assert not any(colour in drawn for colour in arms), "no chart of the whole run is of one arm"
+    assert not any(colour in drawn for colour in arms), "no chart of the whole run shows a single arm"
 
 
-def test_parts_of_which_one_is_all_are_told_in_words() -> None:
+def test_a_single_dominant_part_is_a_note_instead_of_a_chart() -> None:
     arms = {"plain": {"connects": 10, "operations": 10, "wire_bytes_per_op": 1.0}}
     part = {
         name: Part(value, value, value)
@@ -211,7 +209,7 @@ def test_parts_of_which_one_is_all_are_told_in_words() -> None:
     assert "so there is no chart" in page
 
 
-def test_cpu_that_does_not_change_is_told_in_words() -> None:
+def test_unchanged_cpu_is_a_note_instead_of_a_chart() -> None:
     arm = {f"{end}_{mode}_us_per_op": 5.0 for end in ("server", "client") for mode in ("user", "system")}
     arm |= {"server_cpu_us_per_op": 10.0, "client_cpu_us_per_op": 10.0}
     same = results.cell(arms={"plain": arm, "encrypted": {name: value * 0.995 for name, value in arm.items()}})
@@ -223,13 +221,13 @@ def test_cpu_that_does_not_change_is_told_in_words() -> None:
     assert plot.charts
 
 
-def test_a_picture_carries_its_title_and_its_cell(tmp_path: Path) -> None:
+def test_a_plot_file_has_its_title_and_its_cell(tmp_path: Path) -> None:
     result = many()
     written = plots.write(Subject(result), tmp_path / "svg", "svg")
     assert [path.stem for path in written] == ["published", "forest", "where-parts", "where-cpu", "curve-clients-1"]
     for path in written:
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text())
-        assert f"ciphercost run {result.id}" in texts, "no font is likely to be wider"
+        assert f"ciphercost run {result.id}" in texts, "no likely font is wider"
     one = results.result(results.cell(variant="size=1MB"))
     (path,) = plots.write(Subject(one), tmp_path / "one", "svg")
     said = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text()))
@@ -239,7 +237,7 @@ def test_a_picture_carries_its_title_and_its_cell(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_cells_picture_names_the_cell() -> None:
+def test_the_plot_file_of_a_cell_names_the_cell() -> None:
     made = results.result(results.cell(variant="size=1MB"), results.cell("mariadb"))
     shape = next(plots.every(Subject(made)))
     title, cell, run = plots.heading(made, shape._replace(cell=0, caption="Latency, ms"))
@@ -264,17 +262,17 @@ def test_the_result_keeps_a_curve_of_two_values_and_reports_show_those_of_three(
             assert ("cost against clients" in render(result)) is shown
 
 
-def test_a_curves_interval_that_goes_on_ends_in_an_arrow() -> None:
+def test_a_curves_interval_beyond_the_plot_ends_in_an_arrow() -> None:
     (plot,) = curve.plots(Subject(many()))
     chart = plot.charts["wide"]
     assert {row["side"] for row in chart.data["cut"]} == {"up", "down"} or chart.data["cut"]
     low, high = (end(row[key] for row in chart.data["points"]) for end, key in ((min, "low"), (max, "high")))
-    assert low > -200, "the axis is that of the estimates"
+    assert low > -200, "the axis follows the estimates"
     assert high <= 200
-    assert "goes on" in plot.note
+    assert "extends beyond the plot" in plot.note
 
 
-def test_the_ends_of_an_interval_show_beside_its_point() -> None:
+def test_the_ends_of_an_interval_are_visible_beside_its_point() -> None:
     radius = (forest.POINT / 3.1416) ** 0.5
     assert radius < _draw.CAP
     narrow = results.result(results.cell(overhead={"throughput": results.estimate(0.8, 0.0001)}))

@@ -1,4 +1,4 @@
-"""plots: what is drawn is what was measured; every sign and word of it can be counted in the picture."""
+"""Plots show what was measured: tests count marks and texts in the drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost.estimate import trace
+from ciphercost.estimate import notation, trace
 from ciphercost.estimate.simulate import records
 from ciphercost.estimate.trace import Quantiles, Tick, Trace
 from ciphercost.model.errors import UsageError
@@ -23,10 +23,11 @@ from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import Verdict
 from ciphercost.plan import schedule
-from ciphercost.report import comparison, comparison_formats, comparison_types, plots, words
+from ciphercost.report import comparison, comparison_formats, comparison_types, plots
 from ciphercost.report.formats import html, terminal
 from ciphercost.report.formats.html import _method
 from ciphercost.report.plots import Plot, Subject, curve, forest, latency, slices, where
+from ciphercost.report.words import figure_text, verdict_text
 
 
 def result_of(*cells: Cell, **more: Any) -> Result:
@@ -49,7 +50,7 @@ def texts(drawn: str) -> list[str]:
 # ── forest
 
 
-def test_the_cheapest_cell_stands_first_and_what_has_no_number_last() -> None:
+def test_the_cheapest_cell_is_first_and_cells_without_a_number_are_last() -> None:
     failed = results.cell("nginx", status="failed", reason="no", overhead={}, arms={})
     (plot,) = forest.plots(
         Subject(result_of(priced("mysql", 0.5), failed, priced("mariadb", 0.9), priced("firebird", 1.1)))
@@ -62,7 +63,7 @@ def test_the_cheapest_cell_stands_first_and_what_has_no_number_last() -> None:
     assert plot.table.rows[-1][1] == "no number: failed"
 
 
-def test_what_was_not_resolved_is_hollow() -> None:
+def test_unresolved_points_are_hollow() -> None:
     (plot,) = forest.plots(
         Subject(result_of(priced("mysql", 0.5), priced("mariadb", 0.99, 0.05, verdict="unresolved")))
     )
@@ -70,11 +71,13 @@ def test_what_was_not_resolved_is_hollow() -> None:
     assert "hollow" in plot.note
 
 
-def test_an_interval_that_reaches_far_beyond_all_estimates_is_cut_off_and_says_so() -> None:
+def test_an_interval_far_beyond_all_estimates_is_cut_off_with_a_note() -> None:
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95, 0.9, verdict="unresolved"))))
     assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
-    assert "goes on" in plot.note
-    assert plot.table.rows[0][2] == words.bounds("throughput", results.estimate(0.95, 0.9)), "the table has all of it"
+    assert "extends beyond the plot" in plot.note
+    assert plot.table.rows[0][2] == figure_text.bounds("throughput", results.estimate(0.95, 0.9)), (
+        "the table is complete"
+    )
     (plain,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95))))
     assert rows(plain, "cut") == []
 
@@ -88,7 +91,7 @@ def test_the_budget_is_a_line_and_the_interval_decides() -> None:
     assert plot.drawn().count("<line") == next(iter(without)).drawn().count("<line") + 1
 
 
-def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
+def test_latency_only_cells_have_a_plot_of_their_own() -> None:
     slow = results.cell("mariadb", overhead={"latency_p50": results.estimate(8.0)})
     throughput, late = forest.plots(Subject(result_of(priced("mysql", 0.5), slow)))
     assert len(rows(throughput)) == 1
@@ -96,7 +99,7 @@ def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
     assert "latency p50, encrypted ÷ plain (logarithmic)" in texts(late.drawn())
 
 
-def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_once() -> None:
+def test_mixed_cells_have_a_described_plot_per_measure_and_a_failed_one_is_in_the_first() -> None:
     late = [
         results.cell("mariadb", workload=f"w{ratio}", overhead={"latency_p50": results.estimate(ratio)})
         for ratio in (1.3, 1.6)
@@ -111,34 +114,35 @@ def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_onc
     assert "higher latency p50" in second.finding
     assert "1 of 5 cells has no number" in first.finding
     assert "no number" not in second.finding
-    answer = words.answer(result)
+    answer = verdict_text.answer(result)
     assert all(
-        words.cost(words.main_metric(cell), cell.overhead[words.main_metric(cell)]) in answer for cell in cells[:4]
+        figure_text.cost(figure_text.main_metric(cell), cell.overhead[figure_text.main_metric(cell)]) in answer
+        for cell in cells[:4]
     )
     assert "mariadb 18.4 with tls shows 30.0 % higher latency p50" in answer
     assert answer.count("no number") == 1
     control = results.cell("mariadb", layer="control", overhead={"latency_p50": results.estimate(1.3)})
     first, second = forest.plots(Subject(result_of(cells[0], control)))
     assert "higher latency p50" in second.finding
-    assert "mariadb" not in words.answer(result_of(cells[0], control)), "a control is no cost of encryption"
+    assert "mariadb" not in verdict_text.answer(result_of(cells[0], control)), "a control is not a cost of encryption"
 
 
 @pytest.mark.parametrize("verdicts", [("unresolved", "differs"), ("differs", "unresolved"), ("unresolved",) * 2])
 def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verdict, Verdict]) -> None:
     made = [priced("mysql", 0.5), results.cell("mariadb", overhead={"latency_p50": results.estimate(1.3)})]
     cells = [msgspec.structs.replace(cell, verdict=each) for cell, each in zip(made, verdicts, strict=True)]
-    answer = words.answer(result_of(*cells))
-    assert all(words.interval(cell.overhead[words.main_metric(cell)]) in answer for cell in cells)
+    answer = verdict_text.answer(result_of(*cells))
+    assert all(notation.interval(cell.overhead[figure_text.main_metric(cell)]) in answer for cell in cells)
 
 
-def test_what_the_correction_alone_left_unresolved_says_so() -> None:
+def test_a_cell_unresolved_only_by_the_correction_is_marked() -> None:
     weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
     vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
-    for said in (words.verdict(weak), words.answer(result_of(weak))):
-        assert "by itself it differs, but not after the correction for the number of cells" in said
+    for said in (verdict_text.verdict(weak), verdict_text.answer(result_of(weak))):
+        assert "it differs on its own, but not after the correction for the number of cells" in said
         assert "could have detected" not in said
-    for said in (words.verdict(vague), words.answer(result_of(vague))):
-        assert "by itself" not in said
+    for said in (verdict_text.verdict(vague), verdict_text.answer(result_of(vague))):
+        assert "on its own" not in said
         assert "could have detected 5.8" in said
 
 
@@ -168,10 +172,10 @@ def test_segments_add_up_to_all_cpu_of_an_operation() -> None:
     (plot,) = where.plots(Subject(result_of(at_rest)))
     ends = rows(plot, "ends")
     assert [end["to"] for end in ends] == pytest.approx([100, 200])
-    assert plot.table.rows[0][-1] == "23 µs", "10 of the server, 6 of the client, 7 of the machine besides"
+    assert plot.table.rows[0][-1] == "23 µs", "10 for the server, 6 for the client, 7 for the rest of the machine"
     in_transit = results.cell(arms={"plain": arm, "encrypted": dearer})
     (plot,) = where.plots(Subject(result_of(in_transit)))
-    assert plot.table.rows[0][-1] == "16 µs", "the machine's other work is no cost of what is on the connection"
+    assert plot.table.rows[0][-1] == "16 µs", "the machine's other work is not a cost of the connection"
     assert "url(#hatch-server)" in plot.drawn()
 
 
@@ -219,7 +223,7 @@ def test_a_trace_has_every_counted_slice_and_no_lead_in(tmp_path: Path) -> None:
     assert found.latency == {}, "no histogram, no latencies"
 
 
-def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path: Path) -> None:
+def test_latencies_are_those_of_the_histograms_of_complete_blocks(tmp_path: Path) -> None:
     from hdrh.histogram import HdrHistogram
 
     lines = []
@@ -233,7 +237,7 @@ def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path:
         lines.append(msgspec.structs.replace(each, phase="latency", agent=made))
     (found,) = trace.read(written(tmp_path, lines[:-1]))
     assert found.open_loop
-    assert found.latency["plain"].requests == 3 * 2 * 1000, "the last block is not whole"
+    assert found.latency["plain"].requests == 3 * 2 * 1000, "the last block is incomplete"
     (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
     assert [row[0] for row in plot.table.rows] == ["50 %", "90 %", "99 %"]
     plain, encrypted = (float(text.split()[0]) for text in plot.table.rows[0][1:])
@@ -241,7 +245,7 @@ def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path:
 
 
 def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list[SliceRecord]:
-    """Slices of a closed loop, each with the same latencies; of `without` one slice in two has none."""
+    """Slices of a closed loop with equal latencies; in arm `without`, every second slice has none."""
     from hdrh.histogram import HdrHistogram
 
     histogram = HdrHistogram(1, 3_600_000_000_000, 3)
@@ -256,7 +260,7 @@ def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list
     return found
 
 
-def test_a_damaged_histogram_of_a_closed_loop_is_named_by_its_place(tmp_path: Path) -> None:
+def test_a_damaged_histogram_of_a_closed_loop_is_reported_with_its_place(tmp_path: Path) -> None:
     lines = closed(3)
     agent = msgspec.structs.replace(lines[-1].agent, histogram="HISTF")  # type: ignore[type-var]
     written(tmp_path, [*lines[:-1], msgspec.structs.replace(lines[-1], agent=agent)])
@@ -277,7 +281,7 @@ def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
         timed = [each for each in lines if each.arm == arm and each.position and each.agent and each.agent.histogram]
         assert found.latency[arm].requests == 100 * len(timed)
     assert found.stride == 4
-    # 40 slices, of which ten are read, are a thousand requests: the last that is drawn is the 99th of a hundred.
+    # 40 slices, of which ten are read, have a thousand requests: the last one drawn is the 99th of a hundred.
     assert found.latency["plain"].shares[-1] == pytest.approx(0.99)
     (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
     assert "4,000 plain" in plot.note
@@ -288,12 +292,12 @@ def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
     assert [whole.latency[arm].requests for arm in ARMS] == [found.latency[arm].requests for arm in ARMS]
 
 
-def test_a_quantile_is_drawn_only_where_enough_lies_beyond_it() -> None:
+def test_a_quantile_is_drawn_only_with_enough_requests_beyond_it() -> None:
     shares = [0.0, 0.5, 0.9]
     arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
     (plot,) = latency.plots(Subject(result_of(results.cell()), [Trace([], arms, False, 0, 0, 0, {}, 0)]))
     assert [row[0] for row in plot.table.rows] == ["50 %", "90 %"]
-    assert "wait for each answer" in plot.note
+    assert "wait for each response" in plot.note
 
 
 def ticks(count: int, session: int = 1, marks: tuple[str, ...] = ()) -> list[Tick]:
@@ -341,8 +345,8 @@ def test_a_curve_has_a_point_and_an_interval_for_each_cell() -> None:
     assert plot.table.rows[0][3] == "+5 µs"
 
 
-def test_no_letter_of_a_name_is_changed_in_a_picture() -> None:
-    """Numbers in tags are rounded, colours in them replaced: words are left alone."""
+def test_no_letter_of_a_name_is_changed_in_a_plot() -> None:
+    """Numbers and colours are changed in tags only, not in text."""
     odd = "1.22.13456 #0072b2 class=&quot;x&quot; <b>"
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.5, variant=odd), priced("mysql", 0.6, variant="other"))))
     for page in (True, False):
@@ -351,7 +355,7 @@ def test_no_letter_of_a_name_is_changed_in_a_picture() -> None:
         assert "<b>" not in drawn
 
 
-def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
+def test_a_file_is_self_contained_and_a_page_has_variables(tmp_path: Path) -> None:
     of = Subject(result_of(priced("mysql", 0.5)))
     (plot,) = forest.plots(of)
     assert "var(--" in plot.drawn(page=True)
@@ -359,20 +363,20 @@ def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
     assert "<title>" in plot.drawn()
     (path,) = plots.write(of, tmp_path, "png")
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert words.answer(of.result) in plot.finding
+    assert verdict_text.answer(of.result) in plot.finding
 
 
 ILL = "a\x00b\x01c\x1b[31md\x07e\u202ef\x85g\ufffeh\ud800i"
 WELL = "a\ufffdb\ufffdc\ufffd[31md\ufffde\ufffdf\ufffdg\ufffdh\ufffdi"
 
 
-def test_letters_that_steer_are_shown_and_steer_nothing() -> None:
-    assert words.printable(ILL) == WELL
-    assert words.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
+def test_control_characters_are_shown_and_have_no_effect() -> None:
+    assert figure_text.printable(ILL) == WELL
+    assert figure_text.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
 
 
 def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
-    """vl-convert aborts on what XML forbids: this test would take all others with it."""
+    """vl-convert aborts on what XML forbids, which would end all other tests too."""
     cells = [priced("mysql", 0.5, variant=ILL), priced("mysql", 0.6, variant="other", reason=ILL)]
     made = result_of(
         *cells,
@@ -385,7 +389,7 @@ def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
     traces = [Trace(ticks(10, marks=(ILL,)), arms, False, 20, 0, 0, {ILL: 20}, 0)] * 2
     drawn = [each.drawn(page=page) for each in plots.every(Subject(made, traces, 0.1)) for page in (True, False)]
     assert any(WELL in text for text in drawn)
-    assert not [text for text in drawn if words.printable(text) != text]
+    assert not [text for text in drawn if figure_text.printable(text) != text]
     assert plots._draw.png(drawn[1]).startswith(b"\x89PNG")
 
 
@@ -396,7 +400,7 @@ def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
     )
     for text in (html.render(made), terminal.render(made), comparison_formats.get("terminal")(compared)):
         assert "c\ufffd[31m" in text
-        assert words.printable(text) == text
+        assert figure_text.printable(text) == text
     assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))
 
 
@@ -409,7 +413,7 @@ def nothing_measured(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("output", [".", "/", "", "there", "no/such/page.html", "plan/page.html"])
-def test_where_no_page_can_be_written_it_is_said_and_nothing_is_left(
+def test_a_page_that_can_not_be_written_is_an_error_and_leaves_nothing(
     output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = nothing_measured(tmp_path / "run")
@@ -453,10 +457,10 @@ def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: 
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
+def test_a_page_states_how_much_of_a_slice_is_not_counted() -> None:
     share = f"{schedule.DISCARD:.0%}".replace("%", " %")
     said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
-    assert f"of each slice the first {share} is not counted" in said
+    assert f"the first {share} of each slice is not counted" in said
 
 
 # ── files
@@ -472,7 +476,7 @@ def test_a_suffix_of_another_form_is_refused_and_so_is_a_run_without_a_number(tm
     assert not list(tmp_path.iterdir())
 
 
-def test_a_single_file_says_how_many_plots_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_file_states_how_many_plots_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arm = {
         "client_user_us_per_op": 3.0,
         "server_user_us_per_op": 3.0,

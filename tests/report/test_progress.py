@@ -1,4 +1,4 @@
-"""watch: what is shown while a run goes on, and that it is shown between slices only, on any terminal, and gone when it ends."""
+"""Progress of a run: its content; drawn only between slices, on any terminal; and gone at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOUND = Estimate(0.75, 0.74, 0.76)
 
 
 class Hours:
-    """A clock that goes when it is told to."""
+    """A clock that advances on demand."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -71,9 +71,7 @@ def plain(shown: str) -> str:
 # ── while a person is asked ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(
-    live: progress.Screen, screen: io.StringIO
-) -> None:
+def test_a_paused_screen_draws_nothing_and_then_continues_below(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         live.start(["one"], [10.0], 12.0)
         live.phase(0, 1, "before")
@@ -86,11 +84,11 @@ def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(
         live.phase(0, 1, "after")
         first, found, _ = screen.getvalue()[at:].partition("after")
         assert found
-        assert UP not in first, "it went back over what was asked"
+        assert UP not in first, "it overwrote the question"
     assert cursor(screen.getvalue()) == SHOWN
 
 
-def test_it_goes_on_after_a_question_that_was_broken_off(live: progress.Screen, screen: io.StringIO) -> None:
+def test_it_continues_after_an_interrupted_question(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         with pytest.raises(KeyboardInterrupt), live.paused():
             raise KeyboardInterrupt
@@ -161,7 +159,7 @@ def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() ->
     assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0–26.0 %\)", lines[1])
     assert re.fullmatch(r"  ✗ mysql:tls connect +NO STEADY STATE", lines[2])
     assert re.fullmatch(r"  ▸ postgresql:tls bulk-read +25.0 % fewer \(24.0–26.0 %\)", lines[3])
-    assert re.fullmatch(r"  · sqlite:sqlcipher insert +waits", lines[4])
+    assert re.fullmatch(r"  · sqlite:sqlcipher insert +waiting", lines[4])
     assert lines[5:8] == [
         "postgresql:tls bulk-read",
         "  session 4 of 8, capacity",
@@ -171,7 +169,7 @@ def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() ->
     assert lines[10] == "  2 of 120 slices marked: steal 2"
 
 
-def test_the_interval_narrows_before_ones_eyes() -> None:
+def test_the_interval_visibly_narrows() -> None:
     first = Estimate(0.75, 0.6, 0.9)
     drawn = [progress.scale(first, Estimate(0.75, 0.75 - half, 0.75 + half), 42) for half in (0.15, 0.08, 0.02)]
     widths = [line.index("┤") - line.index("├") for line in drawn]
@@ -181,7 +179,7 @@ def test_the_interval_narrows_before_ones_eyes() -> None:
     assert {len(line) for line in drawn} == {42}
 
 
-def test_what_is_left_is_first_as_planned_and_then_as_sessions_turn_out() -> None:
+def test_the_time_left_follows_the_plan_and_then_the_sessions() -> None:
     planned = [progress.Shown("a", 80.0, 8), progress.Shown("b", 80.0, 8)]
     clock = progress.Clock(0.0)
     assert clock.left(planned, 0.0) == 160 + 16 * progress.SETUP_SECONDS
@@ -214,7 +212,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_page_is_longer(
     assert all(len(line) <= width for line in lines)
 
 
-def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -> None:
+def test_the_running_cell_of_many_is_shown_and_the_others_are_counted() -> None:
     many = [progress.Shown(f"cell {number}", 90.0, 8, state="ok" * (number < 30)) for number in range(60)]
     many[3].state, many[30].phase = "failed", "warm-up"
     lines = [line for line, _ in progress.page(many, 30, 60.0, "", 79, 22)]
@@ -229,7 +227,7 @@ def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -
 # ── when it is shown ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_second(
+def test_it_draws_and_computes_only_between_slices_and_at_most_once_a_second(
     live: progress.Screen, screen: io.StringIO, hours: Hours
 ) -> None:
     asked = []
@@ -254,7 +252,7 @@ def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_se
         assert threading.active_count() <= threads, "a thread would draw in the middle of a slice"
 
 
-def test_names_can_not_steer_the_terminal(
+def test_names_can_not_control_the_terminal(
     live: progress.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     steering = "\x1b[41;1Hred\x07"
@@ -271,7 +269,7 @@ def test_names_can_not_steer_the_terminal(
         assert "\x07" not in shown
 
 
-def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_have_the_current_cost_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
     lines = progress.Lines()
     lines.start(["a b"], [8.0], 10.0, [2])
     lines.phase(0, 1, "preparing")
@@ -281,7 +279,7 @@ def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFix
     lines.phase(0, 2, "starting and proving")
     lines.done(0, "ok")
     assert capsys.readouterr().err.splitlines() == [
-        "1 cell: about 10 s, 8 s of it load",
+        "1 cell: about 10 s, of which 8 s load",
         "a b: session 1, starting and proving",
         "a b: session 2, starting and proving; so far 25.0 % fewer (24.0–26.0 %)",
         "a b: ok; so far 25.0 % fewer (24.0–26.0 %)",
@@ -292,11 +290,11 @@ def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFix
 
 RUN = ["run", "null:busy", "--quick", "--time", "4s", "--no-latency"]
 LONG = [*RUN, "--time", "60s"]
-"""For a run that is ended in its middle."""
+"""For a run that is interrupted."""
 
 
 def whole(directory: Path, env: dict[str, str], sizes: list[tuple[int, int]]) -> tuple[int, str]:
-    """A run on a terminal, to its end; on a shaken machine that is refused, another."""
+    """A complete run on a terminal; repeated if a busy machine refuses it."""
     for number in range(steady.TRIES):
         argv = [CLI, *RUN, "-o", str(directory / f"run-{number}")]
         status, shown = on_a_terminal(argv, {**os.environ, **env}, sizes=sizes)
@@ -319,7 +317,7 @@ def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
         assert "null:busy point-select" in plain(shown)
 
 
-def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_restores_the_cursor_and_prints_how_to_resume(tmp_path: Path) -> None:
     argv = [CLI, *LONG, "-o", str(tmp_path / "run")]
     status, shown = on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(80, 24)], asked="op/s", typed="\x03")
     assert status == 130
@@ -329,14 +327,14 @@ def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}], ids=str)
-def test_who_wants_it_plain_gets_lines_without_a_single_control_code(tmp_path: Path, env: dict[str, str]) -> None:
+def test_plain_output_has_no_control_codes(tmp_path: Path, env: dict[str, str]) -> None:
     status, shown = whole(tmp_path, env, [(80, 24)])
     assert status == 0, shown
     assert "\x1b" not in shown
     assert "null:busy point-select: session 1, starting and proving" in shown
 
 
-def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) -> None:
+def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> None:
     for name, more, said in (("a", ["--no-progress"], False), ("b", [], True)):
         argv = [CLI, *RUN, "-o", str(tmp_path / name), *more]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
@@ -345,7 +343,7 @@ def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) 
         assert "\x1b" not in done.stderr + done.stdout
 
 
-def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path: Path) -> None:
+def test_a_closed_terminal_ends_the_run_without_further_output(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(CLI, [CLI, *LONG, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm"})
@@ -357,14 +355,14 @@ def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path
     assert status in (-signal.SIGHUP, 1)
 
 
-def test_of_a_resumed_run_only_what_is_left_is_waited_for(live: progress.Screen, screen: io.StringIO) -> None:
+def test_a_resumed_run_only_waits_for_the_rest(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         live.start(["a", "b"], [0.0, 30.0], 40.0, [0, 3])
         live.kept(0, 8, done=True)
         live.kept(1, 5, done=False)
         live.phase(1, 6, "capacity")
     shown = plain(screen.getvalue())
-    assert "2 cells: about 40 s, 30 s of it load" in shown
-    assert "b: 5 sessions there already" in shown
+    assert "2 cells: about 40 s, of which 30 s load" in shown
+    assert "b: 5 sessions already recorded" in shown
     assert "about 33 s left · 1 of 2 cells done" in shown
     assert "session 6 of 8, capacity" in shown

@@ -52,7 +52,7 @@ def test_every_published_number_of_a_page_links_to_its_table(name: str) -> None:
         for source, what in report.sources:
             assert f"{source}: {what}" in text
     cited = {cell.source for each in report.sheets for row in each.rows for cell in row if isinstance(cell, Cited)}
-    assert cited == {source for source, _ in report.sources}, "a table is listed where a number of it is shown"
+    assert cited == {source for source, _ in report.sources}, "a table is listed if one of its numbers is shown"
 
 
 def test_a_cell_names_the_table_of_its_published_figure_only() -> None:
@@ -64,7 +64,7 @@ def test_a_cell_names_the_table_of_its_published_figure_only() -> None:
     assert not isinstance(sheet.cite("-", unpublished), Cited)
 
 
-def test_text_says_below_a_table_which_rows_come_from_where() -> None:
+def test_text_below_a_table_names_the_sources_of_its_rows() -> None:
     def cell(source: str) -> str:
         return sheet.cite("1", StudyFigure("x", "x", "", "plain", published=1.0, source=source))
 
@@ -93,7 +93,7 @@ def test_rows_of_all_studies_name_their_tables() -> None:
 
 
 def charted(*costs: StudyFigure, width: Any = "wide") -> dict[str, list[dict[str, Any]]]:
-    """What is drawn of mysql-tls with these costs."""
+    """The drawing of mysql-tls with these costs."""
     result: StudyResult = msgspec.structs.replace(made("mysql-tls"), figures=list(costs))
     (plot,) = published.drawn(result)
     return plot.charts[width].data
@@ -116,7 +116,7 @@ def test_every_cost_has_its_published_value_and_our_interval_in_their_places() -
     assert data["cut"] == []
 
 
-def test_from_a_doubling_on_the_axis_has_factors() -> None:
+def test_the_axis_has_factors_from_a_doubling_on() -> None:
     data = charted(cost("insert", 10.0, 1.0, 0.9, 1.1))
     (row,) = data["rows"]
     assert row["published"] == pytest.approx(1)
@@ -124,7 +124,7 @@ def test_from_a_doubling_on_the_axis_has_factors() -> None:
     assert data["none"] == [{"at": 0}]
 
 
-def test_an_interval_that_tells_nothing_does_not_stretch_the_axis() -> None:
+def test_a_meaningless_interval_does_not_stretch_the_axis() -> None:
     data = charted(cost("insert", 1.1, 1.05, 0.0, 5000.0), cost("select", 1.2, 1.2, 1.1, 1.3))
     assert {each["side"] for each in data["cut"]} == {"left", "right"}
     assert all(-20 < each["at"] < 40 for each in data["cut"])
@@ -141,7 +141,7 @@ def test_without_a_published_cost_there_is_no_plot() -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that holds the page of each study, and of `all`."""
+    """A directory with the page of each study and of `all`."""
     place = tmp_path_factory.mktemp("pages")
     for name in studies.names():
         result = msgspec.structs.replace(results.result(results.cell()), study=made(name))

@@ -19,7 +19,6 @@ MOST_LINES = 450
 LONGER: dict[str, str] = {
     "engines/firebird.py": "one server; its start, its accounts and its wire still stand in one class",
     "engines/postgresql.py": "one server; its start, its accounts and its settings still stand in one class",
-    "estimate/estimator.py": "the estimator of one cell, one class over all its slices",
 }
 """Files longer than MOST_LINES, each with the reason why it is one file."""
 

@@ -40,7 +40,7 @@ def test_a_delayed_cell_says_what_its_round_trips_predict(tmp_path: Path) -> Non
         cell["predicted"]["round_trips"] == 2 + retried
     )  # PostgreSQL's SSL request, the handshake, and perhaps a retry with another key share
     assert cell["predicted"]["added_ms"] == pytest.approx(2 * cell["predicted"]["round_trips"])
-    assert "the link alone predicts" in done.stdout
+    assert "predicted from the link alone" in done.stdout
 
 
 @pytest.mark.usefixtures("require_postgresql", "rights")

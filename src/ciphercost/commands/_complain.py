@@ -7,7 +7,7 @@ import sys
 
 def complain(text: str) -> None:
     """Print a message on standard error: wrapped on a terminal, as one line for a program that reads it."""
-    from ciphercost.report.words import printable
+    from ciphercost.report.words.figure_text import printable
 
     message = printable(f"ciphercost: {text}")
     if sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""curves: cells that differ in one number alone -> the cost against that number: the size of an answer, or how many ask at once. Pure."""
+"""The cost against response size or number of clients, from cells that differ only in that number. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ciphercost.model.result import Cell, Curve, Point
 
 ALONG = ("size", "clients")
 LEAST = 2
-"""Values that make a curve in the result."""
+"""Least number of points of a curve in the result."""
 LEAST_SHOWN = 3
-"""Values that reports show a curve of: a line through two points has no shape, and the cells' own figures say as much."""
+"""Least number of points of a curve in reports: two points show no more than the cells' own figures."""
 
 
 def curves(cells: Sequence[Cell]) -> list[Curve]:
-    """A curve for every set of cells that have numbers, differ in nothing but one of ALONG, and have LEAST values of it."""
+    """A curve for each set of cells with numbers that differ only in one of ALONG and have at least LEAST values of it."""
     found = []
     for along in ALONG:
         alike: dict[str, list[tuple[float, int]]] = {}
@@ -50,7 +50,7 @@ def _x(cell: Cell, along: str) -> float | None:
 
 
 def _like(cell: Cell, along: str) -> str:
-    """What cells must have in common to lie on one curve: all but where on it they lie, and what follows from that."""
+    """What cells must have in common to form a curve: everything but their position on it, and what follows from that."""
     factors = {name: value for name, value in cell.factors.items() if along != "size" or not value.isdigit()}
     clients = None if along == "clients" else cell.clients
     return repr(

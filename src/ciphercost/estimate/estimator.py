@@ -1,7 +1,7 @@
-"""estimator: slices, one by one -> ratios with intervals, verdict, warnings. Pure; the method is in METHODOLOGY.md.
+"""Turns the slices of a cell, one by one, into ratios with intervals, a verdict and warnings. Pure; METHODOLOGY.md has the method.
 
 Only complete blocks count: four good slices at positions 1 to 4 of phase `capacity` or `latency`. Each block is kept as
-four rows of numbers, never as records, so that a run of 100,000 slices is estimated in about 20 MB.
+four rows of numbers, not as records, so estimating a run of 100,000 slices takes about 20 MB.
 """
 
 from __future__ import annotations
@@ -9,64 +9,49 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import statistics, student_t, totals
-from ciphercost.estimate.histogram import Histogram, decode, merge, quantiles
-from ciphercost.estimate.statistics import ALPHA, Carryover, Interval
-from ciphercost.estimate.tally import QUANTILES, Arms, Floats, Tally, error_kinds
+from ciphercost.estimate import latency_ratios, statistics, totals
+from ciphercost.estimate.client_ratios import client_ratios
+from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
+from ciphercost.estimate.histogram import Histogram, decode, merge
+from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
+from ciphercost.estimate.stated import around, stated, with_totals
+from ciphercost.estimate.statistics import Carryover, Interval
+from ciphercost.estimate.tally import QUANTILES, Tally, error_kinds
+from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISTURBANCES, DISTURBED, describe, warnings
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
-from ciphercost.model.result import Added, CellEstimate, Estimate
+from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
-from ciphercost.model.terms import Verdict
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
-# machine_cpu_per_op: of the server (an embedded one's is the agent) and of all that is neither agent nor controller. At rest a
-# kernel's threads may do the encrypting, which are no process of the server's; in transit nobody works for it but itself: there it is noise.
-# Beside throughput: totals of one field ÷ totals of another, encrypted ÷ plain. The ratio of totals is the estimate.
-RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
-    ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
-    ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "work", "CPU time/operation"),
-    ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
-    ("segments_per_op", ("segments",), "operations", "segments/operation"),
-    ("machine_cpu_per_op", (), "work", "CPU time/operation"),
-    ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "work", "bytes/operation"),
-    ("disk_written_per_op", ("write_bytes",), "work", "bytes/operation"),
-    ("disk_read_per_op", ("read_bytes",), "work", "bytes/operation"),
-    ("memory", ("memory_bytes",), "memory_samples", "bytes"),
-)
 UNITS = {"throughput": "operations/s"} | {name: unit for name, _, _, unit in RATIOS}
-QUANTILES_BY_METRIC = {f"latency_{name}": share for name, share in QUANTILES}
 OFFERED, MOST_OFFERED = 0.6, 0.75
-"""Rate of the open loop ÷ capacity: of the plain arm, and at most of the encrypted one."""
+"""Rate of the open loop as a share of the plain arm's capacity, and at most as a share of the encrypted arm's."""
 MOST_THINKING = 0.8
-"""Share of the clients that may be thinking: the rest is for those that wait for the server."""
-PAIR_ONLY = "this server pair only"
-WHOLE_SESSIONS = "each session's requests together"
-RESAMPLED = 64
-"""Up to this many sessions the pooled latency quantile is computed once more without each of them."""
+"""Most clients that may be thinking, as a share; the others wait for the server."""
 
 
 class CellEstimator:
-    """Takes the slices of one cell in the order of the record and answers at any time.
+    """Takes the slices of one cell in the order of the record. Estimates are available at any time.
 
-    `void_sessions`: numbers of sessions that were run again; their slices are passed over. `sequential`: the run may
-    stop on precision, for which its intervals of more than LEAST_SESSIONS sessions pay in degrees of freedom. `recorded`:
-    slices come from a file, so their histograms are checked too.
+    `void_sessions`: numbers of sessions that were repeated; their slices are ignored. `sequential`: the run may stop on
+    precision, which limits the degrees of freedom to those of LEAST_SESSIONS sessions. `recorded`: slices come from a
+    file, so their histograms are checked too.
     """
 
     def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, recorded: bool = False) -> None:
         self.counts: Counter[str] = Counter()
         """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
         self.error_kinds: Counter[str] = Counter()
-        """The errors among them, by what they failed by."""
+        """Those errors, by kind."""
         self._void = set(void_sessions)
         self._recorded = recorded
         self._most_nu = LEAST_SESSIONS - 1 if sequential else None
@@ -78,10 +63,10 @@ class CellEstimator:
         self._pending: dict[int, SliceRecord] = {}
         self._broken = False
 
-    # ── in ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── input ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def add(self, record: SliceRecord) -> None:
-        """Take one slice. Raises UsageError where its histogram is damaged."""
+        """Add one slice. Raises UsageError if its histogram is damaged."""
         if record.session in self._void:
             return
         agent = record.agent
@@ -98,7 +83,9 @@ class CellEstimator:
         counts = self.counts
         if failed:
             counts["failed"] += 1
-            self._broken = True  # A lead-in that failed spoils its block too: what it was there for did not happen.
+            self._broken = (
+                True  # A failed lead-in spoils its block too, because the arms no longer follow each other as planned.
+            )
         if agent is not None:
             counts["errors"] += agent.errors
             if agent.error_kinds:
@@ -115,7 +102,7 @@ class CellEstimator:
             self._pending, self._open = {}, None
 
     def void(self, session: int) -> None:
-        """Take a session out of the estimate: it is run again."""
+        """Remove a session from the estimate, because it is repeated."""
         self._void.add(session)
         self._values.pop(session, None)
         for tally in self._tallies.values():
@@ -145,7 +132,7 @@ class CellEstimator:
             self._values[session].append(sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2)
 
     def _histograms(self, records: list[SliceRecord], sign: int) -> tuple[Histogram, Histogram] | None:
-        """Both arms' histograms of a block (plain, encrypted), or None where a slice has none."""
+        """Both arms' histograms of a block (plain, encrypted), or None if a slice has none."""
         texts = [record.agent.histogram for record in records if record.agent is not None]
         if not all(texts):
             return None
@@ -165,7 +152,7 @@ class CellEstimator:
 
     @property
     def blocks(self) -> int:
-        """Complete blocks, of capacity or, where there are none, of latency."""
+        """Number of complete blocks of capacity, or of latency if there are none."""
         return sum(map(len, self._values.values())) or len(self._tallies["latency"])
 
     def throughput_interval(self, mode: Mode = "full") -> Estimate | None:
@@ -174,24 +161,24 @@ class CellEstimator:
         return None if interval is None else stated(interval, mode, "operations/s")
 
     def precise(self, target: float, mode: Mode = "full") -> bool:
-        """Whether a run may stop: half-width of throughput's log ratio ≤ `target`, with blocks or sessions enough."""
+        """Whether a run may stop: the half-width of throughput's log ratio is ≤ `target`, with enough blocks or sessions."""
         interval = self._throughput(mode)
         least = LEAST_SESSIONS if mode == "full" else LEAST_BLOCKS_QUICK
         return interval is not None and interval.n >= least and interval.half() <= target
 
     def plain_capacity(self) -> float:
-        """Operations a second of the plain arm: of its capacity slices, else of warm-up and pilot; 0 where none ran."""
+        """Operations per second of the plain arm, from its capacity slices, or else from warm-up and pilot; 0 if none ran."""
         rows = self._tallies["capacity"].arms()
         if len(rows.plain):
             return float(rows.total("plain", "work") / rows.total("plain", "seconds"))
         return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
 
     def open_loop_rate(self, fallback: float = 0.0, *, clients: int = 0, think_s: float = 0.0) -> float:
-        """Operations a second to ask of both arms: OFFERED of what the plain arm can do, or less where the encrypted one can do so little.
+        """Operations per second of the open loop, for both arms: OFFERED of the plain arm's capacity, or less if the encrypted arm needs it.
 
-        More than an arm can do lengthens its queue for as long as the phase lasts, and its latency says nothing but how long that was.
-        Who thinks, `think_s` an operation, keeps a connection: of `clients` there must be some left.
-        `fallback`: the plain arm's capacity where no slice has told it.
+        Above an arm's capacity its queue grows as long as the phase lasts, and latency only measures the phase. A thinking client, for
+        `think_s` seconds per operation, keeps its connection, so some of the `clients` must be left.
+        `fallback`: the plain arm's capacity if no slice has measured it.
         """
         rate = OFFERED * (self.plain_capacity() or fallback)
         rows = self._tallies["capacity"].arms()
@@ -208,12 +195,11 @@ class CellEstimator:
         return statistics.carryover(rates[mine], signs[mine])
 
     def carries_over(self, session: int) -> bool:
-        """Whether what one arm left undone slowed the other in this session (λ ≠ 0)."""
+        """Whether one arm's load changed the other's rate in this session (λ ≠ 0)."""
         return self.carryover(session).found
 
     def session_estimates(self) -> dict[int, Estimate]:
-        """Throughput of each session by itself, for plots: Hodges–Lehmann value and signed-rank interval of its
-        blocks."""
+        """Throughput of each session alone, for plots: Hodges–Lehmann value and signed-rank interval of its blocks."""
         found: dict[int, Estimate] = {}
         for session, values in self._values.items():
             own = np.frombuffer(values)
@@ -232,7 +218,7 @@ class CellEstimator:
         return statistics.block_interval(every) if len(every) >= 2 else None
 
     def _centre(self, session: int) -> float:
-        """Session value, worked out again only when the session has grown: sessions that are over cost nothing."""
+        """Session value, recomputed only when the session has grown, so that finished sessions cost nothing."""
         values = self._values[session]
         known = self._centres.get(session)
         if known is None or known[0] != len(values):
@@ -297,18 +283,20 @@ class CellEstimator:
         )
 
     def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
-        """The log ratio of every metric, encrypted - plain, with its standard errors: what `finish` states, and what `compare` sets
-        against another run's. The ratio of totals of what is stated robustly has the key `totals.key(metric)`."""
+        """The log ratio of every metric, encrypted − plain, with its standard errors, for `finish` and for comparing runs.
+
+        A robust metric's ratio of totals has the key `totals.key(metric)`.
+        """
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         main = capacity if len(capacity.sessions) else latency
         found: dict[str, Interval | None] = {"throughput": self._throughput(mode)}
         if found["throughput"]:
             all_of_it = ratio_of_totals(capacity, ("work",), "seconds", mode, self._most_nu)
             found[totals.key("throughput")] = all_of_it
-        pooled = self._pooled_latency(latency, mode)
+        pooled = latency_ratios.pooled(self._tallies["latency"], latency, mode)
         for column, (name, share) in enumerate(QUANTILES):
-            if of := latency.unit_of(share, mode):
-                own = self._latency(latency, column, mode, whole=of == "session")
+            if unit := latency.unit_of(share, mode):
+                own = latency_ratios.quantile_interval(latency, column, mode, self._most_nu, whole=unit == "session")
                 found[f"latency_{name}"] = own
                 if own is not None:
                     found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
@@ -317,10 +305,10 @@ class CellEstimator:
         return {name: interval for name, interval in found.items() if interval is not None}
 
     def against(self, reference: CellEstimator, mode: Mode) -> Estimate | None:
-        """This cell's throughput ratio ÷ the reference's, of the sessions that they shared; None with fewer than two.
+        """This cell's throughput ratio ÷ the reference's, over the sessions that both share; None with fewer than two.
 
-        In full mode the differences of session values, in quick mode those of blocks in their order: blocks of one round lie
-        side by side in time, so the weather that they have in common cancels.
+        Full mode uses the differences of session values, quick mode those of blocks in order: blocks of one round are
+        next to each other in time, so noise that affects both cancels.
         """
         if mode == "full":
             shared = [session for session in self._values if session in reference._values]
@@ -337,44 +325,20 @@ class CellEstimator:
         return None if interval is None else stated(interval, mode, "ratio of ratios")
 
     def client_against(self, reference: CellEstimator, mode: Mode) -> dict[str, Estimate]:
-        """What this cell's client costs, ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….
+        """What this cell's client costs ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….
 
-        Of the sessions that they shared (full mode), or of blocks in their order (quick mode), as `against`.
+        Pairs are formed as in `against`.
         """
         mine, theirs = (each._tallies["capacity"].arms() for each in (self, reference))
-        found = {}
-        for arm in ARMS:
-            for name, (above, below) in CLIENT_FIGURES.items():
-                own, other = (_by_session(each, arm, above, below, mode) for each in (mine, theirs))
-                pairs = [pair for session in own for pair in zip(own[session], other.get(session, ()), strict=False)]
-                values = np.array([a - b for a, b in pairs if math.isfinite(a) and math.isfinite(b)])
-                if len(values) < 2:
-                    continue
-                interval = (
-                    statistics.session_interval(values, most_nu=self._most_nu)
-                    if mode == "full"
-                    else statistics.block_interval(values)
-                )
-                found[f"{name}_{arm}"] = stated(interval, mode, "client ÷ reference")
-        return found
-
-    def _latency(self, latency: Arms, column: int, mode: Mode, *, whole: bool) -> Interval | None:
-        """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included.
-
-        `whole`: of sessions as a whole, where their blocks have too few requests.
-        """
-        if whole or latency.by_session(mode):
-            return statistics.session_interval(_session_latency(latency, column, whole=whole)[1], most_nu=self._most_nu)
-        values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
-        return statistics.block_interval(values) if len(values) >= 2 else None
+        return client_ratios(mine, theirs, mode, self._most_nu)
 
     # ── one estimator for levels and ratio ────────────────────────────────────────────────────────────────────────────
 
     def typical(self, mode: Mode = "full") -> dict[Arm, dict[str, Any]]:
-        """Both arms' levels as the robust ratio sees them: `throughput` in operations/s, `latency_ms` by quantile.
+        """Both arms' levels that match the robust ratio: `throughput` in operations/s, `latency_ms` by quantile.
 
-        The level of both arms together is estimated exactly as their ratio is (Hodges–Lehmann over blocks, mean over sessions), and half
-        of the log ratio lies on either side of it. So encrypted ÷ plain is the printed ratio.
+        The level of both arms together is estimated exactly as their ratio is (Hodges–Lehmann over blocks, mean over sessions), with half
+        of the log ratio on either side. So encrypted ÷ plain is the printed ratio.
         """
         found: dict[Arm, dict[str, Any]] = {arm: {} for arm in ARMS}
         if interval := self._throughput(mode):
@@ -386,13 +350,13 @@ class CellEstimator:
                 found[arm]["throughput"] = value
         latency = self._tallies["latency"].arms()
         for column, (name, share) in enumerate(QUANTILES):
-            of = latency.unit_of(share, mode)
-            if not of or (own := self._latency(latency, column, mode, whole=of == "session")) is None:
+            if not (unit := latency.unit_of(share, mode)):
                 continue
-            if latency.by_session(mode):
-                level = float(_session_latency(latency, column, whole=of == "session")[0].mean())
-            else:
-                level = statistics.hodges_lehmann(np.log(latency.plain_ns * latency.encrypted_ns)[:, column] / 2)
+            whole = unit == "session"
+            own = latency_ratios.quantile_interval(latency, column, mode, self._most_nu, whole=whole)
+            if own is None:
+                continue
+            level = latency_ratios.level(latency, column, mode, whole=whole)
             for arm, value in around(level, own.centre).items():
                 found[arm].setdefault("latency_ms", {})[name] = value / 1e6
         return found
@@ -400,259 +364,13 @@ class CellEstimator:
     # ── what the robust ratio leaves out ──────────────────────────────────────────────────────────────────────────────
 
     def disagreements(self, mode: Mode = "full") -> dict[str, float]:
-        """By metric: p-value that the typical block and all slices together show one cost; absent: not tested."""
-        found: dict[str, float] = {}
+        """By metric: p-value that the typical block and all slices together show the same cost; absent: not tested."""
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
-        if len(capacity.sessions) >= 2:
-            found["throughput"] = throughput_differs(capacity)
-        pooled = self._pooled_latency(latency, mode)
-        for column, (name, share) in enumerate(QUANTILES):
-            if not (of := latency.unit_of(share, mode)):
-                continue
-            if latency.by_session(mode):
-                if len(pooled.parts):
-                    _, centres = _session_latency(latency, column, whole=of == "session")
-                    error = statistics.t_error(pooled.parts[:, column] - centres, "sessions")
-                    apart = float(pooled.log_ratio[column] - centres.mean())
-                    found[f"latency_{name}"] = Interval(apart, (error,), len(centres)).p_value()
-            else:
-                values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
-                found[f"latency_{name}"] = totals.one_sided(totals.far_off(values, values, latency.sessions))
-        return found
-
-    def _pooled_latency(self, latency: Arms, mode: Mode) -> Pooled:
-        """Quantiles of all requests together; each session's part in their log ratio by the jackknife."""
-        kept, shares = self._tallies["latency"], [share for _, share in QUANTILES]
-
-        def log_ratio(but: int | None = None) -> Floats:
-            plain, encrypted = (kept.histogram(arm, but=but) for arm in ARMS)
-            if plain is None or encrypted is None:
-                return np.full(len(shares), np.nan)
-            found: Floats = np.log(quantiles(encrypted, shares) / quantiles(plain, shares))
-            return found
-
-        whole, sessions = log_ratio(), np.unique(latency.sessions).tolist()
-        if not latency.by_session(mode) or len(sessions) > RESAMPLED:
-            return Pooled(whole, np.empty((0, len(shares))))
-        n = len(sessions)
-        return Pooled(whole, np.array([n * whole - (n - 1) * log_ratio(each) for each in sessions]))
+        found = {"throughput": throughput_differs(capacity)} if len(capacity.sessions) >= 2 else {}
+        together = latency_ratios.pooled(self._tallies["latency"], latency, mode)
+        return found | latency_ratios.disagreements(latency, together, mode)
 
 
 def watching(void_sessions: Iterable[int], sequential: bool) -> CellEstimator:
-    """An estimator for a cell that is being measured. `sequential`: it may stop before its time is over."""
+    """An estimator for a cell during measurement. `sequential`: the run may stop before its time is over."""
     return CellEstimator(void_sessions, sequential=sequential)
-
-
-def throughput_differs(blocks: Arms) -> float:
-    """p-value that the typical block and all slices together show one cost in throughput; `blocks`: of the closed loop, two or more."""
-    plain, encrypted = (np.log(blocks.rates(arm)).mean(axis=1) for arm in ARMS)
-    _, parts = _parts(blocks, ("work",), "seconds", "quick")
-    return totals.one_sided(totals.far_off(encrypted - plain, parts, blocks.sessions))
-
-
-class Pooled(NamedTuple):
-    """Latency quantiles of all requests together, as log ratios, encrypted − plain."""
-
-    log_ratio: Floats
-    """Shape (quantiles,)."""
-    parts: Floats
-    """Shape (sessions, quantiles): jackknife pseudo-values; (0, quantiles) where blocks are the unit."""
-
-    def interval(self, column: int, robust: Interval, most_nu: int | None) -> Interval:
-        """Of one quantile. Blocks keep no histograms: over blocks the standard error is the robust estimate's own."""
-        centre = float(self.log_ratio[column])
-        if not len(self.parts):
-            return robust._replace(centre=centre, mean=None)
-        return statistics.session_interval(self.parts[:, column], centre, most_nu)
-
-
-def _session_latency(latency: Arms, column: int, *, whole: bool) -> tuple[Floats, Floats]:
-    """Of each session one quantile: log level of both arms together, and log ratio; `whole`: of its requests merged, not of its blocks."""
-    if whole:
-        plain, encrypted = np.log(latency.session_plain_ns[:, column]), np.log(latency.session_encrypted_ns[:, column])
-        return (plain + encrypted) / 2, encrypted - plain
-    plain, encrypted = np.log(latency.plain_ns[:, column]), np.log(latency.encrypted_ns[:, column])
-    centres = [
-        [statistics.hodges_lehmann(each[latency.sessions == session]) for session in np.unique(latency.sessions)]
-        for each in ((plain + encrypted) / 2, encrypted - plain)
-    ]
-    return np.array(centres[0]), np.array(centres[1])
-
-
-def around(level: float, log_ratio: float) -> dict[Arm, float]:
-    """Both arms' levels of a log level of both together: their quotient is the ratio."""
-    return {"plain": math.exp(level - log_ratio / 2), "encrypted": math.exp(level + log_ratio / 2)}
-
-
-CLIENT_FIGURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "throughput": (("work",), ("seconds",)),
-    "server_cpu": (("server_cpu_ns",), ("work",)),
-    "client_cpu": (("client_user_ns", "client_system_ns"), ("work",)),
-}
-"""What is compared between two clients: sums, and what they are divided by."""
-
-
-def _by_session(
-    blocks: Arms, arm: Arm, above: tuple[str, ...], below: tuple[str, ...], mode: Mode
-) -> dict[int, list[float]]:
-    """Log of the sums' ratio of one arm: one value a session (full mode), or one a block. Pure."""
-    over, under = blocks.by_block(arm, *above), blocks.by_block(arm, *below)
-    found: dict[int, list[float]] = {}
-    for session in dict.fromkeys(blocks.sessions.tolist()):
-        here = blocks.sessions == session
-        a, b = (
-            (over[here], under[here])
-            if mode == "quick"
-            else (over[here].sum(keepdims=True), under[here].sum(keepdims=True))
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found[int(session)] = [float(each) for each in np.log(a / b)]
-    return found
-
-
-def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
-    """The same cells with the p-values of their verdicts corrected for their number (Holm).
-
-    A cell that `differs` by itself and no longer among the others becomes `unresolved`, and what it could have seen by itself is
-    no longer said; equivalence is left as it is, as each claim of equivalence is a claim about one cell.
-    """
-    keys = ["throughput" if "throughput" in cell.overhead else "latency_p50" for cell in cells]
-    raw = [cell.overhead[key].p_value if key in cell.overhead else None for cell, key in zip(cells, keys, strict=True)]
-    adjusted = iter(statistics.holm([p for p in raw if p is not None]))
-    result = []
-    for cell, key, p in zip(cells, keys, raw, strict=True):
-        if p is None:
-            result.append(cell)
-            continue
-        p_value = next(adjusted)
-        overhead = {**cell.overhead, key: msgspec.structs.replace(cell.overhead[key], p_value=p_value)}
-        cell = msgspec.structs.replace(cell, overhead=overhead)
-        if cell.verdict == "differs" and p_value >= ALPHA:
-            cell = msgspec.structs.replace(cell, verdict="unresolved", smallest_effect=None, sessions_needed=None)
-        result.append(cell)
-    return result
-
-
-ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("server_cpu", ("server_cpu_ns",), "work"),
-    ("client_cpu", ("client_user_ns", "client_system_ns"), "work"),
-)
-
-
-def added(arms: Arms, mode: Mode) -> dict[str, Added]:
-    """CPU per operation, encrypted − plain, µs, with its t interval over sessions (quick mode: blocks).
-
-    The difference of both arms' totals, which are the printed levels; its error is linearised as that of their ratio is.
-    """
-    found: dict[str, Added] = {}
-    for name, fields, per in ADDED:
-        if min(arms.total(arm, *fields) for arm in ARMS) <= 0 or min(arms.total(arm, per) for arm in ARMS) <= 0:
-            continue
-        mean, parts = 0.0, np.zeros(len(arms.by_unit("plain", mode, per)))
-        for arm, sign in zip(ARMS, (-1, 1), strict=True):
-            cpu, operations = arms.by_unit(arm, mode, *fields) / 1e3, arms.by_unit(arm, mode, per)
-            level = float(cpu.sum() / operations.sum())
-            mean += sign * level
-            parts += sign * (cpu - level * operations) * len(cpu) / float(operations.sum())
-        if len(parts) >= 2:
-            error = statistics.t_error(parts)
-            half = error.standard * student_t.quantile(0.975, error.nu)
-            found[name] = Added(mean, mean - half, mean + half, error.standard, len(parts))
-    return found
-
-
-def ratio_of_totals(
-    arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode, most_nu: int | None = None
-) -> Interval | None:
-    """log of (Σ numerator ÷ Σ denominator), encrypted − plain, with its interval; None where a total is 0 or n < 2.
-
-    The scatter of the units' parts is the interval's, by the same rule as throughput's.
-    """
-    log_ratio, values = _parts(arms, numerator, denominator, mode)
-    if len(values) < 2:
-        return None
-    if arms.by_session(mode):
-        return statistics.session_interval(values, log_ratio, most_nu)
-    return statistics.block_interval(values, log_ratio)
-
-
-def _parts(arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode) -> tuple[float, Floats]:
-    """log R of (Σ numerator ÷ Σ denominator), encrypted − plain, and each unit's part in it; no parts where a total is 0.
-
-    The log ratio is linearised (delta method): unit i, a session or a block, adds n · (xᵢ/Σx) for each of the four
-    totals, with its sign. These parts have mean log R exactly.
-    """
-    n = len(arms.by_unit("plain", mode, denominator))
-    parts, log_ratio = np.zeros(n), 0.0
-    for arm, sign in zip(ARMS, (-1, 1), strict=True):
-        for fields, side in ((numerator, 1), ((denominator,), -1)):
-            by_unit = arms.by_unit(arm, mode, *fields)
-            total = float(by_unit.sum())
-            if total <= 0:
-                return 0.0, np.empty(0)
-            log_ratio += sign * side * math.log(total)
-            parts += sign * side * (n * by_unit / total - 1)
-    return log_ratio, parts + log_ratio
-
-
-def with_totals(estimate: Estimate, of_totals: Interval | None) -> Estimate:
-    """The estimate with the ratio of totals beside it; without one the ratio of totals is the estimate itself."""
-    if of_totals is None:
-        return msgspec.structs.replace(estimate, ratio_of_totals=estimate.ratio)
-    low, high = of_totals.bounds()
-    return msgspec.structs.replace(
-        estimate, ratio_of_totals=math.exp(of_totals.centre), totals_low=math.exp(low), totals_high=math.exp(high)
-    )
-
-
-def stated(interval: Interval, mode: Mode, unit: str) -> Estimate:
-    """A log ratio's interval as it is printed: the ratio, its bounds, and of whom it speaks."""
-    low, high = interval.bounds()
-    method = interval.method()
-    if len(interval.errors) > 1 or mode == "quick":
-        method += f"; {PAIR_ONLY}"
-    return Estimate(
-        ratio=math.exp(interval.centre),
-        low=math.exp(low),
-        high=math.exp(high),
-        n=interval.n,
-        method=method,
-        p_value=interval.p_value(),
-        unit=unit,
-    )
-
-
-class Judged(NamedTuple):
-    """Verdict, smallest effect that could have been found, the sessions that would resolve it, and what kept it open."""
-
-    verdict: Verdict
-    smallest_effect: float | None = None
-    sessions_needed: int | None = None
-    totals_open: bool = False
-    """The typical block is within the margin; all slices together may not be."""
-
-
-def judge(interval: Interval | None, of_totals: Interval | None, mode: Mode, margin: float) -> Judged:
-    """Equivalence goes first: an effect that is surely there and surely within the margin is, by the margin's meaning, none. It takes both
-    estimates: the robust one hides stalls that encryption causes, and the ratio of totals has them.
-    """
-    if interval is None:
-        return Judged("unresolved")
-    bound = math.log1p(margin)
-    smallest = math.expm1(interval.smallest_effect())
-    within = interval.tost(bound) < ALPHA
-    if within and (of_totals is None or of_totals.tost(bound) < ALPHA):
-        return Judged("equivalent", smallest)
-    if interval.p_value() < ALPHA:
-        return Judged("differs", smallest)
-    open_ = within and of_totals is not None
-    if within and of_totals is not None:
-        # What is open is the totals' cost: what this run could see of it decides.
-        interval = of_totals
-        smallest = math.expm1(interval.smallest_effect())
-    # One session says nothing of the scatter between sessions; what it knows of its own error is the least that it
-    # can be.
-    between = math.sqrt(interval.n) if mode == "full" and len(interval.errors) == 1 else 1.0
-    sd = between * max(error.standard for error in interval.errors)
-    needed = statistics.sessions_needed(interval.centre, sd, bound)
-    return Judged("unresolved", smallest, None if needed is None else max(needed, LEAST_SESSIONS), open_)

@@ -1,4 +1,4 @@
-"""histogram: HdrHistogram V2, compressed, base64 -> sparse counts -> quantiles. Pure; numpy only.
+"""Reads HdrHistogram V2 (compressed, base64) into sparse counts, and computes quantiles. Pure; numpy only.
 
 The reference library (`hdrh`) holds a dense array of 270 kB for each histogram; a slice fills a few hundred to a few
 thousand of its cells. Pairs (index, count) are smaller and faster; tests compare them with `hdrh` cell by cell.
@@ -26,7 +26,7 @@ HEADER = struct.Struct(">IIIIQQd")
 
 
 class Layout(NamedTuple):
-    """How an index maps to a value: below 2^half·2 one by one, then in octaves of 2^half cells each."""
+    """How an index maps to a value: one by one below 2^half·2, then in octaves of 2^half cells each."""
 
     unit: int
     """Magnitude (log2) of the smallest step."""
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """Counts of the non-empty cells in increasing order of index; an index may stand in it more than once."""
+    """Counts of the non-empty cells in increasing order of index; an index may occur more than once."""
 
     layout: Layout
     indices: Ints
@@ -47,7 +47,7 @@ class Histogram(NamedTuple):
 
 
 def decode(text: str | bytes) -> Histogram:
-    """A histogram from its text. Raises ValueError on anything that is no V2 compressed histogram."""
+    """A histogram from its text. Raises ValueError if it is not a compressed V2 histogram."""
     try:
         raw = binascii.a2b_base64(text)
         cookie, length = struct.unpack_from(">II", raw)
@@ -69,7 +69,7 @@ def decode(text: str | bytes) -> Histogram:
 
 
 def _zigzag_leb128(data: NDArray[np.uint8]) -> Ints:
-    """All numbers of a ZigZag LEB128 byte string (seven bits a byte, least first, at most nine bytes)."""
+    """All numbers of a ZigZag LEB128 byte string (seven bits per byte, least significant first, at most nine bytes)."""
     if len(data) == 0:
         return np.empty(0, np.int64)
     if data[-1] >= 0x80:
@@ -89,7 +89,7 @@ def _zigzag_leb128(data: NDArray[np.uint8]) -> Ints:
 
 
 def merge(histograms: Sequence[Histogram]) -> Histogram:
-    """One histogram of all counts. Raises ValueError on none, or where two have different layouts."""
+    """One histogram of all counts. Raises ValueError for none, or if layouts differ."""
     layout = histograms[0].layout if histograms else None
     if layout is None or any(h.layout != layout for h in histograms):
         raise ValueError("only histograms of one layout can be merged")
@@ -109,7 +109,7 @@ def bounds(layout: Layout, indices: Ints) -> tuple[Ints, Ints]:
 
 
 def quantiles(histogram: Histogram, shares: Sequence[float]) -> Floats:
-    """Values at the given shares (0 to 1), in the histogram's unit; interpolated within a cell; NaN where it is empty.
+    """Values at the given shares (0 to 1), in the histogram's unit; interpolated within a cell; NaN if it is empty.
 
     Without interpolation a ratio of two medians could only move in steps of one cell, 0.1 %.
     """
@@ -135,7 +135,7 @@ class Total:
         self._counts: Ints = np.zeros(0, np.int64)
 
     def add(self, histogram: Histogram) -> None:
-        """Raises ValueError where the layout is another than that of those before."""
+        """Add a histogram. Raises ValueError if its layout differs from the others'."""
         if self.layout not in (None, histogram.layout):
             raise ValueError("only histograms of one layout can be merged")
         self.layout = histogram.layout

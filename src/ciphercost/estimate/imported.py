@@ -1,4 +1,4 @@
-"""imported: other tools' runs -> cells. Pure. Units are runs; nothing here is paired, and nothing is proven."""
+"""Cells from other tools' runs. The units are runs, which are neither paired nor proven. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASON = "imported: not paired, not proven"
 
 
 def key(reading: Reading) -> tuple[object, ...]:
-    """What runs have in common that can be compared."""
+    """What runs must have in common to be compared."""
     return (
         reading.kind,
         reading.tool,
@@ -34,7 +34,7 @@ def key(reading: Reading) -> tuple[object, ...]:
 
 
 def specs(record: ImportedRecord, engine: str, mechanism: str) -> list[CellFacts]:
-    """The cells of a record, and every reading's number of its cell. Changes the readings."""
+    """The cells of a record. Sets each reading's cell number."""
     numbers: dict[tuple[object, ...], int] = {}
     made: list[CellFacts] = []
     for reading in record.readings:
@@ -54,12 +54,12 @@ def specs(record: ImportedRecord, engine: str, mechanism: str) -> list[CellFacts
 
 
 def cells(facts: RunFacts, record: ImportedRecord) -> list[Cell]:
-    """Every cell with what its runs can tell; p-values corrected for the number of cells (Holm)."""
+    """Every cell with its figures; p-values are corrected for the number of cells (Holm)."""
     made = []
     for number, known in enumerate(facts.cells):
         own = [reading for reading in record.readings if reading.cell == number]
         if not own:
-            raise UsageError(f"imported.json holds no readings of cell {number + 1}: import the files again")
+            raise UsageError(f"imported.json has no readings of cell {number + 1}; import the files again")
         files = {name for reading in own for name in reading.file.split(", ")}
         made.append(cell(known, own, [each for each in record.files if each.name in files]))
     tested = [(number, name) for number, each in enumerate(made) if (name := imported_metric(each.overhead))]
@@ -75,7 +75,7 @@ def cells(facts: RunFacts, record: ImportedRecord) -> list[Cell]:
 
 
 def twice_published(facts: RunFacts, record: ImportedRecord) -> dict[int, list[Warning_]]:
-    """Of each cell: that one of its runs is another cell's to the last digit. Pure."""
+    """By cell: the warning that one of its runs equals another cell's to the last digit. Pure."""
     first: dict[tuple[object, ...], Reading] = {}
     found: dict[int, list[Warning_]] = {}
     for reading in record.readings:
@@ -86,15 +86,15 @@ def twice_published(facts: RunFacts, record: ImportedRecord) -> dict[int, list[W
             other = facts.cells[own.cell].spec
             factors = " ".join(f"{name}={value}" for name, value in other.factors.items())
             text = (
-                f"{place(reading)}: this {reading.arm} run is that of another cell ({' '.join(filter(None, (other.workload, factors)))}) to "
-                "the last digit: one run was taken for two"
+                f"{place(reading)}: this {reading.arm} run equals one of another cell ({' '.join(filter(None, (other.workload, factors)))}) to "
+                "the last digit: is it the same run twice?"
             )
             found[reading.cell] = [Warning_("run-of-another-cell", text)]
     return found
 
 
 def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -> Cell:
-    """One cell of all runs that can be compared."""
+    """One cell from all runs that can be compared."""
     by_arm: dict[Arm, list[Reading]] = {arm: [each for each in readings if each.arm == arm] for arm in ARMS}
     by_arm, minded = once(by_arm)
     readings = [each for arm in ARMS for each in by_arm[arm]]
@@ -141,12 +141,12 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
 def reason(by_arm: dict[Arm, list[Reading]], overhead: dict[str, Estimate]) -> str:
     if not all(by_arm.values()):
         only = next(arm for arm in ARMS if by_arm[arm])
-        return f"{REASON}; runs of the {only} arm alone: levels, and no cost"
-    return REASON if overhead else f"{REASON}; one run of an arm: no interval, so no cost can be stated"
+        return f"{REASON}; only runs of the {only} arm: levels but no cost"
+    return REASON if overhead else f"{REASON}; only one run of an arm: no interval, so no cost can be stated"
 
 
 def level(runs: Sequence[Reading]) -> dict[str, object]:
-    """One arm's level: geometric means over runs, so that their quotient is the ratio; shares of the CPU with their variance."""
+    """One arm's levels: geometric means over runs, so that their quotient is the ratio, and CPU shares with their variance."""
     made: dict[str, object] = {
         "runs": len(runs),
         "operations": sum(run.operations for run in runs),
@@ -178,5 +178,5 @@ def level(runs: Sequence[Reading]) -> dict[str, object]:
 
 
 def imported_metric(overhead: Mapping[str, Estimate]) -> str:
-    """The figure that an imported cell is judged by; empty: it has none."""
+    """The metric of an imported cell's verdict; empty: none."""
     return next((key for key in (*IMPORTED, *overhead) if key in overhead), "")

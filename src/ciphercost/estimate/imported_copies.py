@@ -1,4 +1,4 @@
-"""imported_copies: runs that share all their figures -> whether they are copies of one run, which counts once. Pure."""
+"""Detects imported runs that are copies of one run, and counts them once. Pure."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
 
 SAME = 1e-9
-"""Logs of a figure that scatter less are the same but for rounding."""
+"""Logs of a figure that scatter less than this are equal except for rounding."""
 SURE_DIGITS, COARSE_DIGITS = 6, 5
-"""Of a figure, at which two equal runs are one; and, where nothing is known of how runs scatter, for which they are taken for one."""
+"""Significant digits from which two equal runs are copies; COARSE_DIGITS if the scatter of runs is unknown."""
 EXPECTED = 0.05
-"""Of the pairs of equal runs, which chance may have made."""
+"""Share of the pairs of equal runs that chance may explain."""
 
 
 def printed(reading: Reading) -> tuple[object, ...]:
-    """What two runs share only if one is a copy of the other, where it has digits enough."""
+    """Everything printed about a run. Equal values with enough digits mean a copy."""
     series = tuple((name, tuple(values)) for name, values in sorted(reading.series.items()))
     return (tuple(sorted(reading.figures.items())), reading.operations, reading.seconds, reading.started, series)
 
 
 def digits(reading: Reading) -> int:
-    """Significant digits of the most precise figure that was printed of it."""
+    """Significant digits of the run's most precise printed figure."""
     if reading.digits:
         return reading.digits
     return max((significant(value) for value in reading.figures.values()), default=0)
 
 
 def significant(value: float) -> int:
-    """Significant digits of a number as it is written. Pure."""
+    """Significant digits of a number as printed."""
     return len(repr(value).partition("e")[0].replace(".", "").strip("-").strip("0"))
 
 
@@ -42,7 +42,7 @@ def place(reading: Reading) -> str:
 
 
 def once(by_arm: dict[Arm, list[Reading]]) -> tuple[dict[Arm, list[Reading]], list[Warning_]]:
-    """(each arm's runs without copies, what is to be minded of that). A copy has the same figures, by digits that chance doesn't give."""
+    """(each arm's runs without copies, warnings). A copy has the same figures, with more digits than chance explains."""
     made: dict[Arm, list[Reading]] = {}
     minded = []
     for arm in ARMS:
@@ -58,19 +58,19 @@ def once(by_arm: dict[Arm, list[Reading]]) -> tuple[dict[Arm, list[Reading]], li
         made[arm] = list(first.values())
         own, run = copies[0]
         text = (
-            f"{len(copies)} of {len(by_arm[arm])} {arm} runs have the figures of another to the last digit ({place(run)} those of "
-            f"{place(own)}): copies of one run, each counted once"
+            f"{len(copies)} of {len(by_arm[arm])} {arm} runs equal another run to the last digit ({place(run)} equals "
+            f"{place(own)}): copies of one run, counted once"
         )
         minded.append(Warning_("copied-runs", text))
     known = {printed(run): run for run in made["plain"] if digits(run) >= SURE_DIGITS}
     if both := [(known[printed(run)], run) for run in made["encrypted"] if printed(run) in known]:
-        text = f"{place(both[0][1])} has the figures of {place(both[0][0])} to the last digit: one run can't be of both arms"
+        text = f"{place(both[0][1])} equals {place(both[0][0])} to the last digit: one run can't belong to both arms"
         minded.append(Warning_("same-in-both-arms", text))
     return made, minded
 
 
 def by_copying(runs: list[Reading], different: list[Reading], copies: int) -> bool:
-    """Whether so many equal runs are too many for chance.
+    """Whether there are more equal runs than chance explains.
 
     Two independent runs of standard deviation s, printed in steps of r, agree with probability about r/(2·√π·s).
     """
@@ -82,10 +82,10 @@ def by_copying(runs: list[Reading], different: list[Reading], copies: int) -> bo
         for name in IMPORTED
         if len(different) >= 3 and all(run.figures.get(name, 0.0) > 0 for run in runs)
     ]
-    # A figure that is the same in every run (a set rate) does not say how much runs scatter.
+    # A figure that is equal in every run (a set rate) does not show how much runs scatter.
     spread = next((each for each in scatter if each > SAME), 0.0)
     if not spread:
         return least >= COARSE_DIGITS
-    step = 10.0 ** (1 - least)  # at most, of a figure that begins with 1
+    step = 10.0 ** (1 - least)  # at most: for a figure that begins with 1
     chance = step / (2 * math.sqrt(math.pi) * spread)
     return len(runs) * (len(runs) - 1) / 2 * chance < EXPECTED * copies

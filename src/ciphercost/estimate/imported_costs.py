@@ -1,4 +1,4 @@
-"""imported_costs: both arms' runs -> the cost of one figure, with its interval. Pure.
+"""The cost of one figure, with its interval, from both arms' imported runs. Pure.
 
 The cost of a figure is the difference of the mean logs of both arms' runs, its interval Welch's:
 
@@ -6,8 +6,8 @@ The cost of a figure is the difference of the mean logs of both arms' runs, its 
 
 (Welch, "The generalization of 'Student's' problem when several different population variances are involved", Biometrika 34, 1947;
 ν by Satterthwaite, Biometrics Bulletin 2, 1946.) Seconds within a run share its server start, its data and its time of day, so they
-are no units: of a single run each they give, by batch means (Schmeiser, "Batch size effects in the analysis of simulation output",
-Operations Research 30, 1982), the least that an interval would have to hold, and no interval.
+are not units. With a single run per arm they give no interval, only the least width that one would have, by batch means (Schmeiser,
+"Batch size effects in the analysis of simulation output", Operations Research 30, 1982).
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import Estimate, ImportedCost
 
 EFFECT = math.log(1.05)
-"""What `runs_needed` is to resolve."""
+"""The difference that `runs_needed` must resolve."""
 MOST_RUNS = 1000
 FEWEST_BATCHES, MOST_BATCHES = 8, 20
 FOLLOWING = "runs that follow each other"
 
 
 def compared(name: str) -> bool:
-    """Not: shares of a share, of which a ratio says nothing, and levels of the machine's memory."""
+    """Whether a figure is compared. Shares of a share have no meaningful ratio, nor have levels of the machine's memory."""
     return name in ("throughput", "client_cpu_per_op", "host_cpu_per_op", "host_busy") or name.startswith("latency_")
 
 
 def values(name: str, runs: Sequence[Reading]) -> Floats:
-    """Logs of one figure of those runs that have it and in which it is above 0."""
+    """Logs of one figure over the runs in which it is above 0."""
     return np.log(np.array([run.figures[name] for run in runs if run.figures.get(name, 0.0) > 0], dtype=np.float64))
 
 
 def cost(name: str, plain: Sequence[Reading], encrypted: Sequence[Reading]) -> tuple[ImportedCost, Interval | None]:
-    """One figure's cost, with its interval where both arms have two runs that are not all the same."""
+    """One figure's cost, with its interval if both arms have at least two runs that are not all equal."""
     a, b = values(name, plain), values(name, encrypted)
     centre = (float(np.mean(b)) if len(b) else math.nan) - (float(np.mean(a)) if len(a) else math.nan)
     if not math.isfinite(centre):
@@ -134,4 +134,4 @@ def runs_needed(variance: float) -> int | None:
 
 
 IMPORTED = ("throughput", "latency_mean", "latency_p50", "latency_p99", "host_busy")
-"""What other tools' runs are judged by: the first of these that has an interval."""
+"""Candidates for the metric of an imported verdict: the first that has an interval counts."""

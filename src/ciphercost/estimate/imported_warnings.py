@@ -1,4 +1,4 @@
-"""imported_warnings: imported runs and their costs -> what these runs can't tell. Pure."""
+"""Warnings about what imported runs can't show. Pure."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from ciphercost.model.result import Cell, ImportedCost, Warning_
 from ciphercost.model.spec import ARMS, Arm
 
 LEAST_FALL = 1.25
-"""First third ÷ last third of a run, above which (or below its inverse) the run is not called steady."""
+"""A run is steady if last third ÷ first third is at most this, and at least its inverse."""
 UNEQUAL = 0.2
-"""Of the lengths of the arms' runs."""
+"""Relative difference above which the lengths of the arms' runs differ."""
 ALIKE = 0.002
-"""Spread of all runs' throughput, and distance from a round number, below which it looks like a rate that was set."""
+"""Throughput looks like a set rate if its spread, and its distance from a round number, are below this share."""
 Order = Literal["unknown", "plain first", "encrypted first", "by turns"]
 UNSAID = {
-    "pgbench": "pgbench does not say whether its connections were encrypted; by default (sslmode=prefer) it takes TLS wherever the "
-    "server offers it, in the arm called plain too",
-    "mysqlslap": "mysqlslap does not say whether its connections were encrypted; MySQL's takes TLS by default (--ssl-mode=PREFERRED) "
-    "wherever the server offers it, in the arm called plain too",
-    "sysbench": "sysbench does not say whether its connections were encrypted; with PostgreSQL it takes TLS wherever the server offers "
-    "it (sslmode=prefer), with MySQL only where --mysql-ssl is on",
-    "wrk": "wrk does not say what was negotiated, checks no certificate, and resumes TLS sessions without saying so",
-    "h2load": "h2load names the TLS that it spoke and checks no certificate; nobody asked the server, nor looked at the wire",
-    "hyperfine": "hyperfine does not know what its commands did",
-    "csv": "a table does not say how its figures came about",
-    "cpu": "shares of a machine's CPU do not say what it worked on",
+    "pgbench": "pgbench does not report whether its connections were encrypted; by default (sslmode=prefer) it uses TLS wherever the "
+    "server offers it, in the plain arm too",
+    "mysqlslap": "mysqlslap does not report whether its connections were encrypted; MySQL's uses TLS by default (--ssl-mode=PREFERRED) "
+    "wherever the server offers it, in the plain arm too",
+    "sysbench": "sysbench does not report whether its connections were encrypted; with PostgreSQL it uses TLS wherever the server "
+    "offers it (sslmode=prefer), with MySQL only with --mysql-ssl",
+    "wrk": "wrk does not report what was negotiated, checks no certificate, and resumes TLS sessions silently",
+    "h2load": "h2load reports the TLS version it used but checks no certificate; no server report or packet capture confirms it",
+    "hyperfine": "hyperfine does not know whether its commands used encryption",
+    "csv": "a table does not show how its figures were measured",
+    "cpu": "shares of a machine's CPU do not show what the CPU worked on",
 }
 
 
 def follow(name: str, interval: Interval) -> list[Warning_]:
-    """That runs are no independent ones, where their interval had to be widened for it."""
+    """The warning that runs are not independent, if the interval was widened for it."""
     if len(interval.errors) == 1:
         return []
     text = (
-        f"{name}: each run is like the one before it, so they tell less than as many independent ones: the interval is widened (long-run "
-        "variance). If they are parts of one run, they tell nothing of how runs differ: import one figure for each run"
+        f"{name}: each run is similar to the one before it, so these runs are not independent; the interval is widened (long-run "
+        "variance). If they are parts of one run, they don't show how runs differ: import one figure per run"
     )
     return [Warning_("runs-follow", text)]
 
 
 def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
-    """That all runs of both arms have the same throughput, and a round one: a rate that was set, most likely."""
+    """The warning that all runs of both arms have the same round throughput, which was probably a set rate."""
     rates = [run.figures["throughput"] for arm in ARMS for run in by_arm[arm] if run.figures.get("throughput", 0.0) > 0]
     if len(rates) < 2 or not all(by_arm.values()) or max(rates) > min(rates) * (1 + ALIKE):
         return []
@@ -54,14 +54,14 @@ def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
     if abs(middle / rounded - 1) > ALIKE or len({printed(run) for arm in ARMS for run in by_arm[arm]}) < 2:
         return []
     text = (
-        f"all {len(rates)} runs of both arms have a throughput within {ALIKE:.1%} of {rounded:,.0f} a second: if the tool was told to keep "
-        "that rate, throughput tells nothing here, and latency does"
+        f"all {len(rates)} runs of both arms have a throughput within {ALIKE:.1%} of {rounded:,.0f} per second: if the tool was set to "
+        "that rate, throughput shows no cost here; compare latency"
     )
     return [Warning_("rate-alike", text.replace("%", " %"))]
 
 
 def order_of(by_arm: dict[Arm, list[Reading]]) -> Order:
-    """How the arms' runs followed each other, where every run has a time by one kind of clock."""
+    """The order of the arms' runs, if every run has a time by the same kind of clock."""
     runs = [run for arm in ARMS for run in by_arm[arm]]
     if not all(by_arm.values()) or any(run.started is None for run in runs) or len({run.clock for run in runs}) != 1:
         return "unknown"
@@ -78,16 +78,14 @@ def warnings(
     order: Order,
     tools: list[str],
 ) -> list[Warning_]:
-    """What these runs can't tell, the gravest first."""
-    made = [Warning_("imported", "imported: not paired, not proven: read what follows before the figures")]
+    """All warnings, the most serious first."""
+    made = [Warning_("imported", "imported: not paired, not proven; read these warnings before the figures")]
     tool = "cpu" if readings[0].kind == "cpu" else readings[0].tool.split()[0]
     made.append(Warning_("not-proven", UNSAID[tool]))
     schemes = {arm: {run.scheme for run in by_arm[arm]} for arm in ARMS}
     if all(by_arm.values()) and schemes["plain"] == schemes["encrypted"] != {""} and len(schemes["plain"]) == 1:
         scheme = next(iter(schemes["plain"]))
-        made.append(
-            Warning_("same-scheme", f"both arms spoke {scheme}: what TLS costs on the wire is not in these figures")
-        )
+        made.append(Warning_("same-scheme", f"both arms used {scheme}: these figures don't include the cost of TLS"))
     if all(by_arm.values()):
         made += ordered(order)
         made += few(by_arm, costs)
@@ -97,15 +95,16 @@ def warnings(
         made.append(
             Warning_(
                 "tool-differs",
-                f"several versions of the tool made these runs ({', '.join(tools)}): its own change is in the difference",
+                f"these runs come from several versions of the tool ({', '.join(tools)}): the difference includes that change",
             )
         )
     if falling := [run for run in readings if not steady(run)]:
         arms = " and ".join(arm for arm in ARMS if any(run.arm == arm for run in falling))
         ends = sorted(third(run) for run in falling)
         text = (
-            f"{len(falling)} of {len(readings)} runs ({arms}) are not steady: from the first third to the last, throughput goes to "
-            f"{ends[0]:.0%}{f' to {ends[-1]:.0%}' if len(ends) > 1 else ''}: a cache that fills or a checkpoint; its mean depends on the run's length"
+            f"{len(falling)} of {len(readings)} runs ({arms}) are not steady: throughput in the last third is "
+            f"{ends[0]:.0%}{f' to {ends[-1]:.0%}' if len(ends) > 1 else ''} of the first "
+            "(a cache that fills, or a checkpoint); the mean depends on the run's length"
         )
         made.append(Warning_("not-steady", text.replace("%", " %")))
     seen: dict[tuple[str, str], list[str]] = {}
@@ -121,24 +120,24 @@ def warnings(
 
 def ordered(order: Order) -> list[Warning_]:
     if order == "unknown":
-        text = "these files don't say when each run was: if one arm ran wholly before the other, the machine's drift is in the difference"
+        text = "these files don't show when each run took place: if one arm ran entirely before the other, the difference includes the machine's drift"
         return [Warning_("order-unknown", text)]
     if order == "by turns":
         return []
     first, second = ("plain", "encrypted") if order == "plain first" else ("encrypted", "plain")
-    text = f"every {first} run began before the first {second} one: whatever changed on the machine meanwhile is in the difference"
+    text = f"every {first} run began before the first {second} run: the difference includes whatever changed on the machine in between"
     return [Warning_("one-after-other", text)]
 
 
 def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> list[Warning_]:
-    """One run each; runs that are all alike."""
+    """Warnings about single runs, and about runs that are all alike."""
     made = []
     counts = {arm: len(by_arm[arm]) for arm in ARMS}
     if min(counts.values()) == 1:
         arms = "each arm" if set(counts.values()) == {1} else f"the {min(counts, key=lambda arm: counts[arm])} arm"
         text = (
-            f"one run of {arms}: how much two runs of the same thing differ is not known, so there is no interval, and no telling a cost "
-            "from chance; two of each at least, five or more for most questions"
+            f"one run of {arms}: there is no second run to compare it with, so there is no interval, and a cost can't be "
+            "distinguished from chance; give at least two runs of each arm, and five or more for most questions"
         )
         made.append(Warning_("one-run", text))
     for name, each in costs.items():
@@ -146,38 +145,38 @@ def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> lis
             made.append(
                 Warning_(
                     "all-alike",
-                    f"{name}: no run differs from another to the last printed digit: are they copies of one?",
+                    f"{name}: all runs agree to the last printed digit: are they copies of one run?",
                 )
             )
     return made
 
 
 def zeros(readings: list[Reading]) -> list[Warning_]:
-    """Figures of 0, of which there is no ratio."""
+    """Warnings about figures of 0, which have no ratio."""
     made = []
     for name in dict.fromkeys(name for run in readings for name in run.figures if compared(name)):
         own = [run.figures[name] for run in readings if name in run.figures]
         if out := sum(1 for value in own if not value > 0):
-            text = f"{name} is 0 in {out} of {len(own)} runs, which are left out of it (no ratio has a 0): it is of the others alone"
+            text = f"{name} is 0 in {out} of {len(own)} runs; a ratio can't include a 0, so this figure uses only the other runs"
             made.append(Warning_("zero-figures", text))
     return made
 
 
 def unequal(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
-    """Arms whose runs were not as long, where the work was not what ended them."""
+    """The warning that the arms' runs differ in length, unless a fixed amount of work ended them."""
     made = []
     lengths = {arm: sum(run.seconds for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
     work = {arm: sum(run.operations for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
     as_long = abs(lengths["plain"] - lengths["encrypted"]) <= UNEQUAL * max(lengths.values())
     as_much = abs(work["plain"] - work["encrypted"]) <= UNEQUAL * max(work.values())
     if not as_long and not as_much and min(lengths.values()) > 0:
-        text = f"the arms' runs are neither as long ({lengths['plain']:.3g} and {lengths['encrypted']:.3g} s) nor of as many operations"
+        text = f"the arms' runs differ both in length ({lengths['plain']:.3g} and {lengths['encrypted']:.3g} s) and in number of operations"
         made.append(Warning_("unequal", text))
     return made
 
 
 def third(run: Reading) -> float:
-    """Last third of the run's throughput ÷ the first; 1 where too little is known."""
+    """Throughput in the last third of the run ÷ the first third; 1 if there are too few values."""
     series = run.series.get("throughput", [])
     size = len(series) // 3
     first, last = sum(series[:size]), sum(series[len(series) - size :])
@@ -189,7 +188,7 @@ def steady(run: Reading) -> bool:
 
 
 def alone(own: Cell, everything: list[Cell]) -> list[Warning_]:
-    """Of a cell with one arm: where the other arm's runs are of something else."""
+    """For a cell with one arm: the warning that the other arm's runs are a different test."""
     if len(own.arms) != 1:
         return []
     arm = next(iter(own.arms))
@@ -203,6 +202,6 @@ def alone(own: Cell, everything: list[Cell]) -> list[Warning_]:
     other = next(iter(others[0].arms))
     text = (
         f"the {arm} runs ({own.workload}, {own.clients} clients) and the {other} runs ({others[0].workload}, {others[0].clients} clients) "
-        "are of different tests: they were not compared"
+        "are different tests, so they were not compared"
     )
     return [Warning_("not-the-same-test", text)]

@@ -1,4 +1,4 @@
-"""levels: One arm's level of each metric, by the same estimator as the ratio beside it. Pure."""
+"""One arm's level of each metric, by the same estimator as its ratio. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ciphercost.model.spec import Arm
 
 
 def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
-    """Reads a level as the robust ratio beside it sees it; of other tools' runs, which have none such, the level itself."""
+    """A function that reads the level that matches the robust ratio; for imported runs, the plain level."""
 
     def read(arm: dict[str, Any]) -> float | None:
         for found in (arm.get("typical", {}), arm):
@@ -40,7 +40,7 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "memory": (lambda arm: arm.get("memory_bytes", 0.0) / 1e6 or None, "MB"),
     "start_time": (lambda arm: arm.get("start_s"), "s"),
 }
-"""How an arm's level of a metric is read from its facts."""
+"""By metric: a function that reads an arm's level, and its unit."""
 
 
 def level(cell: Cell, arm: Arm, key: str) -> float | None:

@@ -1,6 +1,6 @@
-"""limit: a cell -> the resource that limited each arm: a core, the link, the disk, or none of them. Pure; from recorded figures alone.
+"""The resource that limited each arm of a cell: cores, link, disk or none of them. Pure; uses recorded figures only.
 
-Utilisation law (Denning and Buzen, 1978, as in `capacity`): busy cores = operations a second × CPU seconds an operation.
+Utilisation law (Denning and Buzen, 1978, as in `capacity`): busy cores = operations per second × CPU seconds per operation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
 
 SATURATED = 0.85
-"""Share of a resource from which it is called the limit; the same as the mark `client-bound` has for the client."""
+"""Share of a resource from which it is the limit; the mark `client-bound` has the same for the client."""
 
 OTHERS = "other processes or the hypervisor took CPU time too, so a core may have been full"
 
@@ -27,12 +27,12 @@ class Use(NamedTuple):
     short: str
     """`server`, `client`, `shared`, `process`, `link` or `disk`."""
     share: float
-    """0 to 1, and a little above where two clocks disagree."""
+    """0 to 1, or slightly above if two clocks disagree."""
     verb: str = "busy"
 
 
 def uses(cell: Cell, arm: str) -> list[Use]:
-    """Of every resource of which it is known, in no particular order. Empty where the load was not free to use what there was."""
+    """Every known resource, in no particular order. Empty if the load was limited on purpose or unknown."""
     facts = cell.arms.get(arm, {})
     if cell.regime == "latency" or cell.mode == "imported" or not facts.get("throughput"):
         return []
@@ -54,9 +54,9 @@ def _cores(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
 
 
 def _of_cores(whose: str, short: str, count: int, at_once: int, busy: float) -> Use:
-    """`at_once`: how many threads can work side by side; one connection has one core's worth, however many there are."""
+    """`at_once`: threads that can work in parallel. One connection can use one core, however many cores there are."""
     able = min(max(1, count), max(1, at_once))
-    if busy > able:  # a server may have threads beside those of its connections
+    if busy > able:  # a server may have more threads than connections
         able = max(1, count)
     return Use(f"{whose} core" if able == 1 else f"{whose} {able} cores", short, busy / able)
 
@@ -66,7 +66,7 @@ def _numbers(text: str) -> list[str]:
 
 
 def _link(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
-    """Only a link of stated bandwidth has a limit; loopback has none but the CPU's."""
+    """A link has a limit only with a given bandwidth; loopback is limited only by the CPU."""
     bandwidth = cell.conditions.get("bandwidth", "")
     if not bandwidth or "wire_bytes_per_op" not in facts or "operations" not in facts:
         return []
@@ -76,36 +76,36 @@ def _link(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
 
 
 def _disk(facts: Mapping[str, Any]) -> list[Use]:
-    """Of the machine's whole disks the busiest. Records of older versions have none."""
+    """The busiest disk of the machine. Records of older versions have none."""
     known = facts.get("host", {}).get("disk_busy")
     return [Use("the disk", "disk", known["mean"] / 100)] if known else []
 
 
 def limits(used: Sequence[Use]) -> list[Use]:
-    """Those that were saturated, the fullest first."""
+    """Saturated resources, the fullest first."""
     return sorted((each for each in used if round(each.share, 2) >= SATURATED), key=lambda each: -each.share)
 
 
 def said(used: Sequence[Use]) -> str:
-    """`limited by the server's core (98 % busy)`; `nothing was saturated (the server's core 73 % busy, …)`; empty: not known."""
+    """`limited by the server's core (98 % busy)`; `no resource was saturated (the server's core 73 % busy, …)`; empty: unknown."""
     if not used:
         return ""
     if full := limits(used):
         return f"limited by {' and '.join(f'{each.name} ({percent(each)} {each.verb})' for each in full)}"
-    return f"nothing was saturated ({', '.join(f'{each.name} {percent(each)} {each.verb}' for each in used)})"
+    return f"no resource was saturated ({', '.join(f'{each.name} {percent(each)} {each.verb}' for each in used)})"
 
 
 def percent(each: Use) -> str:
-    """`98 %`; never above 100, which only two clocks that disagree would give."""
+    """`98 %`, at most 100; disagreeing clocks could give more."""
     return f"{min(100.0, 100 * each.share):.0f} %"
 
 
 def line(cell: Cell) -> str:
-    """What limited both arms, or each; empty where it is not known."""
+    """What limited both arms, or each of them; empty if unknown."""
     if cell.status != "ok":
         return ""
     plain, encrypted = (said(uses(cell, arm)) for arm in ARMS)
     if not plain or not encrypted:
         return ""
-    text = plain if plain == encrypted else f"in clear {plain}; encrypted {encrypted}"
+    text = plain if plain == encrypted else f"plain arm: {plain}; encrypted arm: {encrypted}"
     return f"{text}; {OTHERS}" if cell.disturbed else text

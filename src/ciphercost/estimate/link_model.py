@@ -1,7 +1,6 @@
-"""link_model: a link's round-trip time and bandwidth -> what TLS should cost over it, from the protocol's round trips and the bytes alone.
-Pure.
+"""Predicts the cost of TLS over a link from its round-trip time and bandwidth, the protocol's round trips, and the bytes. Pure.
 
-What encryption costs in CPU is left out on purpose: where measured and predicted agree, the link is the whole story.
+The prediction leaves out CPU on purpose: if it agrees with the measurement, the link explains the whole cost.
 """
 
 from __future__ import annotations
@@ -16,38 +15,38 @@ HANDSHAKE = {"TLSv1.3": 1, "TLSv1.2": 2, "TLSv1.1": 2, "TLSv1": 2}
 """Round trips of a full handshake (RFC 8446, section 2; RFC 5246, section 7.3)."""
 RESUMED = 1
 FIRST_SHARES = frozenset({"X25519", "X25519MLKEM768"})
-"""Groups that the agent sends a key for unasked. A server that wants another one says so first: a round trip more (RFC 8446, 4.1.4)."""
+"""Groups for which the agent sends a key share at once. A server that wants another group needs one more round trip (RFC 8446, 4.1.4)."""
 HEADERS = 66
-"""Bytes of a segment that are no payload: Ethernet 14, IPv4 20, TCP with timestamps 32."""
+"""Bytes of a segment that are not payload: Ethernet 14, IPv4 20, TCP with timestamps 32."""
 FULL = 0.8
-"""Share of the bandwidth above which the plain arm fills the link: then bytes alone decide."""
+"""Share of the bandwidth above which the plain arm fills the link, so that bytes alone decide."""
 
 
 def round_trips(encryption: Mapping[str, str], group_asked: str, negotiation: int, resumed: float = 0.0) -> float:
-    """Round trips that TLS adds to opening a connection. `negotiation`: of the database's protocol, before TLS begins. Pure.
+    """Round trips that TLS adds to opening a connection. `negotiation`: those of the database's protocol before TLS begins.
 
     `encryption`: protocol and group as in the result; `group_asked`: the only group offered, or ''; `resumed`: share of connections
-    that resume a session. 0 where the protocol is not known.
+    that resume a session. 0 if the protocol is unknown.
     """
     protocol = encryption.get("protocol", "")
     if protocol not in HANDSHAKE:
         return 0.0
-    # Resuming takes a key of its own too (psk_dhe_ke), so it does not spare this one.
+    # Resumption also needs a key share (psk_dhe_ke), so it does not save this round trip.
     retried = protocol == "TLSv1.3" and not group_asked and encryption.get("group", "") not in FIRST_SHARES
     return negotiation + resumed * RESUMED + (1 - resumed) * HANDSHAKE[protocol] + retried
 
 
 def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """What TLS costs an operation by the link alone; {} for a cell without --delay and --bandwidth. Pure.
+    """The cost of TLS per operation from the link alone; {} for a cell without --delay and --bandwidth.
 
-    `trips`: added to each connection; `arms`: as in the result. Keys: `round_trips` an operation; `added_ms` an operation;
+    `trips`: added to each connection; `arms`: as in the result. Keys: `round_trips` and `added_ms` per operation;
     `throughput`: encrypted ÷ plain, in a closed loop.
     """
     plain, encrypted = arms.get("plain", {}), arms.get("encrypted", {})
     if not (cell.delay or cell.bandwidth) or not plain.get("throughput") or not encrypted.get("operations"):
         return {}
     each_way = conditions.bits_per_second(cell.bandwidth) if cell.bandwidth else float("inf")
-    # Either each operation opens a connection or none does; at a slice's edges the counts may differ by one.
+    # Either every operation opens a connection or none does; at a slice's edges the counts may differ by one.
     added_trips = trips if encrypted.get("connects", 0) > encrypted["operations"] / 2 else 0.0
     seconds = {name: bytes_on_link(arm) * 8 / each_way for name, arm in (("plain", plain), ("encrypted", encrypted))}
     round_trip = conditions.round_trip(cell.delay) if cell.delay else 0.0
@@ -63,9 +62,9 @@ def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mappi
 
 
 def bytes_on_link(arm: Mapping[str, Any]) -> float:
-    """Bytes an operation puts on the link, headers included; nearly all go one way, and that way is what fills. Pure.
+    """Bytes per operation on the link, headers included. Nearly all go in one direction, which is the one that fills.
 
-    Of slow operations a slice holds few whole ones, but the bytes of all: so they are dealt out to operations by share.
+    A slice contains few complete slow operations but the bytes of all of them, so bytes are divided by shares of operations.
     """
     shown = float(arm.get("wire_bytes_per_op", 0.0)) + HEADERS * float(arm.get("segments_per_op", 0.0))
     work = float(arm["throughput"]) * float(arm.get("seconds", 0.0))

@@ -1,4 +1,4 @@
-"""notation: a ratio and its interval -> the text that every report prints for it. Pure.
+"""The text of a ratio and its interval, the same in every report. Pure.
 
 One rule for terminal, page, plots, tables and comparisons:
 
@@ -16,17 +16,17 @@ import math
 from ciphercost.model.result import Estimate
 
 DOUBLING = 1.995
-"""Encrypted ÷ plain from which a figure is written as a factor: what would round to `100 % more`."""
+"""Encrypted ÷ plain from which a figure is written as a factor, because it would round to `100 % more`."""
 NO_CHANGE = "no change"
 EXACT = "exact"
 LEAST_FACTOR = 0.001
 """Below this a factor is written as a bound."""
 MOST_DIGITS = 4
-"""Digits after a percentage's point, at most."""
+"""Most decimals of a percentage."""
 
 
 def by_factor(estimate: Estimate) -> bool:
-    """Whether a figure is written as `×2.02`, and not as a percentage."""
+    """Whether a figure is written as `×2.02` rather than as a percentage."""
     return max(estimate.ratio, estimate.high) >= DOUBLING
 
 
@@ -57,7 +57,7 @@ def interval(estimate: Estimate, more: str = "more", less: str = "less") -> str:
 
 
 def percent(ratio: float, digits: int, more: str = "more", less: str = "less") -> str:
-    """`49.3 % more` of a ratio, or `no change` where it rounds to that."""
+    """A ratio as `49.3 % more`, or `no change` if it rounds to that."""
     text = f"{abs(ratio - 1) * 100:.{digits}f}"
     return f"{text} % {more if ratio > 1 else less}" if float(text) else NO_CHANGE
 
@@ -68,26 +68,26 @@ def _bare(text: str) -> str:
 
 
 def factor(ratio: float) -> str:
-    """`×2.02`: three significant digits, thousands apart."""
+    """`×2.02`: three significant digits, with thousands separators."""
     if ratio < LEAST_FACTOR:
         return f"<×{LEAST_FACTOR:g}"
     return f"×{ratio:,.0f}" if ratio >= 999.5 else f"×{ratio:#.3g}".rstrip(".")
 
 
 def decimals(estimate: Estimate) -> int:
-    """Digits after a percentage's point: as many as the interval's width supports, and enough that 99.96 % is not 100 %."""
+    """Decimals of a percentage: as many as the interval's width supports, and enough that 99.96 % is not 100 %."""
     left = max(estimate.low, 10.0 ** -(MOST_DIGITS + 2))
     nearly_all = math.ceil(-math.log10(100 * left)) if left < 0.01 else 0
     return min(MOST_DIGITS, max(decimals_of_width((estimate.high - estimate.low) * 100), nearly_all))
 
 
 def decimals_of_width(width: float) -> int:
-    """The same of an interval's width in percentage points."""
+    """Decimals for an interval's width in percentage points."""
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands apart."""
+    """Three significant digits, with thousands separators."""
     if abs(value) >= 999.5:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -1,11 +1,11 @@
 """parts: where the cost of a mechanism comes from: handshake, request, byte. A fit across the cells of one run. Pure.
 
-The CPU that encryption adds to an operation, at one end, is taken to be
+The model of the CPU time that encryption adds to an operation at one end is
 
     connections opened × handshake  +  1 × request  +  bytes on the wire × byte
 
-and is fitted to the cells by least squares, each weighted by its own standard error (Aitken 1935). Three unknowns need cells
-that open connections, cells that ask little on open ones, and cells that read much: `connect`, `point-select`, `bulk-read`.
+fitted to the cells by least squares, each weighted by its own standard error (Aitken 1935). Three unknowns need cells that
+open connections, cells with small requests on open ones, and cells that read much: `connect`, `point-select`, `bulk-read`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ciphercost.model.result import Cell, Part, Parts
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
 CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
 LEAST_SHARE = 0.02
-"""Of a cell's own value, the least standard error that it is given: the model itself is no more exact than that, and one
-very precise cell must not decide alone."""
+"""Least standard error of a cell, as a share of its value. The model is no more exact than that, and one very precise cell
+must not decide alone."""
 
 
 def split(cells: Sequence[Cell]) -> list[Parts]:
-    """Parts at both ends for every set of cells that differ in nothing but what an operation is; none where they can't tell."""
+    """Parts at both ends for each set of cells that differ only in the operation; none if the cells don't determine them."""
     alike: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
         if cell.status == "ok" and cell.added and "wire_bytes_per_op" in cell.overhead:
@@ -43,7 +43,7 @@ def split(cells: Sequence[Cell]) -> list[Parts]:
 
 
 def _like(cell: Cell) -> str:
-    """What cells must have in common to be fitted together: all but the workload and its parameters."""
+    """What cells must have in common to be fitted together: everything but the workload and its parameters."""
     own = {name: value for name, value in cell.factors.items() if name in cell.mechanism_factors}
     return repr(
         (cell.engine, cell.version, cell.mechanism, own, cell.conditions, cell.regime, cell.cores, cell.encryption)
@@ -51,7 +51,7 @@ def _like(cell: Cell) -> str:
 
 
 def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "client"], key: str) -> Parts | None:
-    """The three parts at one end, or None where the cells leave one of them open."""
+    """The three parts at one end, or None if the cells don't determine all of them."""
     if len(numbers) < 3:
         return None
     plain = [cells[number].arms["plain"] for number in numbers]
@@ -68,7 +68,7 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
     covariance = np.linalg.inv((weighted / scale).T @ (weighted / scale)) / np.outer(scale, scale)
     solution = covariance @ weighted.T @ (values / errors)
     distance = np.abs(design @ solution - values) / errors
-    # Where the cells scatter around the fit by more than their own errors, the parts are that much less certain.
+    # If the cells scatter around the fit by more than their own errors, the parts are less certain by that factor.
     freedom = len(numbers) - 3
     excess = max(1.0, float(distance @ distance) / freedom) if freedom else 1.0
     quantile = student_t.quantile(0.975, max(1, min(each.n for each in added) - 1))
@@ -102,9 +102,9 @@ def break_even(handshake: Part, byte: Part, covariance: NDArray[np.float64], qua
 
 
 def _floor(cell: Cell, end: str) -> float | None:
-    """What the cipher that was negotiated costs alone, ns a byte: nearly all go from server to client; one seals, one opens.
+    """The cost of the negotiated cipher alone, in ns per byte. Nearly all bytes go to the client: the server encrypts, the client decrypts.
 
-    It is the agent's library that was measured; the server's may be another, and the report says so.
+    It was measured with the agent's library. The server may use another one, which the report mentions.
     """
     used = re.sub("[^a-z0-9]", "", cell.encryption.get("cipher", "").lower())
     cipher = next((name for name in CIPHERS if name.replace("-", "") in used), "")

@@ -1,6 +1,6 @@
-"""results: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere.
+"""Computes a Result from a run's record. It reads only the record, so any run can be re-estimated later and elsewhere.
 
-Only of a run that was recorded in format 1 are today's registries asked (`plan.facts.upgraded`).
+Only runs recorded in format 1 need today's registries (`plan.facts.upgraded`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
-from ciphercost.estimate import estimator as estimate
+from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
+from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
@@ -29,28 +30,28 @@ from ciphercost.prove import proof_verdict
 
 
 def conclude(directory: Path) -> Result:
-    """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
+    """The result of a run's directory, complete or cut off. Raises UsageError if the record is damaged."""
     return _concluded(directory)[0]
 
 
 def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
-    """The result, and of each of its cells every metric's log ratio with its standard errors, which a result no longer has.
+    """The result, and for each cell the log ratio of each metric with its standard errors, which a result does not contain.
 
-    Nothing of a cell without a number, and no metric that the cell does not state. Raises UsageError where the record is damaged.
+    A cell without a number has none, and only metrics in the result are included. Raises UsageError if the record is damaged.
     """
     result, estimators = _concluded(directory)
     found: list[dict[str, Interval]] = [{} for _ in result.cells]
     for number, estimator in enumerate(estimators):
         mode = result.cells[number].mode
-        # Other tools' figures have no estimator: what isn't proven is compared with nothing.
+        # Imported cells have no estimator and are never compared, because they are not proven.
         if mode != "imported" and (overhead := result.cells[number].overhead):
             intervals = estimator.intervals(mode)
             found[number] = {name: each for name, each in intervals.items() if totals.metric_of(name) in overhead}
     return result, found
 
 
-def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
-    """As `conclude`, with the estimators of the cells. What can be read and not computed, or not to an end, is refused."""
+def _concluded(directory: Path) -> tuple[Result, list[CellEstimator]]:
+    """As `conclude`, with the cells' estimators. Raises UsageError if the record is readable but can't be computed."""
     facts = plan_facts.read(directory)
     with checked.computing(directory), np.errstate(all="ignore"):
         result, estimators = _estimated(directory, facts)
@@ -58,13 +59,12 @@ def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     return result, estimators
 
 
-def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.CellEstimator]]:
+def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstimator]]:
     if (others := read_imported(directory)) is not None:
-        # The spec names the cells; it is not how to measure them again.
+        # The spec only names the cells; it can't repeat their measurement.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     estimators = [
-        estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True)
-        for cell in facts.cells
+        CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True) for cell in facts.cells
     ]
     counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
@@ -80,7 +80,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.
         else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
     ]
-    corrected = iter(estimate.holm([each for each in estimates if each is not None]))
+    corrected = iter(holm([each for each in estimates if each is not None]))
     cells = [
         with_storage(
             cell(facts, number, next(corrected) if found is not None else None, proofs),
@@ -94,7 +94,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.
 
 
 def contract(facts: RunFacts, cells: list[Cell]) -> Result:
-    """The contract, of a run's cells. Pure."""
+    """The result, in its public format, from a run's cells. Pure."""
     return Result(
         format=FORMAT,
         id=facts.id,
@@ -113,7 +113,7 @@ def contract(facts: RunFacts, cells: list[Cell]) -> Result:
 
 
 def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
-    """The cell with what fio says of both arms' directories, where it ran and the cell may have numbers. Pure."""
+    """The cell with fio's measurement of both arms' directories, if fio ran and the cell may have numbers. Pure."""
     if made.status != "ok" or not slices:
         return made
     levels = storage.levels(slices, mode)
@@ -121,8 +121,8 @@ def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
 
 
-def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
-    """The cells, those that share their sessions compared with the first of them; p-values corrected for all of these. Pure."""
+def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
+    """The cells; those with common sessions are compared with the first of them, with corrected p-values. Pure."""
     against: dict[int, Estimate] = {}
     for first, *others in schedule.groups(facts.spec):
         for number in others:
@@ -142,8 +142,8 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
     return cells
 
 
-def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
-    """The cells, those that were measured with a control with what is left of their cost beside it. Pure."""
+def beside(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
+    """The cells; those measured with a control get the rest of their cost, their ratio ÷ the control's. Pure."""
     made = list(cells)
     for number, cell in enumerate(cells):
         control = facts.cells[number].control
@@ -155,7 +155,7 @@ def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEst
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
-    """A cell has a number only if every session that was counted has its proofs in the record. Changes the facts' status."""
+    """Set a cell's status to unproven unless every counted session has its proofs in the record."""
     for number, known in enumerate(facts.cells):
         required = registered(known).witnesses
         for session in sorted(session for cell, session in counted if cell == number):
@@ -165,26 +165,24 @@ def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list
 
 
 def registered(known: CellFacts) -> Registered:
-    """What was registered of a cell. It is there in every format that `plan.facts.read` returns."""
+    """The facts from the registries at the time of measurement. `plan.facts.read` provides them for every format."""
     assert known.registered is not None
     return known.registered
 
 
 def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
-    """One row of the result: what is known of the cell, its proofs, and its estimate where there may be one."""
+    """One cell of the result: its facts, its proofs, and its estimate if it may have one."""
     known = facts.cells[number]
     if found is not None and any(each.code == "rows-differ" for each in found.warnings):
         known.status, found = "failed", None
-        known.reason = (
-            "the arms did not return the same number of rows for each operation: they do not do the same work"
-        )
+        known.reason = "the arms returned different numbers of rows per operation: they did different work"
     own = [proof for cell, proof in proofs if cell == number]
     status, reason = known.status or "failed", known.reason
     if known.status == "ok" and found is None:
-        status, reason = "failed", "its record has no slices that count: slices.jsonl is not whole"
+        status, reason = "failed", "its record has no counted slices: slices.jsonl is incomplete"
     if known.status is None:
-        reason = "the run was cut off" + (" (what it measured until then is shown)" if found else "")
-        reason += "; `ciphercost resume` goes on with it"
+        reason = "the run was cut off" + (" (showing what it measured until then)" if found else "")
+        reason += "; `ciphercost resume` continues it"
     return Cell(
         engine=known.spec.engine,
         version=known.version,
@@ -234,7 +232,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
 
 
 def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
-    """What TLS should cost by the link alone. Pure."""
+    """The predicted cost of TLS from the link alone. Pure."""
     if known.spec.mechanism != "tls":
         return {}
     encrypted = found.arms["encrypted"]
@@ -246,18 +244,18 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
 
 
 def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
-    """Where connections may resume a session and none did. Pure."""
+    """The warning that connections may resume a session but none did. Pure."""
     arm = found.arms.get("encrypted", {}) if found else {}
     if known.factors.get("resumption", "off") == "off" or not arm.get("connects") or arm.get("resumed"):
         return []
-    text = "resumption is on, and yet no connection resumed a session: the server keeps or issues none"
+    text = "resumption is on, but no connection resumed a session: the server keeps or issues none"
     return [Warning_("not-resumed", text)]
 
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
-    """The cell's ratios. Where one process serves both arms, its memory is no arm's own, so there is no ratio of it. Pure."""
+    """The cell's ratios. If one process serves both arms, its memory belongs to neither, so it has no ratio. Pure."""
     left_out = {"memory"} if not known.separate_processes else set()
-    # In transit nobody works for the server but itself, and what a statement reads and writes is no question of encryption's.
+    # In transit only the server works for its clients, and encryption doesn't change what a statement reads and writes.
     left_out |= set() if known.layer == "rest" else {"machine_cpu_per_op", "disk_written_per_op", "disk_read_per_op"}
     ratios = {name: each for name, each in found.overhead.items() if name not in left_out}
     start = opening(known)
@@ -265,7 +263,7 @@ def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
 
 
 def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
-    """What each arm did, and how long its server took to start: the geometric mean of sessions, as the ratio beside it has it. Pure."""
+    """What each arm did, and its server's start time: the geometric mean over sessions, to match its ratio. Pure."""
     both = starts(known)
     if not both:
         return found.arms
@@ -274,7 +272,7 @@ def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
 
 
 def starts(known: CellFacts) -> list[tuple[float, float]]:
-    """Seconds from start to first answer, plain and encrypted, of each session that has both. Pure."""
+    """Seconds from start to first response (plain, encrypted), for each session that has both. Pure."""
     by_session: dict[int, dict[str, float]] = {}
     for each in known.openings:
         by_session.setdefault(each.session, {})[each.arm] = each.seconds
@@ -282,7 +280,7 @@ def starts(known: CellFacts) -> list[tuple[float, float]]:
 
 
 def first_and_failed(proofs: list[Any]) -> list[Any]:
-    """The proofs of the first session, and every failed one: the others say the same and are in proofs.json. Pure."""
+    """The proofs of the first session and all failed ones. The others, in proofs.json, are equal. Pure."""
     first = min((proof.session for proof in proofs), default=0)
     return [proof for proof in proofs if proof.session == first or not proof.passed]
 

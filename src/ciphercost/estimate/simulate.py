@@ -1,8 +1,7 @@
-"""simulate: scenario + effect + seed -> log rates of simulated blocks. Pure; the tests and METHODOLOGY.md stand on it.
+"""Simulates log rates of blocks from a scenario, an effect and a seed, for the tests and METHODOLOGY.md. Pure.
 
-Time runs in steps of half a slice, so that a block takes nine of them: one for its lead-in and two for each counted
-slice. All rates are logarithms; 0.01 is about one per cent. Arrays have one row a simulation, so that thousands run
-at once.
+Time runs in steps of half a slice, so a block takes nine: one for its lead-in and two for each counted slice. All rates
+are logarithms; 0.01 is about one per cent. Arrays have one row per simulation, so that thousands run at once.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Random = np.random.Generator
 
 BLOCK_STEPS = 9
 FIRST_STEPS = np.array([1, 3, 5, 7])
-"""Where in a block the four counted slices begin."""
+"""Steps of a block at which the four counted slices begin."""
 
 # ── the machine's noise: (random, rows, steps) -> log rate of each step, shared by both arms
 # ────────────────────────────
@@ -65,23 +64,23 @@ def spikes(random: Random, rows: int, steps: int) -> Floats:
 
 
 def periodic(random: Random, rows: int, steps: int) -> Floats:
-    """Checkpoints: every 4 to 60 steps, for a fifth of that time, 10 % slower; half of them in step with the blocks."""
+    """Checkpoints: every 4 to 60 steps, for a fifth of that time, 10 % slower; half of them in phase with the blocks."""
     period = np.where(random.random((rows, 1)) < 0.5, float(BLOCK_STEPS), random.uniform(4, 60, (rows, 1)))
     phase = random.random((rows, 1))
     inside = (np.arange(steps) / period + phase) % 1.0 < 0.2
     return -0.1 * inside + white(random, rows, steps, 0.005)
 
 
-def in_step(random: Random, rows: int, steps: int, share: float = 0.2) -> Floats:
-    """Checkpoints exactly in step with the blocks: in `share` of each block's time 10 % slower. Block values take two
+def in_phase(random: Random, rows: int, steps: int, share: float = 0.2) -> Floats:
+    """Checkpoints exactly in phase with the blocks: 10 % slower in `share` of each block's time. Block values take two
     values, one for each side of the coin, with 0.5 % of white noise."""
     inside = (np.arange(steps) / BLOCK_STEPS + random.random((rows, 1))) % 1.0 < share
     return -0.1 * inside + white(random, rows, steps, 0.005)
 
 
-def in_step_half(random: Random, rows: int, steps: int) -> Floats:
-    """`in_step`, for half of each block's time."""
-    return in_step(random, rows, steps, share=0.5)
+def in_phase_half(random: Random, rows: int, steps: int) -> Floats:
+    """`in_phase`, for half of each block's time."""
+    return in_phase(random, rows, steps, share=0.5)
 
 
 def wave(random: Random, rows: int, steps: int) -> Floats:
@@ -112,7 +111,7 @@ def heavy_tails(random: Random, rows: int, steps: int) -> Floats:
 
 
 def flicker(random: Random, rows: int, steps: int) -> Floats:
-    """1/f noise of 2 %: as much power in every octave of time scales, so that it has no memory of its own."""
+    """1/f noise of 2 %: equal power in every octave of time scales, so it has no time constant."""
     frequencies = np.fft.rfftfreq(steps)
     frequencies[0] = np.inf  # No level.
     made = np.fft.irfft(np.fft.rfft(random.normal(size=(rows, steps)), axis=1) / np.sqrt(frequencies), steps, axis=1)
@@ -132,7 +131,7 @@ def sawtooth(random: Random, rows: int, steps: int) -> Floats:
     return -0.08 * ((np.arange(steps) / period + random.random((rows, 1))) % 1.0) + white(random, rows, steps, 0.005)
 
 
-# ── noise of one arm alone: (random, rows, slices) -> log rate of each counted slice of the encrypted arm, of mean 0
+# ── noise of one arm only: (random, rows, slices) -> log rate of each counted slice of the encrypted arm, of mean 0
 # ────────────────────────────
 
 
@@ -167,15 +166,14 @@ SCENARIOS: dict[str, Noise] = {
     "spikes": spikes,
     "periodic": periodic,
 }
-IN_STEP: dict[str, Noise] = {"in step": in_step, "in step, half": in_step_half, "wave": wave}
-"""Noise in step with the blocks, the hardest for few of them."""
+IN_PHASE: dict[str, Noise] = {"in phase": in_phase, "in phase, half": in_phase_half, "wave": wave}
+"""Noise in phase with the blocks, the hardest case for few blocks."""
 FURTHER: dict[str, Noise] = {"regimes": regimes, "trend with a step": trend_with_step, "heavy tails": heavy_tails}
-"""Kinds that are neither; they were among those that candidate intervals were compared on."""
+"""Other kinds of noise on which candidate intervals were compared."""
 HELD_OUT: dict[str, Noise] = {"flicker": flicker, "bursts": bursts, "sawtooth": sawtooth}
-"""Kinds that were written and first run after the interval was settled: nothing was chosen by these."""
-TWIN_SD = 0.003
-"""Standard deviation of a twin's own persistent effect after a restart (memory layout, file placement), as a log
-rate."""
+"""Kinds that were written and first run after the interval was settled, so no choice depends on them."""
+SERVER_SD = 0.003
+"""Standard deviation of a server's own persistent effect after a restart (memory layout, file placement), as a log rate."""
 
 
 # ── the experiment ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,12 +214,12 @@ def experiment(
     coin: bool = True,
     lead_in: bool = True,
 ) -> Blocks:
-    """Run `rows` sessions of so many blocks. `effect`: true log ratio.
+    """Simulate `rows` sessions of `blocks` blocks. `effect`: true log ratio.
 
-    `debt`: how much slower (log) a slice is on average that follows an encrypted one. With `memory` = 0 all of it is
-    paid in that slice, else it decays exponentially with this time constant in slices; `gradual`: it is also built up
-    that slowly, see `debts`. `own`: noise of the encrypted arm alone. `coin` and `lead_in` are the design's guards: the
-    tests take them away and see it fail.
+    `debt` is the carry-over: how much slower (log) a slice is on average after an encrypted one. With `memory` = 0 only
+    that slice is slower; otherwise the effect decays exponentially with this time constant in slices. `gradual`: it also
+    builds up that slowly, see `debts`. `own`: noise of the encrypted arm only. The tests switch off `coin` and `lead_in`
+    to show that the design fails without them.
     """
     steps = BLOCK_STEPS if lead_in else BLOCK_STEPS - 1
     first = FIRST_STEPS if lead_in else FIRST_STEPS - 1
@@ -240,12 +238,12 @@ def experiment(
 
 
 def debts(signs: Floats, memory: float, *, lead_in: bool, gradual: bool = False) -> Floats:
-    """Share of a debt that each counted slice pays, shape (rows, blocks, 4); the slice after an encrypted one pays 1
-    if that was its only one.
+    """Share of the carry-over that each counted slice bears, shape (rows, blocks, 4); 1 in the slice after an encrypted
+    one.
 
-    Every encrypted slice, a lead-in too, ends with a debt of the same size. A plain slice leaves what it has not paid.
-    `gradual`, which needs `memory` > 0: an encrypted slice approaches the whole debt as slowly as a plain one pays it (a
-    cache that fills, a backlog that grows), so that a single slice leaves 1 − exp(−1/memory) of it.
+    Every encrypted slice, including a lead-in, leaves a carry-over of the same size, which decays in plain slices.
+    `gradual`, which needs `memory` > 0: an encrypted slice builds it up as slowly as a plain one lets it decay (a cache
+    that fills, a backlog that grows), so a single slice leaves 1 − exp(−1/memory) of it.
     """
     rows, blocks = signs.shape
     lengths = [LEAD_IN, 1.0, 1.0, 1.0, 1.0] if lead_in else [1.0, 1.0, 1.0, 1.0]
@@ -266,8 +264,8 @@ def debts(signs: Floats, memory: float, *, lead_in: bool, gradual: bool = False)
 
 
 def one_after_the_other(random: Random, noise: Noise, rows: int, blocks: int, *, effect: float = 0.0) -> Floats:
-    """The old way, in the time of as many blocks: half of it plain, then half of it encrypted; difference of two
-    means, (rows,)."""
+    """The old way, in the time of `blocks` blocks: the first half plain, the second half encrypted. Returns the difference
+    of two means, shape (rows,)."""
     steps = BLOCK_STEPS * blocks
     series = noise(random, rows, steps)
     middle = steps // 2
@@ -283,19 +281,19 @@ def sessions(
     blocks: int,
     *,
     effect: float = 0.0,
-    twin_sd: float = TWIN_SD,
+    server_sd: float = SERVER_SD,
     skewed_sd: float = 0.0,
     own: Noise | None = None,
 ) -> Floats:
-    """d of every block of `count` sessions, each with a fresh server pair, shape (rows, count, blocks).
+    """d of every block of `count` sessions with fresh server pairs, shape (rows, count, blocks).
 
-    Each server of a session's pair has its own persistent effect of standard deviation `twin_sd`. With `skewed_sd`
-    the encrypted twin has a second one that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
+    Each of the two servers of a session has its own persistent effect of standard deviation `server_sd`. With `skewed_sd`
+    the encrypted one has a second effect that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
     faster than the mean, a few much slower.
     """
     made = experiment(random, noise, rows * count, blocks, effect=effect, own=own)
     values = made.values.reshape(rows, count, blocks)
-    persistent = random.normal(0, twin_sd * np.sqrt(2), (rows, count, 1))
+    persistent = random.normal(0, server_sd * np.sqrt(2), (rows, count, 1))
     if skewed_sd:
         scale = skewed_sd / np.sqrt((np.e - 1) * np.e)  # The sd of a log-normal with σ = 1.
         persistent = persistent - scale * (random.lognormal(0.0, 1.0, (rows, count, 1)) - np.sqrt(np.e))
@@ -309,9 +307,9 @@ def sessions(
 def records(
     rates: Floats, signs: Floats, *, session: int = 1, first: int = 0, phase: Phase = "capacity", histogram: str = ""
 ) -> Iterator[SliceRecord]:
-    """One session's blocks, `rates` (blocks, 4) and `signs` (blocks,), as the slices that a run would have written.
+    """One session's blocks, `rates` (blocks, 4) and `signs` (blocks,), as the slices that a run would write.
 
-    A log rate of 0 is 10,000 operations a second in slices of 0.5 s. Agent and server each use a fifth of a core, so
+    A log rate of 0 is 10,000 operations per second in slices of 0.5 s. Agent and server each use a fifth of a core, so
     that slower operations cost more CPU each; an operation takes 100 bytes on the wire, encrypted 130.
     """
     for number, (quad, sign) in enumerate(zip(rates, signs, strict=True), start=first):

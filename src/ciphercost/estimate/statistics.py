@@ -1,7 +1,7 @@
-"""statistics: values of blocks or sessions -> estimate, interval, test. Pure; arrays in, numbers out.
+"""Estimates, intervals and tests from the values of blocks or sessions. Pure; arrays in, numbers out.
 
-scipy and statsmodels would take a second to start and 250 MB. The few formulas needed are written out here and tested
-against both, so that the controller stays small beside the server that it measures.
+scipy and statsmodels would take a second to start and 250 MB. So the few necessary formulas are written out here and
+tested against both, and the controller stays small beside the server that it measures.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ POWER = 0.80
 ALPHA = 0.05
 """Level of the verdict's tests, and of each one-sided test of equivalence."""
 CARRYOVER_ALPHA = 0.01
-"""Level of the carry-over test. It is run on every session, so 5 % would double the slices of one healthy run in
+"""Level of the carry-over test. It runs on every session, so 5 % would double the slice length of one healthy run in
 three."""
 LEAST_COSINES = 12
 """Least degrees of freedom of the cosine variance; see `cosine_count`."""
 LEAST_ORDERED = 8
-"""Values of a series for a test of whether each is like the one before."""
+"""Least length of a series for the test of autocorrelation."""
 DEPENDENT_ALPHA = 0.05
 """Level of that test."""
 ROUNDING = 1e-14
 """Standard errors below this are those of floating point numbers."""
 MOST_CORRELATION = 0.9
-"""Autocorrelation of blocks above this is taken as this: a short series cannot tell it from a trend."""
+"""Most autocorrelation of blocks that is assumed: a short series can't distinguish more from a trend."""
 DIRECT = 300
 """Up to this many values all Walsh averages are held at once; above it they are counted, not stored."""
 
@@ -47,8 +47,7 @@ DIRECT = 300
 def hodges_lehmann(values: Floats) -> float:
     """Median of all Walsh averages (vᵢ + vⱼ)/2, i ≤ j, of a 1-D array; same unit as the values.
 
-    Half of the values may not be wild, yet on Gaussian noise only 4.5 % of the information is lost (Hodges and
-    Lehmann 1963). Raises ValueError on an empty array.
+    It resists wild values, and on Gaussian noise it loses only 4.5 % of the information (Hodges and Lehmann 1963). Raises ValueError on an empty array.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
@@ -78,7 +77,7 @@ def hodges_lehmann_interval(values: Floats, level: float = LEVEL) -> tuple[float
     """Interval for the centre of symmetry: Walsh averages at the ranks of the Wilcoxon signed-rank distribution.
 
     Exact up to 50 values, normal approximation above (Hollander and Wolfe, §3.3). With so few values that no rank
-    reaches the level (n < 6 at 95 %) the widest interval there is: (min, max). Raises ValueError on an empty array.
+    reaches the level (n < 6 at 95 %), the widest interval possible: (min, max). Raises ValueError on an empty array.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
@@ -124,7 +123,7 @@ def _walsh_at_rank(ordered: Floats, rank: int) -> float:
         return np.maximum(np.searchsorted(ordered, 2 * x - ordered, side="right"), index)
 
     low, high = float(ordered[0]), float(ordered[-1])
-    start, stop = index.copy(), np.full(n, n)  # Pairs ≤ low are cut off from here on; all pairs are ≤ high.
+    start, stop = index.copy(), np.full(n, n)  # Invariant: pairs ≤ low are cut off, and all pairs are ≤ high.
     below = 0
     while int((stop - start).sum()) > 8 * n:
         middle = (low + high) / 2
@@ -155,11 +154,11 @@ class Error(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A centre and one or more standard errors. Of several the most cautious one counts, at every level and in every
-    test.
+    """A centre and one or more standard errors. If there are several, the most cautious one counts, at every level and in
+    every test.
 
-    `mean`: what the standard errors belong to, where that is not the centre. A Hodges–Lehmann centre resists wild
-    blocks, but it has no standard error of its own: it may scatter more than the mean (where blocks take two values) or
+    `mean`: the value that the standard errors belong to, if it is not the centre. A Hodges–Lehmann centre resists wild
+    blocks, but it has no standard error of its own: it may scatter more than the mean (if blocks take two values) or
     less. The bounds are then those of the mean, widened where necessary to contain the centre, and every test agrees with
     them: p < 1 − level exactly where `bounds(level)` exclude the null.
     """
@@ -171,7 +170,7 @@ class Interval(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """What the standard errors belong to."""
+        """The value that the standard errors belong to."""
         return self.centre if self.mean is None else self.mean
 
     def half(self, level: float = LEVEL) -> float:
@@ -187,7 +186,7 @@ class Interval(NamedTuple):
         return max(self.errors, key=lambda error: student_t.quantile((1 + level) / 2, error.nu) * error.standard).method
 
     def p_value(self, null: float = 0.0) -> float:
-        """Two-sided p-value of centre = null; 1 where the null lies between centre and mean."""
+        """Two-sided p-value of centre = null; 1 if the null lies between centre and mean."""
         if min(self.centre, self.middle) < null < max(self.centre, self.middle):
             return 1.0
         return max(2 * _tail(abs(self.middle - null), error) for error in self.errors)
@@ -203,7 +202,7 @@ class Interval(NamedTuple):
         return max(_tail(inside, error) for error in self.errors)
 
     def smallest_effect(self, level: float = LEVEL, power: float = POWER) -> float:
-        """The smallest true difference that would have been found with this `power`: (t_level + t_power) · standard
+        """The smallest true difference that would have been detected with this `power`: (t_level + t_power) · standard
         error."""
         return max(
             (student_t.quantile((1 + level) / 2, e.nu) + student_t.quantile(power, e.nu)) * e.standard
@@ -214,7 +213,7 @@ class Interval(NamedTuple):
 def _tail(distance: float, error: Error) -> float:
     if error.standard > ROUNDING:
         return student_t.upper_tail(distance / error.standard, error.nu)
-    # Counts can be the same in every block (bytes of a fixed request): then nothing is left to chance.
+    # Counts can be equal in every block (bytes of a fixed request), so nothing is left to chance.
     return 0.5 if abs(distance) <= 100 * ROUNDING else float(distance < 0)
 
 
@@ -231,7 +230,7 @@ def cosine_count(n: int) -> int:
 
     0.4 · n^⅔ is the rule of Lazarus, Lewis, Stock and Watson (2018) for strongly correlated macro-economic series of
     200 values and more. At n = 25 it gives 4, and t with so few degrees of freedom misses a 1 % effect in 5 runs of
-    100. The coin of the design has already made block values uncorrelated with the machine's drift, so that twelve
+    100. The coin of the design has already made block values uncorrelated with the machine's drift, so twelve
     cosines are affordable (METHODOLOGY.md has the figures).
     """
     return min(n - 1, max(LEAST_COSINES, math.ceil(0.4 * math.pow(n, 2 / 3))))
@@ -263,14 +262,14 @@ def _cosine_standard(rows: Floats, nu: int) -> Floats:
 
 
 def autoregressive_error(values: Floats) -> Error | None:
-    """Standard error of the mean of an AR(1) series: s/√n · √((1 + ρ)/(1 − ρ)); None where no correlation shows.
+    """Standard error of the mean of an AR(1) series: s/√n · √((1 + ρ)/(1 − ρ)); None if there is no visible correlation.
 
-    The coin makes blocks uncorrelated whatever the machine does, but not what one arm alone does. Correlation shows
-    where ρ̂ + 1/n, the lag-1 autocorrelation less its bias in white noise, is over one standard error, 1/√n. Then ρ̂ is
-    corrected for the bias of short series, E ρ̂ ≈ ρ − (1 + 3ρ)/n (Marriott and Pope, Biometrika 1954; Kendall, ibid.),
-    as without that the standard error is too small just where it matters. The variance of the mean is that of
-    Andrews (Econometrica 1991) for an AR(1) plug-in. t keeps n − 1 degrees of freedom: fewer would cover better, and
-    would cost more power in white noise than the method has to give (`benchmarks/coverage.py`).
+    The coin makes blocks uncorrelated whatever the machine does, but not whatever one arm does. Correlation is visible if
+    ρ̂ + 1/n, the lag-1 autocorrelation less its bias in white noise, is over one standard error, 1/√n. Then ρ̂ is
+    corrected for the bias of short series, E ρ̂ ≈ ρ − (1 + 3ρ)/n (Marriott and Pope, Biometrika 1954; Kendall, ibid.);
+    otherwise the standard error is too small exactly where it matters. The variance of the mean is that of Andrews
+    (Econometrica 1991) for an AR(1) plug-in. t keeps n − 1 degrees of freedom: fewer would cover better, but would cost
+    too much power in white noise (`benchmarks/coverage.py`).
     """
     n = len(values)
     inflation = float(_autoregressive_inflation(np.asarray(values, dtype=np.float64)[None])[0])
@@ -282,7 +281,7 @@ def autoregressive_error(values: Floats) -> Error | None:
 
 
 def _autoregressive_inflation(rows: Floats) -> Floats:
-    """√((1 + ρ)/(1 − ρ)) of each row of a 2-D array; 1 where no correlation shows."""
+    """√((1 + ρ)/(1 − ρ)) of each row of a 2-D array; 1 without visible correlation."""
     n = rows.shape[1]
     away = rows - rows.mean(axis=1, keepdims=True)
     squares = (away**2).sum(axis=1)
@@ -297,9 +296,8 @@ def _autoregressive_inflation(rows: Floats) -> Floats:
 def session_interval(values: Floats, centre: float | None = None, most_nu: int | None = None) -> Interval:
     """Full mode: t with S − 1 degrees of freedom over S ≥ 2 session values (Ibragimov and Müller 2010).
 
-    `most_nu`: the most degrees of freedom it may claim. A run that stops on precision keeps those of the least number
-    of sessions (Stein 1945): it stops where the scatter happens to look small, so that what came later is no free
-    evidence.
+    `most_nu`: the most degrees of freedom it may have. A run that stops on precision keeps those of the least number of
+    sessions (Stein 1945): it stops when the scatter happens to look small, so later sessions are not free evidence.
     """
     middle = float(np.mean(values)) if centre is None else centre
     error = t_error(values, "sessions")
@@ -309,10 +307,10 @@ def session_interval(values: Floats, centre: float | None = None, most_nu: int |
 
 
 def block_interval(values: Floats, centre: float | None = None) -> Interval:
-    """Quick mode: the widest of t, cosines and, where blocks are correlated, autoregression, over n ≥ 2 blocks.
+    """Quick mode: the widest of t, cosines and, if blocks are correlated, autoregression, over n ≥ 2 blocks.
 
-    The estimate is the blocks' Hodges–Lehmann centre, and the errors are those of their mean. With `centre` given, it is
-    what the errors belong to.
+    The estimate is the blocks' Hodges–Lehmann centre, and the errors are those of their mean. If `centre` is given, the
+    errors belong to it.
     """
     errors: tuple[Error, ...] = (t_error(values), cosine_error(values))
     if (correlated := autoregressive_error(values)) is not None:
@@ -358,7 +356,7 @@ def carryover(rates: Floats, signs: Floats) -> Carryover:
     """λ = mean of s · (y₄ − y₁ + y₃ − y₂)/2 with a t test over blocks.
 
     `rates`: log rates by position, shape (blocks, 4); `signs`: +1 for ABBA, −1 for BAAB, shape (blocks,). In an ABBA
-    block the two last slices follow an encrypted one, in BAAB the two first. The coin makes drift cancel in the mean.
+    block the last two slices follow an encrypted one, in BAAB the first two. The coin makes drift cancel in the mean.
     Under three blocks: p = 1.
     """
     if len(rates) < 3:
@@ -369,9 +367,9 @@ def carryover(rates: Floats, signs: Floats) -> Carryover:
 
 
 def depend(groups: Sequence[Floats]) -> bool:
-    """Whether neighbouring values of these series are alike: one-sided test of the autocorrelations at lag 1, pooled.
+    """Whether neighbouring values of these series are correlated: one-sided test of the pooled autocorrelations at lag 1.
 
-    Of n independent values r has mean −1/n and variance about 1/n. Groups with fewer than LEAST_ORDERED values tell too little.
+    Of n independent values r has mean −1/n and variance about 1/n. Groups with fewer than LEAST_ORDERED values are ignored.
     """
     total, count = 0.0, 0
     for own in groups:
@@ -399,14 +397,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def sessions_needed(effect: float, sd: float, margin: float, most: int = 10_000) -> int | None:
     """Sessions for 80 % power to resolve a true log ratio `effect` with `sd` between sessions; None: more than `most`.
 
-    Resolved is: found different from 0, or, where it is smaller than `margin`, shown equivalent; whichever takes
+    Resolved means: shown to differ from 0, or, if it is smaller than `margin`, shown to be equivalent, whichever takes
     fewer sessions.
     """
     for sessions in range(2, most + 1):
         standard, nu = sd / math.sqrt(sessions), sessions - 1
         if (student_t.quantile((1 + LEVEL) / 2, nu) + student_t.quantile(POWER, nu)) * standard <= abs(effect):
             return sessions
-        # Both one-sided tests must pass, so that each may miss only half as often.
+        # Both one-sided tests must pass, so each may miss only half as often.
         both = student_t.quantile((1 + POWER) / 2, nu)
         if (student_t.quantile(1 - ALPHA, nu) + both) * standard <= margin - abs(effect):
             return sessions

@@ -1,4 +1,4 @@
-"""storage: fio's slices -> what encryption costs storage itself, with intervals. Pure."""
+"""What encryption costs storage itself, with intervals, from fio's slices. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ciphercost.estimate import statistics
-from ciphercost.estimate.estimator import around, stated
+from ciphercost.estimate.stated import around, stated
 from ciphercost.estimate.statistics import Floats
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import StorageSlice
@@ -23,9 +23,10 @@ LATENCIES = frozenset(job.name for job in JOBS if job.latency)
 
 
 def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
-    """Encrypted ÷ plain of each job with its interval, by the load's own method: complete blocks, then sessions where there are two.
+    """Encrypted ÷ plain of each job with its interval, by the same method as the load: complete blocks, then sessions if there are two.
 
-    Of bytes a second, or of `fsync_latency`: the time of a write with its fsync. A job without two complete blocks has none.
+    The ratio is one of bytes per second, or of the time of a write with its fsync (`fsync_latency`). A job without two complete blocks
+    has none.
     """
     found: dict[str, Estimate] = {}
     for job, sessions in _values(slices).items():
@@ -40,7 +41,7 @@ def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
 
 
 def levels(slices: Sequence[StorageSlice], mode: Mode) -> dict[Arm, dict[str, float]]:
-    """What each arm did: bytes a second, and µs of a write with its fsync; encrypted ÷ plain is the ratio of `estimate`."""
+    """Each arm's bytes per second, and µs of a write with its fsync; encrypted ÷ plain is the ratio of `estimate`."""
     found: dict[Arm, dict[str, float]] = {arm: {} for arm in ARMS}
     for job, sessions in _values(slices).items():
         groups = sessions if mode == "full" else [np.concatenate(sessions)]
@@ -55,7 +56,7 @@ def levels(slices: Sequence[StorageSlice], mode: Mode) -> dict[Arm, dict[str, fl
 
 
 def _values(slices: Iterable[StorageSlice]) -> dict[str, list[Floats]]:
-    """By job, of each session its blocks: log of both arms' level together (operations a second; of a latency seconds) and log ratio."""
+    """By job, for each session an array of (log level of both arms together, log ratio) per block. Levels are operations/s, or s for a latency."""
     values: defaultdict[str, defaultdict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for (session, _, job), four in _blocks(slices).items():
         turn = -1 if job in LATENCIES else 1
@@ -67,7 +68,7 @@ def _values(slices: Iterable[StorageSlice]) -> dict[str, list[Floats]]:
 
 
 def _blocks(slices: Iterable[StorageSlice]) -> dict[tuple[int, int, str], list[StorageSlice]]:
-    """Complete blocks, (session, block, job) -> four good slices in mirrored order; with a lead-in that went wrong there is none."""
+    """Complete blocks: (session, block, job) -> four good slices in mirrored order. A failed lead-in makes a block incomplete."""
     grouped: defaultdict[tuple[int, int, str], dict[int, StorageSlice]] = defaultdict(dict)
     spoilt: set[tuple[int, int, str]] = set()
     for each in slices:

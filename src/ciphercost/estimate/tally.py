@@ -1,4 +1,4 @@
-"""tally: the slices of complete blocks as rows of numbers -> sums by arm, block and session. Pure."""
+"""The slices of complete blocks as rows of numbers, and their sums by arm, block and session. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Ints = NDArray[np.int64]
 
 QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999))
 ENOUGH = 50
-"""A quantile q needs ENOUGH/(1 − q) requests a block and arm, so that about 50 lie beyond it."""
+"""A quantile q needs ENOUGH/(1 − q) requests per block and arm, so that about 50 lie beyond it."""
 ENOUGH_OF_A_SESSION = 10
-"""Where blocks have too few, and sessions are the unit, as many must lie beyond it in each session and arm; see `Arms.unit_of`."""
+"""If blocks have too few and sessions are the unit, this many must lie beyond it per session and arm; see `Arms.unit_of`."""
 
 HOST = (
     "user",
@@ -37,7 +37,7 @@ HOST = (
     "disk_queue",
     "disk_busy",
 )
-"""Host counters as sar prints them; SHARES are printed in per cent."""
+"""Host counters as sar prints them; SHARES are in per cent."""
 SHARES = frozenset({*HOST[:6], "disk_busy"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
@@ -93,14 +93,14 @@ def row(record: SliceRecord) -> tuple[float, ...]:
 
 
 def error_kinds(record: SliceRecord) -> Counter[str]:
-    """How many operations of a slice failed by what. Raises UsageError where the record is damaged."""
+    """The number of failed operations of a slice by kind. Raises UsageError if the record is damaged."""
     text = record.agent.error_kinds if record.agent is not None else ""
     found: Counter[str] = Counter()
     for each in text.split():
         kind, _, count = each.partition("=")
         if not kind or not count.isdecimal():
             raise UsageError(
-                f"session {record.session}, block {record.block}: '{each}' of error_kinds is not CODE=COUNT"
+                f"session {record.session}, block {record.block}: error_kinds has '{each}', not CODE=COUNT"
             )
         found[kind] += int(count)
     return found
@@ -126,7 +126,7 @@ class Arms(NamedTuple):
         return float(sum(self.of(arm)[:, :, COLUMN[field]].sum() for field in fields))
 
     def rates(self, arm: Arm) -> Floats:
-        """Operations a second of each slice, shape (blocks, 2 slices)."""
+        """Operations per second of each slice, shape (blocks, 2 slices)."""
         rates: Floats = self.of(arm)[:, :, COLUMN["work"]] / self.of(arm)[:, :, COLUMN["seconds"]]
         return rates
 
@@ -135,18 +135,18 @@ class Arms(NamedTuple):
         return self.total(arm, *fields) / whole if whole else 0.0
 
     def per_work(self, arm: Arm, *fields: str) -> float:
-        """For what is sampled at the edges of the counted part, where operations are cut in two."""
+        """Per operation, including shares of those cut at the edges, for counters that are sampled at the edges."""
         return self.total(arm, *fields) / self.total(arm, "work")
 
     @property
     def machine(self) -> tuple[str, ...]:
-        """Fields of the CPU time of who serves, kernel threads included; where the database lives in the agent that is the agent."""
+        """Fields of the CPU time of the server, kernel threads included; for an embedded database, that of the agent."""
         served = any(self.total(arm, "server_cpu_ns") for arm in ARMS)
         own = ("server_cpu_ns",) if served else ("client_user_ns", "client_system_ns")
         return (*own, "foreign_cpu_ns")
 
     def by_session(self, mode: Mode) -> bool:
-        """Whether sessions are the unit of what is estimated: in full mode, once there are two."""
+        """Whether sessions are the sample unit: in full mode, once there are two."""
         return mode == "full" and len(set(self.sessions.tolist())) >= 2
 
     def by_block(self, arm: Arm, *fields: str) -> Floats:
@@ -155,7 +155,7 @@ class Arms(NamedTuple):
         return sums
 
     def by_unit(self, arm: Arm, mode: Mode, *fields: str) -> Floats:
-        """Sums over each session, or each block where blocks are the unit."""
+        """Sums over each session, or each block if blocks are the unit."""
         sums = self.by_block(arm, *fields)
         if not self.by_session(mode):
             return sums
@@ -166,7 +166,7 @@ class Arms(NamedTuple):
     def enough_requests(self, share: float) -> bool:
         """Whether the median block has ENOUGH/(1 − share) requests in each arm.
 
-        The median decides for all blocks alike: to leave out single blocks with few requests would leave out the
+        The median decides for all blocks, because leaving out single blocks with few requests would leave out the
         stalls.
         """
         if not len(self.sessions):
@@ -174,16 +174,15 @@ class Arms(NamedTuple):
         return bool(np.median(self._fewest("quick")) * (1 - share) >= ENOUGH - 1e-6)
 
     def unit_of(self, share: float, mode: Mode) -> Literal["block", "session", ""]:
-        """What has requests enough for a latency quantile of its own: blocks, else whole sessions, else neither.
+        """The unit that has enough requests for a latency quantile: blocks, else whole sessions, else neither.
 
-        A session's quantile is that of all its requests of an arm, the histograms of its blocks merged. That is as sound
-        as a block's: the interval is t over sessions either way, so it needs of a session value only that it is drawn
-        like the others and centred on the ratio, not that it is precise; how precise it is shows in the scatter. Both
-        arms were slowed down alike by what the machine did in the session, since their slices alternate, and that
-        cancels in the ratio. What few requests do is bias a tail quantile, and they do it to both arms alike: with 10
-        beyond the quantile the log ratio is off by less than 1 % where tails differ in shape, and intervals over 8
-        sessions hold what they promise (simulated: log-normal, Pareto and stalling requests; METHODOLOGY.md). All
-        sessions together must have ENOUGH, as a block must.
+        A session's quantile is that of all its requests of an arm, from the merged histograms of its blocks. It is as
+        valid as a block's. The interval is t over sessions either way, so session values need only be drawn alike and
+        centred on the ratio; their precision shows in the scatter. What the machine does in a session slows both arms
+        alike, because their slices alternate, and cancels in the ratio. Few requests bias a tail quantile, but in both
+        arms alike. With 10 requests beyond the quantile, the log ratio is off by less than 1 % where tails differ in
+        shape, and intervals over 8 sessions keep their coverage (simulated: log-normal, Pareto and stalling requests;
+        METHODOLOGY.md). All sessions together must have ENOUGH, as a block must.
         """
         if self.enough_requests(share):
             return "block"
@@ -193,7 +192,7 @@ class Arms(NamedTuple):
         return "session" if np.median(fewest) >= ENOUGH_OF_A_SESSION and fewest.sum() >= ENOUGH - 1e-6 else ""
 
     def _fewest(self, mode: Mode) -> Floats:
-        """Requests of each unit, of the arm that has fewer."""
+        """Requests of each unit in the arm that has fewer."""
         found: Floats = np.minimum(
             self.by_unit("plain", mode, "operations"), self.by_unit("encrypted", mode, "operations")
         )
@@ -235,7 +234,7 @@ class Tally:
         return rates
 
     def drop(self, session: int) -> None:
-        """Take a session out again."""
+        """Remove a session."""
         kept = np.array(self._sessions) != session
         if kept.all():
             return
@@ -269,12 +268,12 @@ class Tally:
         return np.array(self._signs), np.array(self._sessions), rates
 
     def error_kinds(self, arm: Arm) -> dict[str, int]:
-        """How many operations of an arm failed by what, the most frequent first."""
+        """The number of failed operations of an arm by kind, the most frequent first."""
         found = sum((kinds for (_, of), kinds in self._kinds.items() if of == arm), Counter[str]())
         return dict(found.most_common())
 
     def histogram(self, arm: Arm, *, but: int | None = None) -> Histogram | None:
-        """All latencies of an arm, of all sessions, or of all but one; None in the closed loop."""
+        """All latencies of an arm, over all sessions or all but one; None in the closed loop."""
         side = 0 if arm == "plain" else 1
         wanted = [totals[side].histogram() for session, totals in self._totals.items() if session != but]
         return merge(wanted) if wanted else None

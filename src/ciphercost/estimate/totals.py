@@ -1,4 +1,4 @@
-"""totals: blocks -> whether all slices together show the same cost as the typical block. Pure.
+"""Tests whether all slices together show the same cost as the typical block. Pure.
 
 The headline is robust: a few wild blocks hardly move it. If encryption causes the wild blocks, their cost is real and the headline hides
 it. This module computes what the verdict and the warnings need to know about them.
@@ -23,8 +23,8 @@ NORMAL = 1.4826
 """Standard deviation ÷ median absolute deviation of Gaussian noise."""
 STALLED = 0.5
 """A slice stalled where its rate is below this share of the median of its arm in the blocks around it (NEIGHBOURS)."""
-TOLD = 0.05
-"""A split of stalls between both arms that a fair coin would make more often than this is not mentioned."""
+RARE_SPLIT = 0.05
+"""A split of stalls between both arms is reported only if a fair coin would make it less often than this."""
 NEIGHBOURS = 5
 """Blocks (odd number) over which that median is taken: a machine that is slow for a while has not stalled."""
 EXACT = 12
@@ -35,7 +35,7 @@ MANY = 200
 
 
 def key(metric: str) -> str:
-    """Of the ratio of totals of a metric, beside its robust ratio, in a mapping of intervals by metric."""
+    """The key of a metric's ratio of totals in a mapping of intervals by metric."""
     return f"{metric}, totals"
 
 
@@ -67,19 +67,19 @@ def one_sided(values: Floats) -> float:
 
 
 def far_off(values: Floats, parts: Floats, sessions: Ints) -> Floats:
-    """What the robust centre cuts off from each block: its part of the totals beyond FAR robust standard deviations; 0 of a typical block.
+    """Each block's part of the totals beyond FAR robust standard deviations, which the robust centre ignores; 0 for a typical block.
 
     `values`: log ratios of blocks; `parts`: what each adds to the log ratio of totals (their mean is that ratio); all of shape (blocks,).
     """
     centre = np.empty(len(values))
     for session in np.unique(sessions):
         own = sessions == session
-        # Not the median: where noise is in step with the blocks they take two values, and it would call one of these typical.
+        # Not the median: if noise is in phase with the blocks they take two values, and the median would be one of them.
         centre[own] = statistics.hodges_lehmann(values[own])
     spread = FAR * NORMAL * float(np.median(np.abs(values - centre)))
     away = parts - centre
     beyond: Floats = away - np.clip(away, -spread, spread)
-    # Parts are linearised: what is left of rounding is no block far from typical.
+    # Parts are linearised, so rounding leaves tiny values, which don't count as far from typical.
     return np.where(np.abs(beyond) > 1e-12, beyond, 0.0)
 
 
@@ -93,12 +93,12 @@ class Stalled(NamedTuple):
 
     @property
     def uneven(self) -> bool:
-        """Whether the stalls are worth a word: one arm alone has them, or a fair coin would rarely split them like this."""
-        return self.plain != self.encrypted and (min(self.plain, self.encrypted) == 0 or self.p_value < TOLD)
+        """Whether to report the stalls: only one arm has them, or a fair coin would rarely split them like this."""
+        return self.plain != self.encrypted and (min(self.plain, self.encrypted) == 0 or self.p_value < RARE_SPLIT)
 
 
 def stalled(blocks: Arms) -> Stalled:
-    """Count stalls. Within a block they are one event: a stall that lasts for two slices in a row hits one arm twice in `ABBA`."""
+    """Count stalls. Those within a block are one event, because a stall of two slices in a row can hit one arm twice in `ABBA`."""
     hit = np.zeros((len(ARMS), len(blocks.sessions)), dtype=np.int64)
     for number, arm in enumerate(ARMS):
         rates = blocks.rates(arm)

@@ -1,6 +1,6 @@
-"""trace: a run's slices -> what is drawn of each cell: every slice's rate over time, and both arms' latencies. Reads only the record.
+"""The data of the slice and latency plots: every slice's rate over time, and both arms' latencies. Reads only the record.
 
-A result has no slices; who draws them asks for these beside it.
+A result contains no slices, so plots get these in addition.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Phase
 
 MOST_HISTOGRAMS = 256
-"""Of a closed loop's slices, the histograms of so many an arm are read at most, evenly spread: the shape needs no more, and each
-costs time."""
+"""Most histograms per arm that are read of a closed loop's slices, evenly spread. The shape needs no more, and each takes
+time."""
 BEYOND = 10
-"""A quantile is drawn only where so many requests are slower."""
+"""A quantile is drawn only if at least this many requests are slower."""
 POINTS = 48
 
 
 class Tick(NamedTuple):
-    """One slice, as it is drawn."""
+    """One slice of the plot."""
 
     at_s: float
-    """Since the cell's first slice."""
+    """Seconds since the cell's first slice."""
     session: int
     phase: Phase
     arm: Arm
     rate: float
-    """Operations a second."""
+    """Operations per second."""
     marks: tuple[str, ...]
-    """Why it is suspect; `failed` where it has no rate."""
+    """Why it is suspect; `failed` if it has no rate."""
 
 
 class Quantiles(NamedTuple):
@@ -45,28 +45,28 @@ class Quantiles(NamedTuple):
     shares: list[float]
     milliseconds: list[float]
     requests: int
-    """All that were timed, those of slices that were not read too."""
+    """All timed requests, including those of slices that were not read."""
 
 
 class Trace(NamedTuple):
-    """What one cell's slices were."""
+    """The slices of one cell."""
 
     ticks: list[Tick]
-    """Lead-ins left out, sessions that were run again too."""
+    """Without lead-ins and repeated sessions."""
     latency: dict[Arm, Quantiles]
     open_loop: bool
-    """Whether `latency` was timed from when each request was due; else it is what busy clients saw."""
+    """Whether `latency` was timed from the moment each request was due; otherwise it is what busy clients saw."""
     counted: int
     lead_ins: int
     failed: int
     marked: dict[str, int]
     void_sessions: int
     stride: int = 1
-    """Of how many slices one's latencies were read, the same in both arms."""
+    """Latencies were read from every n-th slice, in both arms."""
 
 
 class _Cell:
-    """A cell's slices, taken one by one."""
+    """Collects a cell's slices one by one."""
 
     def __init__(self, void_sessions: list[int]) -> None:
         self.void = set(void_sessions)
@@ -108,7 +108,7 @@ class _Cell:
             self._thin(record.arm, (_place(record), agent.histogram))
 
     def _latency(self, record: SliceRecord, *, good: bool) -> None:
-        """As the estimate has it: of whole blocks only."""
+        """Collect latencies of complete blocks only, as the estimate does."""
         here = (record.session, record.block)
         if here != self.block:
             self.block, self.pending = here, []
@@ -120,7 +120,7 @@ class _Cell:
                     self.open[each.arm].add(decode(each.agent.histogram))
 
     def _thin(self, arm: Arm, histogram: tuple[str, str]) -> None:
-        """Every slice until there are too many of an arm; then every second of both, and so on."""
+        """Keep every slice until an arm has too many, then every second of both arms, and so on."""
         if self.seen[arm] % self.stride == 0:
             self.closed[arm].append(histogram)
         self.seen[arm] += 1
@@ -129,10 +129,10 @@ class _Cell:
             self.stride *= 2
 
     def finish(self) -> Trace:
-        """Raises ValueError, with its place, where a histogram is damaged."""
+        """The trace. Raises ValueError with the place if a histogram is damaged."""
         open_loop = all(self.open[arm].layout is not None for arm in ARMS)
         if not open_loop:
-            # Half an open loop is none: nothing of it goes among these.
+            # Half an open loop is not used.
             self.open = {arm: Total() for arm in ARMS}
             for arm in ARMS:
                 for place, text in self.closed[arm]:
@@ -157,7 +157,7 @@ class _Cell:
 
 
 def _quantiles(total: Total) -> Quantiles | None:
-    """From the fastest request, share 0, to where too few lie beyond; None where there are too few for any."""
+    """Quantiles from the fastest request (share 0) to where too few are slower; None if there are too few requests."""
     histogram = total.histogram()
     requests = histogram.total
     if requests < 4 * BEYOND:
@@ -168,7 +168,7 @@ def _quantiles(total: Total) -> Quantiles | None:
 
 
 def read(directory: Path) -> list[Trace]:
-    """One trace a cell of a run's directory. Raises UsageError where the record is damaged."""
+    """One trace per cell of a run's directory. Raises UsageError if the record is damaged."""
     cells = [_Cell(cell.void_sessions) for cell in read_facts(directory).cells]
     for record in read_slices(directory):
         try:

@@ -1,4 +1,4 @@
-"""warnings: tallied blocks -> what each arm did, and what is to be said against the numbers. Pure."""
+"""What each arm did, and the warnings against a cell's numbers, from its blocks. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
 DISAGREE = 0.001
-"""Log ratios closer than this agree, however narrow the interval."""
+"""Log ratios closer than this agree, however narrow the interval is."""
 LATE = 0.01
-"""Share of requests begun late above which the open loop was none."""
+"""Above this share of late requests, the open loop could not keep its rate."""
 ROWS_LEVEL = 0.999
 
 MARKS = {
     "client-bound": (
-        "the load generator used more than 85 % of its cores in {n} of {all} slices: there the client, not encryption, "
-        "is the limit; try fewer --clients, or give the client more cores"
+        "the load generator used more than 85 % of its cores in {n} of {all} slices: there the client is the limit, "
+        "not encryption; try fewer --clients, or give the client more cores"
     ),
     "steal": (
         "the hypervisor took more than 5 % of the CPU in {n} of {all} slices; a quieter machine or a longer --time "
@@ -36,17 +36,18 @@ MARKS = {
         "other processes used more than 5 % of the CPU in {n} of {all} slices; stop them, or try a longer --time"
     ),
     "jit": (
-        "Java compiled for more than 10 % of the time in {n} of {all} slices: the client was not warm there; try a longer --time"
+        "Java spent more than 10 % of the time compiling in {n} of {all} slices: the client was not warm; try a longer --time"
     ),
     "gc": (
-        "Java collected garbage for more than 10 % of the time in {n} of {all} slices: part of the client's cost is its memory's"
+        "Java spent more than 10 % of the time collecting garbage in {n} of {all} slices: part of the client's cost is "
+        "memory management"
     ),
 }
 
 DISTURBANCES = ("steal", "foreign-cpu")
-"""Marks of slices in which somebody else took the CPU."""
+"""Marks of slices in which other processes or the hypervisor took the CPU."""
 DISTURBED = "disturbed"
-"""In the counts: slices that have one of these marks."""
+"""Key in the counts: slices with one of these marks."""
 
 
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -58,7 +59,7 @@ def describe(
     """Totals, figures per operation, latency quantiles (ms) and host counters of one arm.
 
     `main`: the blocks of the closed loop, or of the open loop where there are no others. `histogram`: all open-loop
-    latencies in ns. Figures of the server and the host are left out where nothing was sampled.
+    latencies in ns. Figures of the server and the host are left out if nothing was sampled.
     """
     operations, seconds = main.total(arm, "operations"), main.total(arm, "seconds")
     facts: dict[str, Any] = {
@@ -99,8 +100,7 @@ def describe(
 
 
 def host(arm: Arm, main: Arms) -> dict[str, dict[str, float]]:
-    """Mean, variance and coefficient of variation over slices of each host counter, as the published studies print
-    them."""
+    """Mean, variance and coefficient of variation over slices of each host counter, as the published studies print them."""
     slices = main.of(arm).reshape(-1, main.of(arm).shape[-1])
     slices = slices[slices[:, COLUMN["sampled"]] > 0]
     table = {}
@@ -116,13 +116,13 @@ def host(arm: Arm, main: Arms) -> dict[str, dict[str, float]]:
 def rows_differ(blocks: Arms) -> bool:
     """Whether the arms returned different numbers of rows per operation.
 
-    Where every block has the same number, any difference counts; where transactions are drawn at random, one that its
-    scatter does not explain (99.9 %).
+    If every block has the same number, any difference counts. If transactions are drawn at random, the difference must
+    exceed their scatter (99.9 %).
     """
     if not len(blocks.sessions):
         return False
     operations = {arm: blocks.by_block(arm, "operations") for arm in ARMS}
-    # Slow operations: a block in which none ended has no rows to compare.
+    # With slow operations, a block in which none ended has no rows to compare.
     some = (operations["plain"] > 0) & (operations["encrypted"] > 0)
     if not some.any():
         return False
@@ -147,7 +147,7 @@ def warnings(
     latency: Arms,
     error_kinds: Counter[str],
 ) -> list[Warning_]:
-    """What a reader must know before trusting the numbers; each text names what to try next."""
+    """What a reader must know before trusting the numbers. Each text suggests what to try next."""
     found = [
         Warning_(mark, text.format(n=counts[mark], all=counts["slices"]))
         for mark, text in MARKS.items()
@@ -163,37 +163,40 @@ def warnings(
         warn(
             "failed-slices",
             f"{counts['failed']} slices failed and {counts['incomplete']} blocks are incomplete; they are in the "
-            "record and not in the estimate; logs/ says why",
+            "record but not in the estimate; see logs/ for the reasons",
         )
     if counts["errors"]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in error_kinds.most_common())
         warn(
             "errors",
-            f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; first_error in "
-            "slices.jsonl says why",
+            f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; see "
+            "first_error in slices.jsonl",
         )
     if rows_differ(main):
-        warn("rows-differ", "the arms returned different numbers of rows per operation: they do not do the same work")
+        warn("rows-differ", "the arms returned different numbers of rows per operation: they did different work")
     if mode == "full" and sessions == 1:
-        warn("one-session", "one session only: the interval holds for this server pair; try --sessions 8")
+        warn("one-session", "one session only: the interval holds for this server pair alone; try --sessions 8")
     elif mode == "full" and sessions < LEAST_SESSIONS:
         warn("few-sessions", f"{sessions} sessions give a wide interval; try --sessions {LEAST_SESSIONS}")
     if sessions == 1 and blocks < LEAST_BLOCKS_QUICK:
-        warn("few-blocks", f"{blocks} blocks: under {LEAST_BLOCKS_QUICK} an interval is rough; try a longer --time")
+        warn(
+            "few-blocks",
+            f"{blocks} blocks: an interval from fewer than {LEAST_BLOCKS_QUICK} is rough; try a longer --time",
+        )
     if carried.found:
         warn(
             "carry-over",
-            f"an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
-            f"(p = {carried.p_value:.2g}); lead-ins balance most of it, longer slices dilute it: try a longer --time",
+            f"carry-over between arms: an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
+            f"(p = {carried.p_value:.2g}); lead-ins balance most of it and longer slices dilute it; try a longer --time",
         )
     found += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)
     return found
 
 
 def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: totals.Stalled) -> list[Warning_]:
-    """Where the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
+    """Warnings if the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
 
-    `differ`: p-values of the first.
+    `differ`: p-values of that difference, by metric.
     """
     found = []
     for name in ("throughput", *(key for key in overhead if key.startswith("latency_"))):
@@ -202,19 +205,21 @@ def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stall
             continue
         apart = abs(math.log(each.ratio_of_totals / each.ratio)) > DISAGREE
         uneven = name == "throughput" and stalled.uneven
-        counted = f"{stalled.encrypted} encrypted and {stalled.plain} plain slices stalled (under half the usual rate)"
+        counted = (
+            f"slices that stalled (under half the usual rate): {stalled.encrypted} encrypted, {stalled.plain} plain"
+        )
         if apart and (differ.get(name, 1.0) < totals.ALPHA or (uneven and stalled.p_value < totals.ALPHA)):
             text = (
-                f"{name}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}: "
-                f"some slices of one arm were far from typical, more than chance explains{f'; {counted}' if uneven else ''}; "
-                "encryption may have caused them; see them in slices.jsonl, or try a longer --time"
+                f"{name}: the typical block's ratio is {each.ratio:.4g}, that of all slices together {_of_totals(each)}: "
+                f"more slices of one arm are far from typical than chance explains{f'; {counted}' if uneven else ''}; "
+                "encryption may be the cause; see slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("totals-disagree", text))
         elif apart and uneven:
             text = (
-                f"{counted}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}; "
+                f"{counted}: the typical block's ratio is {each.ratio:.4g}, that of all slices together {_of_totals(each)}; "
                 f"such a split may be chance (p = {stalled.p_value:.2g}); "
-                "see them in slices.jsonl, or try a longer --time"
+                "see slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("stalls", text))
     return found
@@ -228,7 +233,7 @@ def _of_totals(each: Estimate) -> str:
 
 
 def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
-    """What is wrong with the latency phase, where there was one."""
+    """Warnings about the latency phase, if there was one."""
     if not len(latency.sessions):
         return []
     found = []
@@ -236,8 +241,8 @@ def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     if missing:
         share = dict(QUANTILES)[missing[0]]
         text = (
-            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests a block and arm"
-            + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} a session and arm" if latency.by_session(mode) else "")
+            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests per block and arm"
+            + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} per session and arm" if latency.by_session(mode) else "")
             + "; try a longer --time or a higher --rate"
         )
         found.append(Warning_("no-latency-quantile", text))
@@ -245,7 +250,7 @@ def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     if late > LATE:
         text = (
             f"{100 * late:.1f} % of the open loop's requests began more than 1 ms late (their latency includes it): "
-            "the rate is near what this machine can do; try a lower --rate"
+            "the rate is near this machine's limit; try a lower --rate"
         )
         found.append(Warning_("late", text))
     return found

@@ -1,8 +1,8 @@
-"""advice: a result and what is needed -> the cheapest proven mechanism that meets your requirements, and why the others do not. Pure.
+"""The cheapest proven mechanism that meets your requirements, and the reasons why the others don't. Pure.
 
-Only what was witnessed counts: the layer, what the sessions negotiated (`encryption`), and what was found open (`findings`). A mechanism
-that was not proven, or of which a finding of high severity was seen, meets nothing. Mechanisms are alternatives where they were measured
-on the same server, with the same operation, clients and conditions: each such set has its own answer.
+Only witnessed facts count: the layer, what the sessions negotiated (`encryption`), and the `findings`. A mechanism that was not proven, or
+that has a finding of high severity, meets no requirement. Mechanisms are alternatives if they were measured on the same server, with the
+same operation, clients and conditions. Each such set gets its own answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import msgspec
 from ciphercost.estimate import notation
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
-from ciphercost.report import cost_gate, match_cells, words
+from ciphercost.report import cost_gate, match_cells
+from ciphercost.report.words import cell_text, figure_text
 
 Outcome = Literal["meets", "over", "unresolved", "fails"]
 DONE, NONE, UNRESOLVED = 0, 3, 4
@@ -24,7 +25,11 @@ AUTHENTICATES = re.compile("GCM|SIV|CCM|POLY1305|HMAC", re.IGNORECASE)
 
 
 def _layer(name: str) -> Callable[[Cell], str]:
-    said = {"transit": "it encrypts no connection", "rest": "it encrypts no files", "column": "it encrypts no columns"}
+    said = {
+        "transit": "it doesn't encrypt connections",
+        "rest": "it doesn't encrypt files",
+        "column": "it doesn't encrypt columns",
+    }
 
     def check(cell: Cell) -> str:
         if cell.layer != name:
@@ -43,54 +48,58 @@ def _protocol(least: str) -> Callable[[Cell], str]:
         spoken = cell.encryption.get("protocol", "")
         version = spoken.removeprefix("TLSv")
         if version == spoken:
-            return f"it speaks {spoken or 'something unknown'}, and no TLS"
+            return f"it uses {spoken or 'an unknown protocol'}, not TLS"
         return "" if version >= least else f"its protocol is {spoken}"
 
     return check
 
 
 def _verified(cell: Cell) -> str:
-    return "" if cell.encryption.get("verified") == "yes" else "the client did not check who the server is"
+    return "" if cell.encryption.get("verified") == "yes" else "the client did not verify the server"
 
 
 def _authenticated(cell: Cell) -> str:
-    """TLS always notices a change (RFC 8446, RFC 5246: AEAD or HMAC). In columns a changed value was tried on every cell. At rest every
-    cipher that the mechanism names must be one that notices, or have a MAC beside it."""
+    """Why changed data may go undetected; empty if it is always detected.
+
+    TLS always detects a change (RFC 8446, RFC 5246: AEAD or HMAC). In columns, every cell was tested with a changed value. At rest, every
+    cipher that the mechanism names must authenticate, or have a MAC beside it.
+    """
     if cell.layer == "transit":
         spoken = cell.encryption.get("protocol", "")
         return (
-            ""
-            if spoken.startswith("TLS")
-            else f"nothing shows that bytes on the way were changed ({spoken or cell.mechanism})"
+            "" if spoken.startswith("TLS") else f"changes to data in transit go undetected ({spoken or cell.mechanism})"
         )
     if cell.layer == "column":
         open_ = any(each.code == "unauthenticated" for each in cell.findings)
-        return "a stored value that was changed is decrypted without an error" if open_ else ""
+        return "a changed stored value decrypts without an error" if open_ else ""
     ciphers = [each for each in re.split(r", (?![^(]*\))", cell.encryption.get("cipher", "")) if each]
     bare = [each for each in ciphers if not AUTHENTICATES.search(each)]
     if not ciphers or bare:
-        return f"nothing shows that stored bytes were changed ({', '.join(bare) or 'its cipher is not known'})"
+        return f"changes to stored data go undetected ({', '.join(bare) or 'unknown cipher'})"
     return ""
 
 
 def _forward(cell: Cell) -> str:
-    """All of TLS 1.3 has it; of TLS 1.2 the suite's name says it. Not every client says its group."""
+    """Why there is no forward secrecy; empty if there is. All of TLS 1.3 has it; in TLS 1.2 the suite's name shows it.
+
+    Not every client reports its group.
+    """
     said = cell.encryption
     if said.get("group") or said.get("protocol") == "TLSv1.3" or "DHE" in said.get("cipher", ""):
         return ""
-    return "no key exchange of its own was seen: who gets the key later reads it all"
+    return "no ephemeral key exchange was seen: anyone who gets the key later can read everything"
 
 
 def _post_quantum(cell: Cell) -> str:
     group = cell.encryption.get("group", "")
-    return "" if "MLKEM" in group.upper() else f"its key exchange is {group or 'not known'}"
+    return "" if "MLKEM" in group.upper() else f"its key exchange is {group or 'unknown'}"
 
 
 def _nothing_in_clear(cell: Cell) -> str:
     found = sorted(
         {f.code for f in cell.findings if f.code.endswith("-in-clear") or f.code == "engine-never-encrypted"}
     )
-    return f"found open: {', '.join(found)}" if found else ""
+    return f"found unencrypted: {', '.join(found)}" if found else ""
 
 
 def _key_off_server(cell: Cell) -> str:
@@ -102,20 +111,20 @@ NEEDS: dict[str, tuple[str, str, Callable[[Cell], str]]] = {
     "tls1.2": ("transit", "TLS 1.2 or newer was negotiated", _protocol("1.2")),
     "tls1.3": ("transit", "TLS 1.3 or newer was negotiated", _protocol("1.3")),
     "verified": ("transit", "the client checked the server's certificate", _verified),
-    "forward-secrecy": ("transit", "each connection's keys were exchanged for it alone (ECDHE)", _forward),
-    "post-quantum": ("transit", "keys were exchanged by a group with ML-KEM", _post_quantum),
+    "forward-secrecy": ("transit", "each connection has keys of its own (ECDHE)", _forward),
+    "post-quantum": ("transit", "the key exchange used a group with ML-KEM", _post_quantum),
     "at-rest": ("rest", "the server's files are encrypted", _layer("rest")),
-    "nothing-in-clear": ("rest", "no file, log or temporary data was found in clear", _nothing_in_clear),
+    "nothing-in-clear": ("rest", "no file, log or temporary data was found unencrypted", _nothing_in_clear),
     "column": ("column", "values are encrypted in columns", _layer("column")),
     "key-off-server": ("column", "the application encrypts, and the server has no key", _key_off_server),
-    "authenticated": ("", "data that was changed is refused", _authenticated),
+    "authenticated": ("", "changed data is rejected", _authenticated),
 }
-"""Every word of --need: the layer it is about (empty: any), what it means, and what keeps a cell from meeting it (empty: it does)."""
+"""By requirement of --need: its layer (empty: any), its meaning, and a function that gives the reason why a cell fails it (empty: it meets it)."""
 LAYERS = {"transit": "in-transit", "rest": "at-rest", "column": "column"}
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One cell, and what it comes to."""
+    """One cell, and whether it meets the requirements."""
 
     cell: int
     name: str
@@ -153,29 +162,27 @@ def needs(text: str) -> list[str]:
     """The words of `tls1.3,verified`. Raises UsageError naming the words that there are, and where two layers are asked of one mechanism."""
     found = [each.strip().lower() for each in text.split(",") if each.strip()]
     if not found:
-        raise UsageError(f"--need names nothing: {nearest('', NEEDS)}")
+        raise UsageError(f"--need is empty: {nearest('', NEEDS)}")
     for each in found:
         if each not in NEEDS:
-            raise UsageError(f"--need knows no '{each}': {nearest(each, NEEDS)}")
+            raise UsageError(f"--need: unknown requirement '{each}': {nearest(each, NEEDS)}")
     layers = list(dict.fromkeys(NEEDS[each][0] for each in found if NEEDS[each][0]))
     if len(layers) > 1:
         said = " and ".join(LAYERS[each] for each in layers)
-        raise UsageError(
-            f"--need {text}: {said} are different mechanisms, and no one of them is both: ask for each by itself"
-        )
+        raise UsageError(f"--need {text}: no mechanism provides both {said}; ask for each separately")
     return found
 
 
 def advise(result: Result, need: Sequence[str] = (), limit: float | None = None) -> Report:
-    """The advice for each set of alternatives. `limit`: the most that it may cost, as a share (0.05: 5 %)."""
+    """The advice for each set of alternatives. `limit`: the highest acceptable cost, as a share (0.05: 5 %)."""
     layer = next((NEEDS[each][0] for each in need if NEEDS[each][0]), "")
-    # A word about a layer is about it alone: `verified` asks for a connection that is encrypted.
+    # A requirement on one layer implies that layer: `verified` requires an encrypted connection.
     wanted = list(dict.fromkeys([*([LAYERS[layer]] if layer else []), *need]))
     sets: dict[str, list[int]] = {}
     for number, cell in enumerate(result.cells):
-        if not words.is_control(cell):
+        if not cell_text.is_control(cell):
             sets.setdefault(_alike(cell), []).append(number)
-    if layer:  # Sets in which nothing of that layer was measured have nothing to say.
+    if layer:  # A set without a cell of that layer has no answer.
         sets = {like: those for like, those in sets.items() if any(result.cells[each].layer == layer for each in those)}
     answers = [_advice(result, numbers, wanted, limit) for numbers in sets.values()]
     return Report(list(need), limit, answers, _status(answers))
@@ -190,10 +197,10 @@ def _status(answers: Sequence[Advice]) -> int:
 
 
 def _alike(cell: Cell) -> str:
-    """What alternatives have in common: all but the mechanism and what is set of it."""
+    """What alternatives have in common: everything but the mechanism and its own settings."""
     own = cell.mechanism_factors
     load = {name: value for name, value in cell.factors.items() if name not in own and name not in match_cells.SEEDED}
-    # A cell that failed early may not know its factors: it stands where its workload is.
+    # A cell that failed early may have no factors; it belongs to the set of its workload.
     return repr(
         (cell.engine, cell.workload, cell.regime, cell.client, cell.conditions, sorted(load.items()), cell.clients)
     )
@@ -218,12 +225,12 @@ def _advice(result: Result, numbers: Sequence[int], need: Sequence[str], limit: 
 
 
 def _title(cells: Sequence[Cell]) -> list[str]:
-    said = [words.heading_words(cell) for cell in cells]
+    said = [cell_text.heading_words(cell) for cell in cells]
     return [said[0][name] for name in said[0] if name != "mechanism" and len({each[name] for each in said}) == 1]
 
 
 def _names(cells: Sequence[Cell]) -> list[str]:
-    """The mechanism, and of its factors those in which the alternatives differ."""
+    """Each cell's mechanism, and its factors that differ among the alternatives."""
     names = []
     for cell in cells:
         alike = [each for each in cells if each.mechanism == cell.mechanism]
@@ -238,7 +245,7 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 
 
 def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: float | None) -> Candidate:
-    metric = words.main_metric(cell)
+    metric = figure_text.main_metric(cell)
     estimate = cell.overhead.get(metric)
 
     def said(outcome: Outcome, reasons: list[str]) -> Candidate:
@@ -247,7 +254,7 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if cell.status != "ok" or estimate is None:
         return said("fails", [f"{cell.status}: {cell.reason}" if cell.reason else cell.status])
     reasons = [reason for each in need if (reason := NEEDS[each][2](cell))]
-    reasons += [f"a finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
+    reasons += [f"finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
     if reasons:
         return said("fails", list(dict.fromkeys(reasons)))
     if limit is None:
@@ -259,7 +266,7 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if passed != cost_gate.robustly(metric, estimate, limit):
         return said("over" if passed == "fail" else "unresolved", [cost_gate.hidden(metric, estimate)])
     if passed == "fail":
-        return said("over", [f"all of its interval is above {budget}"])
+        return said("over", [f"its whole interval is above {budget}"])
     return said("unresolved", [f"its interval includes {budget}"])
 
 
@@ -278,13 +285,13 @@ def _overlap(one: Candidate, other: Candidate) -> bool:
 
 
 def lines(report: Report, result: Result) -> list[str]:
-    """The advice as lines of plain words, each to be wrapped by who shows it; what is indented belongs to the line above."""
+    """The advice as unwrapped lines of text. An indented line belongs to the line above it."""
     asked = [*report.need, *([f"at most {report.limit * 100:.10g} %"] if report.limit is not None else [])]
-    said = [f"needed: {', '.join(asked)}"]
+    said = [f"required: {', '.join(asked)}"]
     for each in report.answers:
         said += ["", each.title, *(f"  {line}" for line in _lines(each, result))]
     if not report.answers:
-        said.append("this run measured nothing of that layer" if report.need else "this run measured no encryption")
+        said.append("this run has no cell of that layer" if report.need else "this run has no cell with encryption")
     return said
 
 
@@ -294,25 +301,28 @@ def _lines(advice: Advice, result: Result) -> list[str]:
     if advice.chosen is not None:
         best = by_number[advice.chosen]
         said.append(f"{best.name}: {_cost(best)}")
-        said.append(f"  {words.proof_line(result.cells[best.cell])}")
+        said.append(f"  {cell_text.proof_line(result.cells[best.cell])}")
         if best.protects:
             said.append(
                 f"  protects {best.protects}" if best.protects.startswith("against") else f"  protects: {best.protects}"
             )
         if advice.as_cheap:
             names = ", ".join(f"{by_number[number].name} ({_cost(by_number[number])})" for number in advice.as_cheap)
-            said.append(f"  costs as much, as far as this run can tell: {names}")
+            said.append(f"  no difference in cost resolved from: {names}")
     elif any(each.outcome == "unresolved" for each in advice.candidates):
-        said.append("none is certain to meet it; run with a longer --time to decide about those that may")
+        said.append("no mechanism is certain to meet the requirements; a longer --time may resolve those that may")
     else:
-        said.append("no measured mechanism meets it")
+        said.append("no measured mechanism meets the requirements")
     for each in advice.candidates:
         if each.cell == advice.chosen or each.cell in advice.as_cheap:
             continue
         cost = f"{_cost(each)}; " if each.estimate else ""
-        head = {"meets": "costs more", "unresolved": "may meet it", "over": "over budget", "fails": "does not meet it"}[
-            each.outcome
-        ]
+        head = {
+            "meets": "costs more",
+            "unresolved": "may meet the requirements",
+            "over": "over budget",
+            "fails": "does not meet the requirements",
+        }[each.outcome]
         said.append(f"{head}: {each.name}: {cost}{'; '.join(each.reasons)}".removesuffix("; "))
     return said
 
@@ -320,6 +330,7 @@ def _lines(advice: Advice, result: Result) -> list[str]:
 def _cost(each: Candidate) -> str:
     assert each.estimate is not None
     changed = notation.of_what(
-        words.cost(each.metric, each.estimate), words.SHORT.get(each.metric, words.LABELS[each.metric])
+        figure_text.cost(each.metric, each.estimate),
+        figure_text.SHORT.get(each.metric, figure_text.LABELS[each.metric]),
     )
-    return f"{changed} ({words.bounds(each.metric, each.estimate)})"
+    return f"{changed} ({figure_text.bounds(each.metric, each.estimate)})"

@@ -1,7 +1,7 @@
-"""calibration: the result of a plain arm against a plain arm -> this machine's noise floor, in words. Pure.
+"""This machine's noise floor, as text, from a run that compares two plain arms. Pure.
 
 Two equal arms differ by noise alone, so the half-width of the interval around their ratio is the smallest difference that a run of
-this length can tell from noise. It falls with the square root of the length.
+this length can distinguish from noise. It falls with the square root of the length.
 """
 
 from __future__ import annotations
@@ -12,33 +12,34 @@ from ciphercost.estimate import student_t
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.plan.schedule import LEAST_SESSIONS
-from ciphercost.report import disturbed, words
 from ciphercost.report.formats import terminal
 from ciphercost.report.layout import wrap
+from ciphercost.report import disturbed
+from ciphercost.report.words import figure_text
 
 WANTED = math.log(1.01)
 MOST_SESSIONS = 10_000
 
 
 def text(result: Result) -> str:
-    """The noise floor of every metric; the usual report of a cell that has no figures."""
+    """The noise floor of every metric; the usual terminal report if a cell has no figures."""
     if not all(cell.overhead for cell in result.cells):
         return terminal.render(result)
     warning = disturbed.warning(result.cells)
     lines = wrap(f"! {warning}", "", "  ") if warning else []
     lines += [line for cell in result.cells for line in of_cell(cell, result)]
-    return words.printable("\n".join([*lines, ""]))
+    return figure_text.printable("\n".join([*lines, ""]))
 
 
 def of_cell(cell: Cell, result: Result) -> list[str]:
-    rows = list(words.rows(cell))
+    rows = list(figure_text.rows(cell))
     width = max(len(row.label) for row in rows)
     seconds = result.spec.time if result.spec is not None else 0.0
     sessions = f"{cell.sessions} session{'s' * (cell.sessions != 1)}"
     lines = [f"{' '.join(filter(None, (cell.engine, cell.version)))} · plain against plain · {cell.workload}"]
     lines += wrap(
-        f"noise floor: differences below these (95 %) can't be told from noise on this machine at this length ({sessions}, "
-        f"{cell.blocks} blocks, {seconds:g} s of load)",
+        f"noise floor: smaller differences than these can't be distinguished from noise (95 %) on this machine by a run of this "
+        f"length ({sessions}, {cell.blocks} blocks, {seconds:g} s of load)",
         "  ",
         "  ",
     )
@@ -49,14 +50,14 @@ def of_cell(cell: Cell, result: Result) -> list[str]:
     for row in rows:
         if row.estimate.p_value is not None and row.estimate.p_value < ALPHA:
             lines += wrap(
-                f"! {row.label}: the two equal arms differ ({row.cost}, {row.interval}), as one metric in 20 does by chance; "
-                "calibrate again, and if it happens again, look for what else runs on this machine",
+                f"! {row.label}: the two equal arms differ ({row.cost}, {row.interval}), which one metric in 20 does by chance; "
+                "calibrate again, and if it happens again, check what else runs on this machine",
                 "  ",
                 "    ",
             )
     if cell.mode == "quick":
         lines += wrap(
-            "one session knows nothing of the scatter between restarts; leave --quick out for a floor that covers it",
+            "one session does not include the scatter between restarts; run without --quick for a floor that does",
             "  ",
             "    ",
         )
@@ -71,16 +72,16 @@ def floor(estimate: Estimate) -> float:
 
 
 def share(log_ratio: float) -> str:
-    """`1.2 %` of a log ratio."""
+    """A log ratio as `1.2 %`."""
     value = 100 * math.expm1(log_ratio)
     return "under 0.01 %" if value < 0.01 else f"{value:.2g} %" if value < 99.5 else f"×{math.exp(log_ratio):.2g}"
 
 
 def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:
-    """How long a run must be for a floor of 1 %."""
+    """How long a run must be for a floor of 1 %, as text."""
     half = floor(estimate)
     if half <= WANTED:
-        return "1 % can be seen"
+        return "can detect 1 %"
     if cell.mode == "quick":
         return f"1 % needs about --time {rounded(seconds * (half / WANTED) ** 2)}"
     n = max(2, cell.sessions)
@@ -94,7 +95,7 @@ def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:
         None,
     )
     if needed is None:
-        return "1 % is out of reach here"
+        return "can't detect 1 % here"
     return f"1 % needs about --sessions {needed} --time {rounded(seconds / n * needed)}"
 
 

@@ -1,43 +1,43 @@
-"""capacity: a cell -> what people plan with: CPU seconds for a million operations, servers for the same load. Pure.
+"""Capacity planning: CPU seconds per million operations, and the servers needed for the same load. Pure.
 
-Utilisation law (Denning and Buzen, "The Operational Analysis of Queueing Network Models", 1978): busy CPUs = operations a second × CPU
-seconds an operation. Where the CPU is what limits the servers, the same load therefore takes as many more of them as an operation takes
-more CPU; µs an operation are seconds a million operations.
+Utilisation law (Denning and Buzen, "The Operational Analysis of Queueing Network Models", 1978): busy CPUs = operations per second × CPU
+seconds per operation. So if CPU limits the servers, the number of servers grows by the same factor as CPU per operation.
+µs per operation equal seconds per million operations.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ciphercost.estimate import levels
+from ciphercost.estimate import levels, notation
 from ciphercost.model.result import Cell, Part
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
+from ciphercost.report.words import cell_text
 
 SERVERS = 10
-"""Of the fleet that the words speak of."""
+"""Servers in the example that reports print."""
 
 
 class Capacity(NamedTuple):
-    """What encryption does to a fleet that the CPU limits."""
+    """What encryption costs a group of CPU-bound servers."""
 
     key: str
-    """The metric it rests on: a key of `Cell.overhead`."""
+    """The metric this is computed from: a key of `Cell.overhead`."""
     plain_s: float
-    """CPU seconds for a million operations in clear."""
+    """CPU seconds per million operations in the plain arm."""
     encrypted_s: Part
-    """The same encrypted, with the 95 % interval of its ratio to the plain arm's level."""
+    """The same in the encrypted arm, with the 95 % interval of its ratio to the plain arm."""
     servers: Part
-    """So many do what SERVERS did."""
+    """Encrypting servers that handle the load of SERVERS plain ones."""
 
 
 def of(cell: Cell) -> Capacity | None:
-    """None for a control, for figures that were not proven, and where there is no figure of the CPU time of who serves.
+    """Capacity of a cell. None for a control, for a cell that was not proven, and without a figure for the server's CPU time.
 
-    Who serves is the server's processes, at rest with the kernel's threads, which may do the encrypting; of an embedded database the
-    process that it lives in.
+    The server's CPU time is that of its processes; at rest it includes kernel threads, which may do the encryption. For an embedded
+    database it is the CPU time of the process that contains it.
     """
-    if words.is_control(cell) or cell.status == "unproven":
+    if cell_text.is_control(cell) or cell.status == "unproven":
         return None
     wanted = ["machine_cpu_per_op"] if cell.layer == "rest" else []
     wanted.append("client_cpu_per_op" if cell.embedded else "server_cpu_per_op")
@@ -53,13 +53,13 @@ def of(cell: Cell) -> Capacity | None:
 
 
 def line(cell: Cell) -> str:
-    """`a million operations: 12.7 → 17.7 CPU s (17.4–17.8); 10 servers that CPU limits become 13.9 (13.7–14.0)`; empty without."""
+    """`CPU time per million operations: 12.7 → 17.7 s (17.4–17.8); 10 CPU-bound servers become 13.9 (13.7–14.0)`, or empty."""
     found = of(cell)
     if found is None:
         return ""
     seconds, servers = found.encrypted_s, found.servers
     return (
-        f"a million operations: {words.number(found.plain_s)} → {words.number(seconds.value)} CPU s "
-        f"({words.number(seconds.low)}–{words.number(seconds.high)}); "
-        f"{SERVERS} servers that CPU limits become {servers.value:,.1f} ({servers.low:,.1f}–{servers.high:,.1f})"
+        f"CPU time per million operations: {notation.number(found.plain_s)} → {notation.number(seconds.value)} s "
+        f"({notation.number(seconds.low)}–{notation.number(seconds.high)}); "
+        f"{SERVERS} CPU-bound servers become {servers.value:,.1f} ({servers.low:,.1f}–{servers.high:,.1f})"
     )

@@ -1,11 +1,11 @@
-"""compare_pair: two cells -> how their costs differ, with an interval and a verdict. Pure.
+"""How the costs of two cells differ, with an interval and a verdict. Pure.
 
-What is compared is the cost itself, encrypted ÷ plain: the other run's ratio ÷ the reference's. A faster machine speeds up both arms and
-cancels; a cost that changed does not. Each run's log ratio comes with the standard errors of its own units (sessions; blocks of a quick
-run), as `estimate` has them, and not read back from a printed interval. The difference of two independent means has the standard error
-√(e₁² + e₂²) and, by Welch (1947) and Satterthwaite (1946), (e₁² + e₂²)² ÷ (e₁⁴/ν₁ + e₂⁴/ν₂) degrees of freedom. Equivalence is two one-sided
-tests (Schuirmann 1987) within ± log(1 + margin), of the robust ratio and of the ratio of totals, and goes first,
-as everywhere here; p-values are Holm's over all cells compared, and must be below 5 %, of quick runs below 1 %.
+This compares the cost itself, encrypted ÷ plain: the other run's ratio ÷ the reference's. A faster machine speeds up both arms and cancels;
+a changed cost does not. Each run's log ratio comes with the standard errors of its own units (sessions; blocks of a quick run), as
+`estimate` computes them, not read back from a printed interval. The difference of two independent means has the standard error √(e₁² + e₂²)
+and, by Welch (1947) and Satterthwaite (1946), (e₁² + e₂²)² ÷ (e₁⁴/ν₁ + e₂⁴/ν₂) degrees of freedom. Equivalence is two one-sided tests
+(Schuirmann 1987) within ± log(1 + margin), of the robust ratio and of the ratio of totals. It goes first, as everywhere here. P-values are
+Holm's over all compared cells, and must be below 5 %, or below 1 % for quick runs.
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ from ciphercost.estimate import statistics, totals
 from ciphercost.estimate.statistics import ALPHA, Error, Interval
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.terms import Verdict
-from ciphercost.report import words
 from ciphercost.report.comparison_types import Change, Pair, Run
 from ciphercost.report.match_cells import changes, unlike
+from ciphercost.report.words import cell_text, figure_text
 
 ACHIEVED = (
     "protocol", "cipher", "group", "peer_key", "verified", "key", "implementation", "server_library", "client_library",
 )  # fmt: skip
-"""Of `encryption`: what may differ between two cells though both were asked for the same."""
+"""Keys of `encryption` that may differ between two cells with the same request."""
 PAIRS_ONLY = "these server pairs only"
 QUICK_ALPHA = 0.01
-"""Level at which quick runs differ. The scatter between one start of a server and the next, and between one moment of a busy machine and
-another, is in no interval of a single session: of 211 pairs of 30 quick runs of one thing, on two cores with a load of 7, 8 % differed
-at 5 %."""
+"""Level at which quick runs differ. The interval of a single session includes neither the scatter between starts of a server nor that
+between moments of a busy machine. Of 211 pairs of 30 equal quick runs, on two cores with a load of 7, 8 % differed at the 5 % level."""
 MIND = ("steal", "foreign-cpu", "client-bound", "few-blocks", "few-sessions", "one-session", "carry-over")
-"""Warnings of a cell that bear on a comparison with another run."""
+"""Warning codes that matter for a comparison with another run."""
 
 
 def against(reference: Interval, other: Interval) -> Interval:
-    """other - reference of two independent means, by Welch; of several standard errors every combination, of which the worst counts."""
+    """other − reference of two independent means, by Welch. Several standard errors give every combination; the worst counts."""
     errors = tuple(_welch(a, b) for a, b in itertools.product(reference.errors, other.errors))
     return Interval(
         other.centre - reference.centre, errors, min(reference.n, other.n), mean=other.middle - reference.middle
@@ -55,9 +54,9 @@ def _welch(a: Error, b: Error) -> Error:
 def judged(
     interval: Interval, margin: float, p_value: float, *, of_totals: Interval | None = None, quick: bool = False
 ) -> Verdict:
-    """Equivalence goes first: a difference that is surely there and surely within the margin is, by the margin's meaning, none.
+    """The verdict. Equivalence goes first: a difference that is certain but within the margin counts as none.
 
-    It takes the ratio of totals too: stalls in one arm of one run are in no robust ratio.
+    Equivalence also needs the ratio of totals, because a robust ratio hides stalls in one arm of one run.
     """
     if max(each.tost(math.log1p(margin)) for each in (interval, of_totals or interval)) < ALPHA:
         return "equivalent"
@@ -70,7 +69,7 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
     metric = next((name for name in ("throughput", "latency_p50") if name in mine and name in theirs), "")
     quick = "quick" in (a.mode, b.mode)
     change, costs = {}, {}
-    for name in words.LABELS:
+    for name in figure_text.LABELS:
         if name in mine and name in theirs:
             change[name] = _stated(against(mine[name], theirs[name]), quick=quick)
             costs[name] = (a.overhead[name], b.overhead[name])
@@ -79,11 +78,11 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
         without = [
             f"{name}: {cell.status}{f', {cell.reason}' if cell.reason else ''}"
             for name, cell in ((reference.name, a), (other.name, b))
-            if not words.main_metric(cell) or cell.imported
+            if not figure_text.main_metric(cell) or cell.imported
         ]
-        units = "its record has no sessions or blocks by which costs could be compared"
+        units = "its record has no sessions or blocks, so costs can't be compared"
         none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
-        reason = "; ".join(without or none) or "one was measured for throughput, the other for latency alone"
+        reason = "; ".join(without or none) or "one run measured throughput, the other only latency"
     asked = unlike(a, b)
     names = {each.name for each in asked}
     return Pair(
@@ -122,7 +121,7 @@ def _stated(interval: Interval, *, quick: bool) -> Estimate:
 
 
 def corrected(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs with p-values of their verdicts corrected for their number (Holm); what no longer differs is unresolved."""
+    """The pairs with the p-values of their verdicts corrected for their number (Holm). A pair that no longer differs is unresolved."""
     judged_ = [pair for pair in pairs if pair.metric]
     adjusted = iter(statistics.holm([pair.change[pair.metric].p_value or 0.0 for pair in judged_]))
     made = []
@@ -139,13 +138,13 @@ def corrected(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def is_quick(pair: Pair) -> bool:
-    """Whether one of the two runs speaks of one server pair alone."""
+    """Whether one of the two runs is a quick run, which holds for one server pair only."""
     return bool(pair.metric) and PAIRS_ONLY in pair.change[pair.metric].method
 
 
 def in_common(a: Cell, b: Cell) -> str:
-    """The words of both headings that are the same, and of the engine its name where the versions differ."""
-    mine, theirs = words.heading_words(a), words.heading_words(b)
+    """The words that both headings share; if the engine versions differ, the engine's name."""
+    mine, theirs = cell_text.heading_words(a), cell_text.heading_words(b)
     said = [mine[name] for name in mine if mine[name] and mine[name] == theirs[name]]
     if a.engine == b.engine and mine["engine"] != theirs["engine"]:
         said.insert(0, a.engine)
@@ -153,7 +152,7 @@ def in_common(a: Cell, b: Cell) -> str:
 
 
 def also(a: Cell, b: Cell) -> list[Change]:
-    """What is not what was asked for, and yet not the same."""
+    """What else differs although the request was the same: negotiated encryption, libraries, mode, cores."""
     found = changes(a.encryption, b.encryption, ACHIEVED) + changes({"mode": a.mode}, {"mode": b.mode})
     found += changes(*({f"cores of {name}": value for name, value in each.cores.items()} for each in (a, b)))
     return [each for each in found if each.reference or each.other]

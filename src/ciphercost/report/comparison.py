@@ -1,4 +1,4 @@
-"""comparison: runs -> how their costs differ, cell by cell, with intervals; what else differs; and a gate on a budget. Pure."""
+"""How the costs of runs differ, cell by cell, with intervals; what else differs; and a gate on a budget. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ciphercost.report.cost_gate import gate, gated_runs
 from ciphercost.report.match_cells import changes, match, without_partner
 
 MACHINE = ("cpu", "cores", "aes", "vaes", "virtual", "kernel", "governor", "clocksource", "memory")
-"""What makes two machines one, as `machine` of the result has it."""
+"""Keys of the result's `machine` that identify it."""
 FORMAT = 1
 DONE, FAILED, OVER, UNRESOLVED = 0, 1, 3, 4
-"""Exit status, as everywhere: a cell has no number; a budget is exceeded; a verdict was demanded and there is none."""
+"""Exit statuses. FAILED: a cell has no number; OVER: a budget is exceeded; UNRESOLVED: --strict needs a verdict and there is none."""
 
 
 def compare(
     runs: Sequence[Run], *, limit: float | None = None, strict: bool = False, margin: float | None = None
 ) -> Comparison:
-    """The first run is the reference. With one run alone only `limit` is asked.
+    """Compare all runs with the first, the reference. With one run, only check `limit`.
 
-    `limit`: the most that encryption may cost (0.1: 10 %). `margin`: as in a run; None: the largest of the runs' own.
-    Raises UsageError for one run without a limit, and for one that is given twice.
+    `limit`: the highest acceptable cost (0.1: 10 %). `margin`: as in a run; None: the largest of the runs' own margins.
+    Raises UsageError for a single run without a limit, and if a run is given twice.
     """
     if len(runs) < 2 and limit is None:
-        raise UsageError("one run alone has nothing to be compared with: give another, or --fail-over 10% as its gate")
+        raise UsageError("compare needs two runs, or one run with --fail-over, e.g. --fail-over 10%")
     if twice := [
         run.name for number, run in enumerate(runs) if run.result.id in [each.result.id for each in runs[:number]]
     ]:
-        raise UsageError(f"{twice[0]} is given twice: a run differs from itself in nothing")
+        raise UsageError(f"{twice[0]} is given twice; give different runs")
     specs = [run.result.spec for run in runs]
     margin = margin if margin is not None else max((spec.margin for spec in specs if spec), default=0.01)
     pairs, alone = [], []
@@ -73,7 +73,7 @@ def compare(
 def status(
     pairs: Iterable[Pair], alone: Iterable[Alone], gates: Iterable[Gate], limit: float | None, *, strict: bool
 ) -> int:
-    """What the command ends with. Without a gate and without `strict` a comparison is only told."""
+    """The exit status. Without a gate and without `strict` it is always DONE."""
     outcomes = {gate.outcome for gate in gates}
     if "failed" in outcomes:
         return FAILED

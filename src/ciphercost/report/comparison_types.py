@@ -1,4 +1,4 @@
-"""comparison_types: the data types of a comparison."""
+"""The data types of a comparison."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Passed = Literal["pass", "fail", "unresolved", "failed"]
 
 
 class Run(NamedTuple):
-    """One run with what a result no longer has."""
+    """One run, with the intervals that its result does not contain."""
 
     name: str
     result: Result
     intervals: Sequence[Mapping[str, Interval]]
-    """By cell: the log ratio of each metric."""
+    """By cell: the log ratio of each metric, with its standard errors."""
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One run, as the page names it."""
+    """One run, as reports name it."""
 
     name: str
     id: str
@@ -35,7 +35,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Something that is not the same in two runs or in two cells."""
+    """A fact that differs between two runs or two cells."""
 
     name: str
     reference: str
@@ -43,7 +43,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Differences(msgspec.Struct, frozen=True):
-    """What one run has otherwise than the reference, whatever its cells."""
+    """What differs between one run and the reference as a whole."""
 
     run: int
     """Number of the run, from 1; 0 is the reference."""
@@ -58,20 +58,20 @@ class Pair(msgspec.Struct, frozen=True):
     cells: tuple[int, int]
     """Their numbers: in the reference, in the other run."""
     title: str
-    """What they have in common."""
+    """What the two cells have in common."""
     metric: str
-    """What the verdict is about; empty where one of the two has no number."""
+    """The metric of the verdict; empty if one of the two cells has no number."""
     verdict: Verdict | None
     change: dict[str, Estimate]
-    """By metric: the other's ratio ÷ the reference's, with its 95 % interval; of the verdict's metric p is after Holm."""
+    """By metric: the other run's ratio ÷ the reference's, with its 95 % interval; p is after Holm for the verdict's metric."""
     costs: dict[str, tuple[Estimate, Estimate]]
-    """By metric: both ratios themselves."""
+    """By metric: the reference's and the other run's ratio."""
     factors: list[Change]
-    """What was asked for otherwise: what is compared."""
+    """Requested factors that differ, i.e. what is compared."""
     also: list[Change]
-    """What else differs: versions, libraries, what was negotiated, cores."""
+    """What else differs: versions, libraries, negotiated encryption, cores."""
     mind: list[str]
-    """Warnings of either cell that bear on it."""
+    """Warnings of either cell that matter for this comparison."""
     reason: str = ""
     """Why there is no verdict."""
 
@@ -83,7 +83,7 @@ class Alone(msgspec.Struct, frozen=True):
     cell: int
     title: str
     nearest: str = ""
-    """Of the other run: the cell that is most like it; empty where it has none."""
+    """The most similar cell of the other run; empty if that run has none."""
     differs: list[Change] = []
 
 
@@ -100,13 +100,13 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What `ciphercost compare` says."""
+    """The result of `ciphercost compare`."""
 
     format: int
     runs: list[Side]
     """The first is the reference."""
     margin: float
-    """Costs that differ by less than this share are called equivalent."""
+    """Costs that differ by less than this share are equivalent."""
     differences: list[Differences]
     pairs: list[Pair]
     alone: list[Alone]

@@ -1,4 +1,4 @@
-"""cost_gate: cells and a budget -> which are within it, over it, or neither for sure. Pure."""
+"""A budget for encryption's cost: which cells are within it, over it, or unresolved. Pure."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Sequence
 
 from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Estimate, Result
-from ciphercost.report import words
 from ciphercost.report.comparison_types import Gate, Passed, Run
+from ciphercost.report.words import cell_text, figure_text
 
 
 def gated_runs(runs: Sequence[Run]) -> range:
-    """Each run but the reference; of one run that one."""
+    """Numbers of the runs to check: all but the reference; with a single run, that run."""
     return range(1, len(runs)) if len(runs) > 1 else range(1)
 
 
 def gate(result: Result, run: int, limit: float) -> list[Gate]:
-    """Every cell against the budget; a control, which is no encryption, only where there is nothing else."""
-    numbers = [number for number, cell in enumerate(result.cells) if not words.is_control(cell)] or range(
+    """Check every cell against the budget. Controls encrypt nothing, so they count only if there are no other cells."""
+    numbers = [number for number, cell in enumerate(result.cells) if not cell_text.is_control(cell)] or range(
         len(result.cells)
     )
     return [_gate(result.cells[number], run, number, limit) for number in numbers]
 
 
 def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
-    title = words.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
-    metric = words.main_metric(cell)
+    title = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
+    metric = figure_text.main_metric(cell)
     if not metric or cell.status != "ok":
         estimate = cell.overhead.get(metric)
-        return Gate(run, number, title, metric, "failed", estimate, cell.reason or "it has no number")
+        return Gate(run, number, title, metric, "failed", estimate, cell.reason or "this cell has no number")
     estimate = cell.overhead[metric]
     outcome = passed(metric, estimate, limit)
     reason = "" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)
@@ -36,30 +36,30 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
 
 
 def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
-    """Whether a cost is within the budget for sure, over it for sure, or neither: by the worse of the robust ratio and that of totals.
+    """Whether a cost is certainly within the budget, certainly over it, or neither, by the worse of robust ratio and ratio of totals.
 
-    Stalls that encryption causes are a cost, and only the totals have them.
+    Stalls that encryption causes are a cost, and only the totals include them.
     """
     outcomes = [robustly(metric, each, limit) for each in (estimate, of_totals(estimate)) if each is not None]
     return next(each for each in ("fail", "unresolved", "pass") if each in outcomes)
 
 
 def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:
-    """The same by its interval alone."""
-    _, low, high = words.loss(metric, estimate)
+    """The same by the robust ratio's interval alone."""
+    _, low, high = figure_text.loss(metric, estimate)
     return "pass" if high <= limit else "fail" if low > limit else "unresolved"
 
 
 def of_totals(estimate: Estimate) -> Estimate | None:
-    """The ratio of totals as an estimate; None where that is no other than the estimate itself."""
+    """The ratio of totals as an estimate; None if the estimate is itself the ratio of totals."""
     ratio, low, high = estimate.ratio_of_totals, estimate.totals_low, estimate.totals_high
     return None if ratio is None or low is None or high is None else Estimate(ratio, low, high)
 
 
 def hidden(metric: str, estimate: Estimate) -> str:
-    """`all slices together, stalls included: 1.8 % fewer operations per second (0.3–3.2 %)`: what the robust ratio does not show."""
+    """`all slices together, stalls included: 1.8 % fewer operations per second (0.3–3.2 %)`: the cost that the robust ratio hides."""
     totals_ = of_totals(estimate)
     if totals_ is None:
         return ""
-    cost = notation.of_what(words.cost(metric, totals_), words.LABELS[metric])
-    return f"all slices together, stalls included: {cost} ({words.bounds(metric, totals_)})"
+    cost = notation.of_what(figure_text.cost(metric, totals_), figure_text.LABELS[metric])
+    return f"all slices together, stalls included: {cost} ({figure_text.bounds(metric, totals_)})"

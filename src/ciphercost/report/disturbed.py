@@ -1,20 +1,20 @@
-"""disturbed: cells whose every slice was disturbed -> the warning that stands above their figures. Pure."""
+"""The warning above the figures if other processes disturbed every slice of a cell. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import words
+from ciphercost.report.words import cell_text, verdict_text
 
 MOST_NAMED = 4
-"""Cells named in the warning; of more it gives only the number."""
+"""Cells that the warning names at most; if there are more, it gives only their number."""
 ADVICE = "Do not rely on these figures: stop the other processes or use a quieter machine, and run again."
 
 
 def warning(cells: Sequence[Cell]) -> str:
-    """One sentence on the cells that were disturbed throughout and what to do; empty where there are none."""
-    labels = words.names(cells)
+    """Which cells were disturbed in every slice, and what to do about it; empty if there are none."""
+    labels = cell_text.names(cells)
     hit = [label for cell, label in zip(cells, labels, strict=True) if cell.disturbed]
     if not hit:
         return ""
@@ -30,4 +30,4 @@ def warning(cells: Sequence[Cell]) -> str:
 
 def answer(result: Result) -> str:
     """The answer of a run in one paragraph, behind the warning if there is one."""
-    return " ".join(filter(None, (warning(result.cells), words.answer(result))))
+    return " ".join(filter(None, (warning(result.cells), verdict_text.answer(result))))

@@ -1,4 +1,4 @@
-"""figures: Result -> one flat row for each figure of each cell, at full precision: what CSV and data frames are made of. Pure."""
+"""One flat row per figure and cell, at full precision: the source of CSV and data frames. Pure."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "encrypted": (float, "level of the encrypted arm, in `unit`"),
     "unit": (str, "of both levels"),
 }
-"""Columns in their order: type, meaning. Any but the first two may be empty (None)."""
+"""Columns in order: type and meaning. All but the first two may be empty (None)."""
 
 
 def figures(result: Result) -> list[dict[str, Any]]:
-    """A row for each cell and metric, keys as in COLUMNS; of a cell without a figure one row that says why."""
+    """A row per cell and metric, keys as in COLUMNS. A cell without a figure has one row with the reason."""
     return [row for number, cell in enumerate(result.cells) for row in _of(result.id, number, cell)]
 
 
@@ -71,5 +71,5 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
 
 
 def listed(values: Mapping[str, str]) -> str:
-    """`version=1.3; cipher=aes256-gcm`, what is empty left out."""
+    """`version=1.3; cipher=aes256-gcm`, without empty values."""
     return "; ".join(f"{name}={value}" for name, value in values.items() if value)

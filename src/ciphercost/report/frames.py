@@ -1,6 +1,6 @@
-"""frames: results and raw slices -> polars data frames, for notebooks and for Parquet.
+"""Results and raw slices as polars data frames, for notebooks and Parquet.
 
-polars is an extra (`pip install 'ciphercost[frames]'`): its 180 MB are as much as all else together, and no report but Parquet needs it.
+polars is an extra (`pip install 'ciphercost[frames]'`): its 180 MB equal everything else together, and only Parquet reports need it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     import polars
 
 AT_ONCE = 5_000
-"""Slices that are held as Python's own values at a time."""
+"""Slices held as Python objects at a time."""
 HEAD = ("run", "engine", "mechanism", "workload", "variant")
-"""What stands before a slice's own fields: of its cell."""
+"""Columns from the slice's cell, before the slice's own fields."""
 NESTED = ("agent", "counters")
 
 
 def need() -> types.ModuleType:
-    """polars. Raises UsageError where it is not installed."""
+    """The polars module. Raises UsageError if it is not installed."""
     try:
         import polars
     except ImportError:
-        raise UsageError("data frames and Parquet need polars: pip install 'ciphercost[frames]'") from None
+        raise UsageError("data frames and Parquet need polars; run: pip install 'ciphercost[frames]'") from None
     return polars
 
 
 def cells(result: Result) -> polars.DataFrame:
-    """A row for each cell and metric; a cell without a figure has one, which says why (`reason`).
+    """A row per cell and metric. A cell without a figure has one row with its `reason`.
 
-    Shape (figures, 30): `figures.COLUMNS` says what each column is. `ratio`, `low` and `high` are encrypted / plain with its 95 %
+    Shape (figures, 30): `figures.COLUMNS` defines the columns. `ratio`, `low` and `high` are encrypted / plain with its 95 %
     interval; `plain` and `encrypted` are levels in `unit` (operations/s, µs, ms, B, MB, s).
     """
     pl = need()
@@ -51,13 +51,13 @@ def cells(result: Result) -> polars.DataFrame:
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
-    """A row for each slice of load of a run, in the order of the record, thrown-away ones and failed ones too.
+    """A row per slice of load of a run, in the order of the record, including discarded and failed slices.
 
     Shape (slices, 5 + fields): the cell's run, engine, mechanism, workload and variant; then the slice's own fields, those of the
     agent's answer and those of the counters, under their names in FORMAT.md: `seconds`, `length` and `started` in seconds, `_ns` in
-    nanoseconds, `_ms` in milliseconds, `_bytes` in bytes, shares of the host from 0 to 1. Null: the agent's answer or the counters
-    are not there. `done`: operations with their shares at the edges. What is counted: position > 0 and phase `capacity` or `latency`,
-    in blocks of four good slices. Raises UsageError where there is no such run, or its record is damaged.
+    nanoseconds, `_ms` in milliseconds, `_bytes` in bytes, shares of the host from 0 to 1. Null: no answer of the agent, or
+    no counters. `done`: operations, with the shares of those cut at the edges. Counted slices have position > 0 and phase `capacity` or
+    `latency`, in blocks of four good slices. Raises UsageError if there is no such run, or its record is damaged.
     """
     pl = need()
     path = run_directory.find(str(directory))
@@ -73,7 +73,7 @@ def slices(directory: str | Path) -> polars.DataFrame:
 
 
 def _columns() -> dict[str, Any]:
-    """Every column and the type of its values; of the agent's answer all but the arm, which the slice has itself."""
+    """Every column and its type. The agent's arm is left out, because the slice has it."""
     own = {name: kind for name, kind in get_type_hints(SliceRecord).items() if name not in NESTED}
     agent, counters = get_type_hints(AgentSlice), get_type_hints(Counters)
     agent.pop("arm")

@@ -1,4 +1,4 @@
-"""inventory: what there is, as tables for `list` and `doctor`."""
+"""Tables of engines, mechanisms, workloads, studies, runs and grants for `list` and `doctor`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def show(what: str | None) -> str:
     if what is None:
         return "\n\n".join(f"{name}\n{table()}" for name, table in TABLES.items())
     if what not in TABLES:
-        raise UsageError(f"nothing to list by the name '{what}': {nearest(what, TABLES)}")
+        raise UsageError(f"unknown list '{what}': {nearest(what, TABLES)}")
     return TABLES[what]()
 
 
@@ -25,7 +25,7 @@ def engines_table() -> str:
     for name in engines.names():
         engine = engines.get(name)
         found = list(engine.available())
-        none = "a server of yours, by --url" if engine.foreign else f"none found; `ciphercost install {name}`"
+        none = "your own server, with --url" if engine.foreign else f"none found; run `ciphercost install {name}`"
         where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
         rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"))
@@ -33,7 +33,7 @@ def engines_table() -> str:
 
 
 def mechanisms_table() -> str:
-    """A family, which is one mechanism but for its mode or key length, in one row for each of what it protects."""
+    """One row per family and protection. A family is one mechanism in several modes or key lengths."""
     rows: list[tuple[str, str]] = []
     known = set()
     for mechanism in map(mechanisms.get, mechanisms.names()):
@@ -44,7 +44,7 @@ def mechanisms_table() -> str:
         if mechanism.family:
             alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
             those = [each.name for each in alike if each.protects == mechanism.protects]
-            rows.append(("", f"the same: {', '.join(mechanisms.folded(those))}"))
+            rows.append(("", f"same family: {', '.join(mechanisms.folded(those))}"))
             rows += [("", f"{engine} has {modes}") for engine, modes in _modes(those)]
         rows.append(("", f"protects {mechanisms.protection(mechanism)}"))
         for factor in mechanism.factors:
@@ -54,7 +54,7 @@ def mechanisms_table() -> str:
 
 
 def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
-    """Which of a family's mechanisms each engine has."""
+    """(engine, those of the family's mechanisms that it has)."""
     for engine in engines.names():
         if has := [name for name in names if engine in mechanisms.get(name).engines]:
             yield engine, ", ".join(mechanisms.folded(has))

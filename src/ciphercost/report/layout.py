@@ -1,4 +1,4 @@
-"""layout: words and figures -> lines of a page 80 columns wide: no word is cut, no column runs into another. Pure."""
+"""Wraps text and aligns columns in 80 columns, without cutting words or merging columns. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 WIDTH = 80
 DELIMITERS = re.compile(r"(?<=[;,/&|:])")
-"""After these a word that is longer than a line is broken: lists of options and paths have no spaces."""
+"""A word longer than a line breaks after one of these: lists of options and paths have no spaces."""
 
 
 def wrap(text: str, indent: str = "", further: str | None = None, width: int = WIDTH) -> list[str]:
-    """The text in lines, the first behind `indent`, the others behind `further`. A figure and its % stay in one line."""
+    """The text in lines: `indent` before the first, `further` before the others. A figure and its % stay on one line."""
     behind = further if further is not None else indent + "  "
     lines, line, empty = [], indent, True
     for space, word in re.findall(r"(\s*)(\S+(?: %\S*)?)", text):
@@ -25,7 +25,7 @@ def wrap(text: str, indent: str = "", further: str | None = None, width: int = W
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """A word, or where no line could hold it its parts, cut behind delimiters, and by force where there are none."""
+    """The word, or its parts if no line can hold it: cut after delimiters, or anywhere if there are none."""
     if len(word) <= room:
         return [word]
     pieces = [""]
@@ -40,11 +40,11 @@ def _pieces(word: str, room: int) -> list[str]:
 
 
 Column = tuple[str, int]
-"""A text and its place: where it begins, or as a negative number where it ends."""
+"""A text and its place: the column where it begins, or the negative of the column where it ends."""
 
 
 def row(*columns: Column, width: int = WIDTH) -> list[str]:
-    """One row of a table, most often one line. What is too long for its place moves what follows; what finds no room gets a line of its own."""
+    """One row of a table, usually one line. A text that is too long moves the next ones; a text without room gets its own line."""
     texts = [text for text, _ in columns if text]
     if (starts := _side_by_side([each for each in columns if each[0]], width)) is not None:
         line = ""
@@ -71,7 +71,7 @@ def row(*columns: Column, width: int = WIDTH) -> list[str]:
 
 
 def _side_by_side(columns: Sequence[Column], width: int) -> list[int] | None:
-    """Where each text begins if all stand in one line, a space between two at least; None where the line is too short."""
+    """Where each text begins if all fit on one line with spaces between them; None if the line is too short."""
     starts: list[int] = []
     free = 0
     for text, place in columns:
@@ -87,23 +87,23 @@ def _side_by_side(columns: Sequence[Column], width: int) -> list[int] | None:
 
 
 def named(name: str, room: int, columns: Sequence[Column], indent: str = "  ") -> list[str]:
-    """A row with its name before it; a name that is longer than its room stands on lines of its own above it."""
+    """A row that starts with its name. A name longer than `room` gets lines of its own above the row."""
     if len(name) <= room:
         return row((f"{indent}{name}", 0), *columns)
     return [*wrap(name, indent), *row(*columns)]
 
 
 def figure_row(label: str, cost: str, bounds: str, both: str) -> list[str]:
-    """One figure of a cell: what it is, what encryption costs of it, the interval, both arms' levels."""
+    """One figure of a cell: its label, the cost of encryption, the interval, both arms' levels."""
     return row((label, 2), (cost, -41), (bounds, 43), (both, 61))
 
 
 GAP = 2
-"""Spaces between columns, at least."""
+"""Least number of spaces between columns."""
 
 
 def figure_rows(rows: Sequence[Figure]) -> list[str]:
-    """Figures under one another: each column as wide as its texts. A row with a longer interval has its label on the line above."""
+    """A table of figures with columns as wide as their texts. A row with a longer interval has its label on the line above."""
     short = [each for each in rows if " to " not in each[2]]
     label = max((len(each[0]) for each in rows), default=0)
     bounds, both = (max((len(each[at]) for each in short), default=0) for at in (2, 3))
@@ -125,4 +125,4 @@ def figure_rows(rows: Sequence[Figure]) -> list[str]:
 
 
 Figure = tuple[str, str, str, str]
-"""What a figure is, its cost, the interval, both arms' levels."""
+"""(label, cost, interval, both arms' levels)."""

@@ -1,4 +1,4 @@
-"""match_cells: the cells of two runs -> pairs that are compared with each other, and those without a partner. Pure."""
+"""Matches the cells of two runs into pairs, and finds those without a partner. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ciphercost.model.result import Cell
-from ciphercost.report import words
 from ciphercost.report.comparison_types import Alone, Change
+from ciphercost.report.words import cell_text
 
 SEEDED = ("data_seed", "next")
-"""Parameters of a workload that follow from the run's seed: no factor of what is compared."""
+"""Parameters of a workload that follow from the run's seed. Comparisons ignore them."""
 
 
 def identity(cell: Cell) -> dict[str, str]:
-    """What a cell was asked to be, by name: what two cells must have in common to be one cell measured twice."""
+    """A cell's request, by name. Two cells with the same request are the same cell, measured twice."""
     known = {
         "engine": cell.engine,
         "server version": cell.version,
@@ -30,7 +30,7 @@ def identity(cell: Cell) -> dict[str, str]:
 
 
 def unlike(reference: Cell, other: Cell) -> list[Change]:
-    """Where two cells were asked for something different. Between two mechanisms, only what both of them have."""
+    """What differs in the requests of two cells. Between two mechanisms, only settings that both have."""
     a, b = identity(reference), identity(other)
     if reference.mechanism != other.mechanism:
         shared = {name for name in {*a, *b} if not name.startswith("set ") or (name in a and name in b)}
@@ -43,18 +43,18 @@ def comparable(reference: Cell, other: Cell) -> bool:
 
     A control is not a cheaper mechanism, and half a page is not a cheaper page.
     """
-    same = reference.workload == other.workload and words.is_control(reference) == words.is_control(other)
-    return same and (not words.is_control(reference) or reference.mechanism == other.mechanism)
+    same = reference.workload == other.workload and cell_text.is_control(reference) == cell_text.is_control(other)
+    return same and (not cell_text.is_control(reference) or reference.mechanism == other.mechanism)
 
 
 def match(
     reference: Sequence[Cell], other: Sequence[Cell]
 ) -> tuple[list[tuple[int, int]], tuple[list[int], list[int]]]:
-    """Pairs of numbers, and the numbers that are left on both sides.
+    """Pairs of cell numbers, and the numbers left over on both sides.
 
-    First what is the same in everything that was asked for. What is left is matched with the cell that differs in the fewest things, where
-    each is the other's only nearest: two runs that differ in one factor are compared in that factor. Where two are equally near, neither
-    is guessed at.
+    Cells with equal requests are matched first. Each remaining cell is matched with the cell that differs in the fewest things, if each is
+    the other's only nearest. So two runs that differ in one factor are compared in that factor. If two cells are equally near, neither is
+    matched.
     """
     distances = {
         (i, j): len(unlike(a, b))
@@ -102,12 +102,16 @@ def without_partner(
             if nearest is not None:
                 differs = unlike(cell, nearest) if side == 0 else unlike(nearest, cell)
             yield Alone(
-                0 if side == 0 else run, number, words.heading(cell), words.heading(nearest) if nearest else "", differs
+                0 if side == 0 else run,
+                number,
+                cell_text.heading(cell),
+                cell_text.heading(nearest) if nearest else "",
+                differs,
             )
 
 
 def changes(reference: Mapping[str, Any], other: Mapping[str, Any], names: Iterable[str] = ()) -> list[Change]:
-    """Of these names (none: all of both) those that differ; what one side lacks is empty there."""
+    """The values that differ, among `names` (default: all names of both). A missing value is empty."""
     listed = list(names) or list(dict.fromkeys([*reference, *other]))
     return [
         Change(name, _said(reference.get(name)), _said(other.get(name)))

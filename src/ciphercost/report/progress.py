@@ -1,6 +1,6 @@
-"""progress: what a person sees while a run goes on: a live screen on a terminal, plain lines elsewhere, nothing with --no-progress.
+"""Progress of a run: a live screen on a terminal, plain lines elsewhere, nothing with --no-progress.
 
-Nothing is worked out or drawn but between two slices, and that at most once a second: what is watched is not to be disturbed.
+It computes and draws only between slices, and at most once per second, so that it doesn't disturb the measurement.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ciphercost.estimate.notation import interval, worded
 from ciphercost.load.units import minutes
 from ciphercost.measure.progress import PREPARING, Asked, Display
 from ciphercost.model.result import Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.report.layout import wrap
-from ciphercost.report.words import interval, printable, worded
+from ciphercost.report.words.figure_text import printable
 
 EVERY = 1.0
-"""Seconds between two drawings."""
+"""Seconds between two updates."""
 ZOOM = 0.1
-"""Width of an interval ÷ that of its scale below which the scale is drawn anew."""
+"""The scale is redrawn when the interval is narrower than this share of it."""
 SETUP_SECONDS = 3.0
-"""Of a session, before any was seen: its start, load and proof."""
+"""Assumed setup time (start, load and proof) of the first session."""
 
 
 class Lines(Display):
-    """Plain lines on standard error, for pipes and logs: a line when a session begins and when a cell ends."""
+    """Plain lines on standard error, for pipes and logs: one when a session begins and one when a cell ends."""
 
     def __init__(self) -> None:
         self._titles: list[str] = []
@@ -53,7 +54,7 @@ class Lines(Display):
 
     def kept(self, cell: int, sessions: int, *, done: bool) -> None:
         if done or sessions:
-            self.say(f"{self._titles[cell]}: {'done already' if done else f'{counted(sessions)} there already'}")
+            self.say(f"{self._titles[cell]}: {'already done' if done else f'{counted(sessions)} already recorded'}")
 
     def say(self, text: str) -> None:
         print(printable(text), file=sys.stderr, flush=True)
@@ -74,11 +75,11 @@ class Lines(Display):
         return f"; so far {cost(estimate)}" if estimate else ""
 
 
-# ── what there is to be seen ──────────────────────────────────────────────────────────────────────────────────────────
+# ── state and layout of the screen ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Shown(msgspec.Struct):
-    """One cell, as far as it has come."""
+    """The progress of one cell."""
 
     title: str
     load_s: float
@@ -86,18 +87,18 @@ class Shown(msgspec.Struct):
     sessions: int
     """Planned."""
     kept: int = 0
-    """Sessions that an earlier part of the run has."""
+    """Sessions that an earlier part of the run recorded."""
     spent_s: float = 0.0
     begun: int = 0
     """Sessions."""
     session: int = 0
     phase: str = ""
-    """Empty: it waits."""
+    """Empty: waiting."""
     state: str = ""
-    """How it ended; empty: it has not."""
+    """How it ended; empty: not yet."""
     estimate: Estimate | None = None
     first: Estimate | None = None
-    """The interval on whose scale later ones are drawn: the first, or the first that was much narrower."""
+    """The interval that defines the scale: the first, or the first that was much narrower."""
     asked: Asked | None = None
     rates: dict[str, float] = {}
     slices: int = 0
@@ -106,7 +107,7 @@ class Shown(msgspec.Struct):
 
     @property
     def left_s(self) -> float:
-        """Of its load."""
+        """Seconds of load that remain."""
         return 0.0 if self.state else max(0.0, self.load_s - self.spent_s)
 
     @property
@@ -114,7 +115,7 @@ class Shown(msgspec.Struct):
         return 0 if self.state else max(0, self.sessions - self.begun)
 
     def ask(self) -> None:
-        """The estimate, worked out now."""
+        """Compute the estimate now."""
         if self.asked is not None:
             self.estimate, self.asked = self.asked() or self.estimate, None
             now = self.estimate
@@ -123,18 +124,18 @@ class Shown(msgspec.Struct):
 
 
 class Clock(msgspec.Struct):
-    """How long what was done took, and so what is left."""
+    """Estimates the time left from the time that was needed so far."""
 
     began: float
     aside_s: float = 0.0
-    """Of it what was no cell's."""
+    """Seconds that belong to no cell."""
 
     def left(self, cells: Sequence[Shown], now: float) -> float:
-        """Seconds: the load that is left, and for each session to come what sessions took beside their load so far. Pure."""
+        """Seconds left: the remaining load, plus the average setup time for each remaining session. Pure."""
         spent = sum(cell.spent_s for cell in cells)
         begun = sum(cell.begun for cell in cells)
         beside = max(0.0, now - self.began - self.aside_s - spent)
-        # Beside a session's load is its setup; before any was seen it is as the plan supposed.
+        # The setup is the time of a session beside its load; before the first session it is assumed.
         setup = (beside + SETUP_SECONDS) / (begun + 1)
         return sum(cell.left_s + cell.left_sessions * setup for cell in cells)
 
@@ -142,9 +143,9 @@ class Clock(msgspec.Struct):
 def page(
     cells: Sequence[Shown], current: int, left_s: float, note: str, width: int, height: int
 ) -> list[tuple[str, str]]:
-    """The screen: (line, style), none wider than `width`, no more than `height` of them. Pure.
+    """The screen as (line, style), at most `width` wide and `height` high. Pure.
 
-    `note`: what goes on instead of a cell.
+    `note`: an activity that belongs to no cell.
     """
     if width < 20 or height < 6:
         return [(f"{minutes(left_s)} left"[:width], "")]
@@ -174,10 +175,10 @@ MARKS = {"ok": ("✓", "green"), "": ("·", "dim")}
 
 
 def rows(cells: Sequence[Shown], most: int, width: int) -> Iterator[tuple[str, str]]:
-    """A line a cell; where there are too many, those that run, the last that ended and the next ones, and how many more."""
+    """A line per cell. If there are too many: the running, last finished and next ones, and the number of the others."""
     running = [number for number, cell in enumerate(cells) if cell.phase and not cell.state]
     last = running[-1] if running else max((n for n, cell in enumerate(cells) if cell.state), default=0)
-    # Nearest to what runs first.
+    # Cells nearest to the running ones come first.
     nearest = sorted(range(len(cells)), key=lambda number: (number not in running, abs(number - last)))
     shown = sorted(nearest[: most if most >= len(cells) else max(1, most - 2)])
     hidden = [number for number in range(len(cells)) if number not in shown]
@@ -192,7 +193,7 @@ def rows(cells: Sequence[Shown], most: int, width: int) -> Iterator[tuple[str, s
 
 
 def row(cell: Shown, width: int) -> tuple[str, str]:
-    """`✓ postgresql:tls point-select      24.9 % fewer (24.2 to 25.5 %)`."""
+    """`✓ postgresql:tls point-select      24.9 % fewer (24.2–25.5 %)`."""
     if cell.state:
         mark, style = MARKS.get(cell.state, ("✗", "red"))
         words = cost(cell.estimate) if cell.state == "ok" and cell.estimate else cell.state.upper().replace("-", " ")
@@ -202,14 +203,14 @@ def row(cell: Shown, width: int) -> tuple[str, str]:
         words = cost(cell.estimate) if cell.estimate else cell.phase
     else:
         mark, style = MARKS[""]
-        words = "waits"
+        words = "waiting"
     room = width - len(words) - 6
     title = short(cell.title, room)
     return (f"  {mark} {title:<{room}}  {words}" if room >= 8 else f"  {mark} {short(cell.title, width - 4)}"), style
 
 
 def detail(cell: Shown, width: int) -> list[tuple[str, str]]:
-    """The cell that runs: what it does, how fast both arms are, the interval as it narrows, what is suspect."""
+    """The running cell: its phase, both arms' rates, the current interval, and marked slices."""
     where = (
         f"session {cell.session} of {max(cell.kept + cell.sessions, cell.session)}, {cell.phase}"
         if cell.session
@@ -228,7 +229,7 @@ def detail(cell: Shown, width: int) -> list[tuple[str, str]]:
 
 
 def scale(first: Estimate, now: Estimate, width: int) -> str:
-    """`40 % fewer [          ├──●──┤                 ] 10 % fewer`: the interval now, on a scale as wide as the first one was. Pure."""
+    """`40 % fewer [          ├──●──┤                 ] 10 % fewer`: the current interval on the scale of the first. Pure."""
     low, high = min(first.low, now.low), max(first.high, now.high)
     span = (high - low) or 1.0
     least, most = (worded(Estimate(each, low, high), "more", "fewer") for each in (low, high))
@@ -251,7 +252,7 @@ def cost(estimate: Estimate) -> str:
 
 
 def short(text: str, room: int) -> str:
-    """A name that fits: what is left out is its middle, since names differ at their ends."""
+    """A name that fits. It loses its middle, because names differ at their ends."""
     if len(text) <= room:
         return text
     keep = max(1, room - 1)
@@ -266,7 +267,7 @@ def counted(sessions: int) -> str:
 
 
 class Screen(Display):
-    """Live: every cell, the time left, current operations a second of both arms, the interval as it narrows."""
+    """A live screen: every cell, the time left, both arms' operations per second, and the current interval."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
@@ -276,7 +277,7 @@ class Screen(Display):
         self._clock = Clock(clock())
         self._current = 0
         self._aside: tuple[str, float] | None = None
-        """A published procedure, and when it should have ended."""
+        """A published procedure and its expected end."""
         self._drawn = -EVERY
 
     def __enter__(self) -> Self:
@@ -287,7 +288,7 @@ class Screen(Display):
         self._live.__exit__(None, None, None)
 
     def _new_live(self) -> Live:
-        # Never by a thread of its own: that would draw in the middle of a slice.
+        # No refresh thread: it would draw in the middle of a slice.
         return Live(console=self._console, auto_refresh=False, transient=True)
 
     @contextmanager
@@ -299,7 +300,7 @@ class Screen(Display):
         try:
             yield
         finally:
-            # A new one: the old would first go back over the lines that it drew, which others stand on by now.
+            # A new screen, because the old one would first overwrite its former lines, where other output is now.
             self._live = self._new_live()
             self._live.start()
 
@@ -328,7 +329,7 @@ class Screen(Display):
             own.state = "ok"
         elif sessions:
             own.kept = sessions
-            self.say(f"{own.title}: {counted(sessions)} there already")
+            self.say(f"{own.title}: {counted(sessions)} already recorded")
 
     def say(self, text: str) -> None:
         for line in wrap(printable(text), width=max(20, self._console.width - 1)):
@@ -376,18 +377,18 @@ class Screen(Display):
             note, until = self._aside
             left += max(0.0, until - now)
         width, height = self._console.size
-        # A line as wide as the terminal would be wrapped by some of them.
+        # Some terminals wrap a line that is as wide as they are.
         lines = page(self._cells, self._current, left, note, width - 1, height - 2)
         self._live.update(Group(*(Text(printable(line), style, no_wrap=True) for line, style in lines)), refresh=True)
 
 
 def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
-    """`5 cells: about 75 s, 60 s of it load`. Pure."""
-    return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, {minutes(load_seconds)} of it load"
+    """`5 cells: about 75 s, of which 60 s load`. Pure."""
+    return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, of which {minutes(load_seconds)} load"
 
 
 def pick(progress: bool) -> Display:
-    """The watcher that fits: none asked for; a terminal that may be drawn on; a pipe, or a person who wants it plain."""
+    """The watcher for this output: none, a live screen on a terminal, or plain lines for pipes and NO_COLOR."""
     if not progress:
         return Display()
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown") or not sys.stderr.isatty()

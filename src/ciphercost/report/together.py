@@ -1,4 +1,4 @@
-"""together: results of several studies -> rows that stand side by side, and one page of them. Pure."""
+"""Several repeated studies side by side, as rows and as one text page. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ciphercost.studies.table import NOT_PUBLISHED, what
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one study."""
+    """The outcome of one study."""
 
     study: str
     result: StudyResult | None = None
-    """None: it has none yet."""
+    """None: no result yet."""
     reason: str = ""
-    """Why it has no result, or not a whole one."""
+    """Why it has no result or an incomplete one."""
     run: str = ""
-    """The directory of its run, below that of all."""
+    """The directory of its run, relative to that of all studies."""
     unreliable: str = ""
     """Why its verdict can't be relied on."""
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What encryption does to one figure of a study: ratios, encrypted ÷ plain. Absent: not published, or not measured."""
+    """What encryption does to one figure of a study, as ratios, encrypted ÷ plain. None: not published, or not measured."""
 
     study: str
     what: str
@@ -37,7 +37,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     figure: str
     published: float | None = None
     here: float | None = None
-    """The same procedure on this machine."""
+    """By the published procedure on this machine."""
     ours: float | None = None
     low: float | None = None
     high: float | None = None
@@ -52,7 +52,7 @@ def rows(outcomes: Sequence[Outcome]) -> list[Row]:
 
 
 def rows_of(result: StudyResult) -> list[Row]:
-    """Of one study: its headline figure, for each operation."""
+    """One study's headline figure for each operation."""
     shown = studies.get(result.study).headline(result)
     several = len({each.operation for each in shown}) > 1
     return [
@@ -72,7 +72,7 @@ def rows_of(result: StudyResult) -> list[Row]:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """How many of the studies were replicated in direction and size, in direction only, and so on: a sentence."""
+    """One sentence: how many studies were replicated in direction and size, in direction only, and so on."""
     counts: dict[str, int] = {}
     for each in outcomes:
         said = "without a result"
@@ -85,14 +85,14 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
-    """Every study, published and here, as plain words and figures, 80 columns wide."""
+    """Every study, as published and as measured here, as text 80 columns wide."""
     return "\n".join(_lines(outcomes))
 
 
 def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield from wrap(summary(outcomes))
     yield ""
-    yield "What encryption changed, as published and here"
+    yield "What encryption changed, as published and measured here"
     yield from _columns("", "as published", "the same here", "our method here (95 %)")
     for outcome in outcomes:
         yield ""
@@ -104,7 +104,7 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if outcome.result is not None:
             yield from _study(outcome.result, outcome.unreliable)
         if outcome.run:
-            yield from wrap(f"more: ciphercost report {outcome.run}", "  ")
+            yield from wrap(f"details: ciphercost report {outcome.run}", "  ")
 
 
 def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
     for figure in dict.fromkeys(each.figure for each in found):
         printed = dict.fromkeys(each.source for each in found if each.figure == figure and each.source)
         where = f" (published: {', '.join(printed)})" if printed else ""
-        yield from wrap(f"{figure}, encrypted against plain{where}", "  ", "    ")
+        yield from wrap(f"{figure}, encrypted compared with plain{where}", "  ", "    ")
         for each in (one for one in found if one.figure == figure):
             published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
             ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)

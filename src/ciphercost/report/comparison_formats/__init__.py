@@ -1,4 +1,4 @@
-"""comparison_formats: Comparison -> text. One file a format, each with `render(comparison) -> str`, found by file name; and the words they share. Pure."""
+"""Formats of a comparison: one file per format with `render(comparison) -> str`, found by file name, and shared texts. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.errors import UsageError, nearest
-from ciphercost.report import words
 from ciphercost.report.compare_pair import QUICK_ALPHA, is_quick
 from ciphercost.report.comparison_types import Change, Comparison, Gate, Pair
+from ciphercost.report.words import figure_text
 
 
 def names() -> list[str]:
@@ -21,7 +21,7 @@ def names() -> list[str]:
 def get(name: str) -> Callable[[Comparison], str]:
     """The renderer of that format. Raises UsageError with the nearest name."""
     if name not in names():
-        raise UsageError(f"compare has no format '{name}': {nearest(name, names())}")
+        raise UsageError(f"--format {name}: not a format of compare; {nearest(name, names())}")
     render: Callable[[Comparison], str] = importlib.import_module(f"{__name__}.{name}").render
     return render
 
@@ -30,14 +30,14 @@ def get(name: str) -> Callable[[Comparison], str]:
 
 
 def headline(of: Comparison) -> str:
-    """The answer in one line: what the gate says, else how many costs differ."""
+    """The answer in one line: the gate's outcome, or how many costs differ."""
     return _gates(of.gates, of.limit) if of.limit is not None else compared(of)
 
 
 def compared(of: Comparison) -> str:
     """`of 5 costs compared, 2 differ, 3 are equivalent`."""
     if not of.pairs:
-        return "no cell of these runs has a partner: nothing was compared"
+        return "these runs have no matching cells, so nothing was compared"
     counts = {
         verdict: sum(pair.verdict == verdict for pair in of.pairs)
         for verdict in ("differs", "equivalent", "unresolved")
@@ -62,12 +62,12 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
     over = f"encryption costs more than {budget} in {len(by['fail'])} of {all_}"
     if by["failed"]:
         has = "has" if len(by["failed"]) == 1 else "have"
-        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be judged"
+        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be checked"
         return f"{said}; {over}" if by["fail"] else said
     if by["fail"]:
         return f"FAIL: {over}"
     if by["unresolved"]:
-        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time may tell"
+        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval includes the budget of {budget}; a longer --time may resolve it"
     return f"PASS: encryption costs at most {budget} in {all_}"
 
 
@@ -79,15 +79,13 @@ def gate_line(gate: Gate) -> str:
     """`PASS: postgresql 15.18 · tls · …: 3.1 % fewer operations per second (95 % CI 2.8–3.4 %)`."""
     if gate.estimate is None or gate.outcome == "failed":
         return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
-    changed = notation.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    changed = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
     reason = f"; {gate.reason}" if gate.reason else ""
-    return (
-        f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {words.bounds(gate.metric, gate.estimate)}){reason}"
-    )
+    return f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {figure_text.bounds(gate.metric, gate.estimate)}){reason}"
 
 
 def verdict(pair: Pair, margin: float) -> str:
-    """What the pair's verdict means, and what it rests on."""
+    """The pair's verdict as text, with its p-value and scope."""
     if not pair.metric:
         return f"none: {pair.reason}"
     change = pair.change[pair.metric]
@@ -95,32 +93,36 @@ def verdict(pair: Pair, margin: float) -> str:
     surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
     what = "cost in operations per second" if pair.metric == "throughput" else "cost in latency"
     quick = is_quick(pair)
-    must = f", and of quick runs it must be below {QUICK_ALPHA}" if quick and p < ALPHA else ""
+    must = f"; quick runs need p below {QUICK_ALPHA}" if quick and p < ALPHA else ""
     direction = "higher" if (change.ratio < 1) == (pair.metric == "throughput") else "lower"
     said = {
         "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
         "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
-        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}{must}); a longer --time may tell",
+        "unresolved": f"unresolved: no difference in the {what} is established ({surely}{must}); a longer --time may resolve it",
     }[pair.verdict or "unresolved"]
     if quick and pair.verdict == "differs":
-        return (
-            f"{said}; what a restart or another moment does is not in this interval: --sessions 8 in both runs has it"
-        )
-    return said + ("; of these two server pairs only" * quick)
+        return f"{said}; this interval does not include the scatter between restarts: run both with --sessions 8 to include it"
+    return said + ("; for these two server pairs only" * quick)
 
 
 def both(pair: Pair, metric: str) -> str:
     """`24.9 → 53.0 % fewer`: both costs, encrypted ÷ plain."""
-    first, second = (words.cost(metric, each) for each in pair.costs[metric])
-    return words.both(first, second, " → ")
+    first, second = (figure_text.cost(metric, each) for each in pair.costs[metric])
+    return figure_text.both(first, second, " → ")
 
 
 def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
-    """(metric, label, change, its interval, both costs) of every figure that both cells have."""
-    for metric, label, _, _ in words.METRICS:
+    """(metric, label, change, its interval, both costs) of every metric that both cells have."""
+    for metric, label, _, _ in figure_text.METRICS:
         if metric in pair.change:
             change = pair.change[metric]
-            yield metric, label, words.cost(metric, change), words.bounds(metric, change), both(pair, metric)
+            yield (
+                metric,
+                label,
+                figure_text.cost(metric, change),
+                figure_text.bounds(metric, change),
+                both(pair, metric),
+            )
 
 
 def listed(changes: Iterable[Change]) -> str:
@@ -131,10 +133,10 @@ def listed(changes: Iterable[Change]) -> str:
 
 
 def machines(of: Comparison) -> Iterator[tuple[str, str]]:
-    """(run's name, what its machine has otherwise), of runs that were measured on another machine than the reference."""
+    """(run's name, what differs in its machine), for runs from another machine than the reference."""
     for each in of.differences:
         if each.machine:
             yield of.runs[each.run].name, listed(each.machine)
 
 
-LOUD = "DIFFERENT MACHINES: a cost that differs may be the machine's, not a change of yours"
+LOUD = "DIFFERENT MACHINES: a difference in cost may come from the machines, not from your change"

@@ -1,4 +1,4 @@
-"""csv: a row for each pair of cells and metric, at full precision; one for a cell without a partner; of one run alone a row a cell."""
+"""CSV: a row per pair and metric at full precision, and one per cell without a partner. For a single run, a row per cell."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COLUMNS = (
     "id",  # its id
     "reference_cell",  # number of the reference's cell, from 0
     "cell",  # number of the run's cell, from 0
-    "title",  # what both cells are
-    "compared",  # what was asked for otherwise
+    "title",  # what both cells have in common
+    "compared",  # requested factors that differ
     "also_differs",
     "metric",  # a key of `overhead`
     "change", "change_low", "change_high",  # the run's ratio / the reference's, with its 95 % interval
     "p_value",  # of the verdict's metric after Holm's correction
-    "verdict",  # differs, equivalent, unresolved or no-partner; of the verdict's metric alone
+    "verdict",  # differs, equivalent, unresolved or no-partner; only in the row of the verdict's metric
     "reference_ratio", "reference_low", "reference_high",  # encrypted / plain there
     "ratio", "low", "high",  # encrypted / plain in this run
     "limit",  # of --fail-over, a share
@@ -78,14 +78,14 @@ def _rows(of: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _gated(gate: Gate | None, of: Comparison, reason: str = "") -> dict[str, Any]:
-    """What the gate says of a cell whose row has no other figures, behind another reason where there is one."""
+    """The gate's columns for a row without other figures. Another reason comes before the gate's."""
     if gate is None:
         return {"reason": reason}
     known = {
         "metric": gate.metric,
         "limit": of.limit,
         "gate": gate.outcome,
-        # Of a pair without a number the reason is that cell's.
+        # For a pair without a number, the reason is that of the cell.
         "reason": reason if gate.reason in reason else "; ".join(filter(None, (gate.reason, reason))),
     }
     return known | (_figures("ratio", gate.estimate, "") if gate.estimate else {})

@@ -1,4 +1,4 @@
-"""json: the whole comparison, as `comparison_types.Comparison` has it."""
+"""JSON: the whole comparison, as `comparison_types.Comparison` defines it."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""md: a comparison as a comment on a pull request: the answer, a loud line where machines differ, one table, the rest folded."""
+"""Markdown for a comment on a pull request: the answer, a warning if machines differ, one table, and folded details."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ciphercost.estimate import notation
-from ciphercost.report import words
 from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.report.comparison_types import Comparison, Gate, Pair
 from ciphercost.report.formats.md import MOST, SHORT, escaped, fitting, fold, item, row
+from ciphercost.report.words import figure_text
 
 SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}
 
 
 def render(of: Comparison) -> str:
-    """At most MOST letters: what does not fit is left out from the end, and it says so."""
+    """At most MOST characters. What does not fit is left out from the end, with a note."""
     outcomes = [gate.outcome for gate in of.gates]
     worst = next((each for each in ("failed", "fail", "unresolved", "pass") if each in outcomes), "")
     sign = f"{SIGNS[worst]} " if worst else ""
@@ -25,15 +25,15 @@ def render(of: Comparison) -> str:
         head += [f"> **{LOUD}**", f"> {escaped(f'{name}: {text}', 1000)}", ""]
     rows = list(_gate_table(of) if len(of.runs) < 2 else _table(of))
     room = MOST - sum(len(line) + 1 for line in head) - 400
-    told = list(fitting(rows, room))
-    lost = len(rows) - len(told)
-    told += [f"\n{lost} more rows did not fit into a comment."] * bool(lost)
-    room -= sum(len(line) + 1 for line in told)
+    rows_shown = list(fitting(rows, room))
+    lost = len(rows) - len(rows_shown)
+    rows_shown += [f"\n{lost} more rows did not fit into a comment."] * bool(lost)
+    room -= sum(len(line) + 1 for line in rows_shown)
     folded = list(_folded(of))
     shown_ = list(fitting(folded, room))
     lost = len(folded) - len(shown_)
     shown_ += [f"\nDetails of {lost} more did not fit into a comment."] * bool(lost)
-    return "\n".join([*head, *told, "", *shown_]).rstrip("\n")
+    return "\n".join([*head, *rows_shown, "", *shown_]).rstrip("\n")
 
 
 def _gate_table(of: Comparison) -> Iterator[str]:
@@ -46,9 +46,9 @@ def _gate_table(of: Comparison) -> Iterator[str]:
 def _costs(gate: Gate) -> tuple[str, str]:
     if gate.estimate is None or gate.outcome == "failed":
         return escaped(gate.reason, SHORT), ""
-    changed = notation.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    changed = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
     reason = f"; {gate.reason}" if gate.reason else ""
-    return f"{changed}{reason}", words.bounds(gate.metric, gate.estimate)
+    return f"{changed}{reason}", figure_text.bounds(gate.metric, gate.estimate)
 
 
 def _table(of: Comparison) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _folded(of: Comparison) -> Iterator[str]:
         if alone.nearest:
             yield fold(
                 f"without a partner: {alone.title}",
-                [item(f"nearest: {alone.nearest}, which differs in {listed(alone.differs)}")],
+                [item(f"most similar: {alone.nearest}, which differs in {listed(alone.differs)}")],
             )
 
 
@@ -115,6 +115,6 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
         yield ""
     yield item(f"verdict: {verdict(pair, of.margin)}")
     for text in pair.mind:
-        yield item(f"mind: {text}")
+        yield item(f"warning: {text}")
     if pair.also:
         yield item(f"also differs: {listed(pair.also)}")

@@ -1,4 +1,4 @@
-"""terminal: a comparison as plain words and figures, 80 columns wide; the answer first, then what else differs, then cell by cell."""
+"""Terminal text, 80 columns wide: the answer, what else differs, then cell by cell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.report.comparison_types import Comparison, Pair
 from ciphercost.report.layout import figure_rows, wrap
-from ciphercost.report.words import printable
+from ciphercost.report.words.figure_text import printable
 
 
 def render(of: Comparison) -> str:
@@ -24,7 +24,7 @@ def _lines(of: Comparison) -> Iterator[str]:
         yield from wrap(compared(of))
     yield ""
     for number, run in enumerate(of.runs):
-        role = "the reference" if not number else "compared with it" if len(of.runs) == 2 else f"run {number}"
+        role = "reference" if not number else "compared run" if len(of.runs) == 2 else f"run {number}"
         cells = f"{run.cells} cell{'s' * (run.cells != 1)}"
         yield from wrap(f"{role}: {run.name} ({run.started}, {run.mode} mode, {cells})", "", "  ")
     for name, text in machines(of):
@@ -38,10 +38,10 @@ def _lines(of: Comparison) -> Iterator[str]:
         yield from _pair(pair, of)
     if of.alone:
         yield ""
-        yield "without a partner, and not compared"
+        yield "cells without a partner, not compared"
     for alone in of.alone:
         text = f"{of.runs[alone.run].name}: {alone.title}"
-        text += f"; nearest: {alone.nearest}, which differs in {listed(alone.differs)}" if alone.nearest else ""
+        text += f"; most similar: {alone.nearest}, which differs in {listed(alone.differs)}" if alone.nearest else ""
         yield from wrap(text, "  ", "    ")
 
 

@@ -1,7 +1,7 @@
-"""formats: Result -> text. One file a format, each with `render(result) -> str`, found by file name. Pure.
+"""Report formats: one file per format, found by file name. A text format has `render(result) -> str`, which is pure.
 
-A format that needs more than the result, or is no text, has `write(result, directory, output, budget)`: from a run's directory into a
-file, or a directory, of the user's; `budget` is the most that encryption may cost, for those that draw it.
+A format that needs more than the result, or is not text, has `write(result, directory, output, budget)`. It writes from a run's directory
+into a file or directory. `budget` is the highest acceptable cost, for formats that draw it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Callable[[Result], str]:
-    """The renderer of that format. Raises UsageError with the nearest name, and for a format that is no text."""
+    """The renderer of that format. Raises UsageError with the nearest name, or if the format is not text."""
     module = _module(name)
     if not hasattr(module, "render"):
-        raise UsageError(f"{name} is no text: give -o a name to write it to")
+        raise UsageError(f"--format {name} is not text; name the output file or directory with -o")
     render: Callable[[Result], str] = module.render
     return render
 
 
 def writer(name: str) -> Callable[[Result, Path, Path, float | None], None] | None:
-    """What writes a format that is no text; None of one that is. Raises UsageError with the nearest name."""
+    """The writer of a format that is not text; None for a text format. Raises UsageError with the nearest name."""
     found: Callable[[Result, Path, Path, float | None], None] | None = getattr(_module(name), "write", None)
     return found
 
@@ -47,7 +47,7 @@ def _module(name: str) -> ModuleType:
 
 
 def with_advice(name: str, result: Result, advised: Report) -> str:
-    """Advice in the words of a format: as the terminal has it; folded into Markdown; as JSON. Raises UsageError for others."""
+    """The advice as terminal text, Markdown or JSON. Raises UsageError for other formats."""
     if name == "terminal":
         from ciphercost.report.formats import terminal
 
@@ -60,4 +60,4 @@ def with_advice(name: str, result: Result, advised: Report) -> str:
         return md.advice_list(advised, result)
     if name == "json":
         return msgspec.json.format(msgspec.json.encode(advised), indent=2).decode()
-    raise UsageError(f"--need and --max-cost have no format {name}: use terminal, md or json")
+    raise UsageError(f"--need and --max-cost don't support --format {name}; use terminal, md or json")

@@ -1,4 +1,4 @@
-"""imported: figures that `import` read of other tools -> lines for the terminal; loudly not ours. Pure."""
+"""Terminal lines for figures imported from other tools. They state clearly that ciphercost did not measure them. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Iterator
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate.levels import LEVELS
+from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.model.result import Cell, Estimate, Imported, Result
 from ciphercost.model.spec import ARMS, Layer
 from ciphercost.report.layout import figure_row, wrap
-from ciphercost.report.words import METRICS, interval, levels, number, proof_line, runs_of, verdict, worded
+from ciphercost.report.words.cell_text import proof_line, runs_of
+from ciphercost.report.words.figure_text import METRICS, levels
+from ciphercost.report.words.verdict_text import verdict
 
 
 def lines(cell: Cell, imported: Imported) -> Iterator[str]:
-    """One cell, below its heading; an interval only where runs give one."""
+    """One cell, below its heading. It has an interval only if its runs give one."""
     loud, semicolon, further = cell.reason.partition(";")
     yield from wrap(loud.upper() + semicolon + further, "  ")
     yield from wrap(f"made by {imported.tool}: {runs_of(cell)}", "  ", "    ")
@@ -26,15 +29,15 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
         own = imported.costs[key]
         known = cell.overhead.get(key)
         shown = known or Estimate(own.ratio, own.within_low or own.ratio, own.within_high or own.ratio)
-        # Without an interval nothing tells how many digits may be trusted: one behind the point is many.
+        # Without an interval it is unknown how many digits are significant; one decimal is generous.
         rough = shown if known or own.within_low else Estimate(own.ratio, 0.9, 1.1)
         yield from figure_row(
             label, worded(rough, more, less), interval(known, more, less) if known else "NO INTERVAL", levels(cell, key)
         )
         if own.within_low and own.within_high:
             text = (
-                f"within these two runs alone {interval(shown, more, less)}: an interval over several runs would be wider, "
-                "since runs differ by more than their seconds do"
+                f"within these two runs: {interval(shown, more, less)}; an interval over several runs would be wider, "
+                "because runs differ more than the seconds within a run"
             )
             yield from wrap(text, "    ", "    ")
     if len(cell.arms) == 1:
@@ -51,7 +54,7 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
 
 
 def _shares(cell: Cell) -> Iterator[str]:
-    """Of sar's and atop's rows: where the CPU's time went, % by arm."""
+    """Shares of CPU time by arm, in %, from rows of sar or atop."""
     tables = {arm: cell.arms[arm]["host"] for arm in ARMS if cell.arms.get(arm, {}).get("host")}
     for arm, table in tables.items():
         words = ", ".join(f"{name.removeprefix('host_')} {each['mean']:.1f}" for name, each in table.items())
@@ -59,7 +62,7 @@ def _shares(cell: Cell) -> Iterator[str]:
 
 
 WORKLOADS = {"TPC-B (sort of)": "tpcb", "select only": "point-select"}
-"""pgbench's own, and which of ours does the same."""
+"""pgbench's built-in scripts, and the ciphercost workload that does the same."""
 
 
 ENGINES = {
@@ -69,14 +72,14 @@ ENGINES = {
     "pg": "postgresql",
     "sqlcipher": "sqlite",
 }
-"""Other words for engines, as tools and tables have them."""
+"""Other names of engines, as tools and tables use them."""
 NO_TARGETS = ("null", "url")
-"""Engines that measure the tool itself, or need more than a name."""
+"""Engines that measure ciphercost itself, or need more than a name."""
 FIRST_LAYERS: tuple[Layer, ...] = ("transit", "rest", "column")
 
 
 def engine_of(cell: Cell) -> str:
-    """The engine that a cell's own words name, of its factors too (`dbms=MySQL 8.0`); empty: none does."""
+    """The engine named by a cell's engine or factors (`dbms=MySQL 8.0`); empty: none."""
     names: list[str]
     for text in (cell.engine, *cell.factors.values()):
         names = [text.lower(), *re.findall(r"[a-z]+", text.lower())]
@@ -87,11 +90,11 @@ def engine_of(cell: Cell) -> str:
 
 
 def target(cell: Cell) -> tuple[str, str]:
-    """(engine, mechanism) that measure what a cell's figures were to tell; a mechanism that the engine has. Pure."""
+    """(engine, mechanism) of a run that would measure this cell. The engine has this mechanism."""
     engine = engine_of(cell)
     own = mechanisms.get(cell.mechanism) if cell.mechanism in mechanisms.names() else None
     if not engine:
-        # What the mechanism is for, if that is known.
+        # An engine that has the mechanism, if the mechanism is known.
         fits = [
             name for name in ("postgresql", "mysql", *engines.names()) if own is None or own.serves(engines.get(name))
         ]
@@ -104,7 +107,7 @@ def target(cell: Cell) -> tuple[str, str]:
 
 
 def real_answer(result: Result) -> str:
-    """The command that measures what the imported figures were to tell."""
+    """The command that measures the imported cells properly."""
     targets = {f"{engine}:{mechanism}": cell for cell in result.cells for engine, mechanism in [target(cell)]}
     words = ["ciphercost run", *targets]
     cell = result.cells[-1]

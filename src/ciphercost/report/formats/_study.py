@@ -1,4 +1,4 @@
-"""study: a published study beside its repetition here, as text 80 columns wide. Pure."""
+"""A published study beside its repetition here, as text 80 columns wide. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ INDENT = 2
 
 
 def render(result: StudyResult, cells: Sequence[Cell] = ()) -> str:
-    """The whole report of a study's result, and of the cells of the same run."""
+    """The whole report of a study's result and of the same run's cells."""
     return text(studies.get(result.study).report(result, cells))
 
 
 def text(report: Report) -> str:
-    """As plain words and figures."""
+    """The report as text."""
     return "\n".join(_report(report))
 
 
@@ -47,13 +47,13 @@ def _report(report: Report) -> Iterator[str]:
 
 
 def lines(sheet: Sheet) -> Iterator[str]:
-    """One table: names left, figures right, each as wide as it needs."""
+    """One table: names on the left, figures on the right, each column as wide as its texts."""
     heads = [each.split("\n") for each in sheet.head]
     deep = max(map(len, heads))
     head = [tuple(("", *[""] * (deep - len(each)), *each)[number + 1] for each in heads) for number in range(deep)]
     whole = [each for each in (*head, *sheet.rows) if len(each) > 1]
     widths = [max(len(each[at]) for each in whole) for at in range(1, len(sheet.head))]
-    # Rows below a heading of their own stand further in.
+    # Rows below a subheading are indented further.
     inset = INDENT * (1 + any(len(each) == 1 for each in sheet.rows))
     wanted = max(len(each[0]) for each in whole) + inset
     gap = 2 if sum(widths) + 2 * len(widths) + wanted <= WIDTH else 1

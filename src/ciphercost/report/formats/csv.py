@@ -1,7 +1,7 @@
-"""csv: a row for each figure of each cell, at full precision. Columns: `figures.COLUMNS`; FORMAT.md says what they mean.
+"""CSV: a row per figure and cell, at full precision. Columns: `figures.COLUMNS`; FORMAT.md defines them.
 
-A text that begins with =, +, - or @, or with a tab or a return, would be a formula to a spreadsheet ("CSV injection", OWASP): a `'` goes
-before it, and before one that begins with `'` already, so that a reader gets the text back by taking one off.
+A spreadsheet takes a text that begins with =, +, - or @, or with a tab or a return, for a formula ("CSV injection", OWASP). So it gets a `'`
+in front, and so does a text that already begins with `'`: removing one `'` restores the text.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
 
 def render(result: Result) -> str:
-    """RFC 4180 but for its line ends, which are \\n; a header line; an empty field is what is not known."""
+    """RFC 4180 except for line ends, which are \\n. It has a header line; an empty field is unknown."""
     return table(COLUMNS, figures(result))
 
 
 def table(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows as CSV, without the last line end."""
     text = io.StringIO()
-    # A return alone ends a line for some readers, and Python's writer does not quote it.
+    # Some readers end a line at a lone return, and Python's writer does not quote it.
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     names = list(columns)
     writer.writerow(names)

@@ -1,4 +1,4 @@
-"""json: the result as docs/result.schema.json describes it."""
+"""JSON: the result as docs/result.schema.json describes it."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from ciphercost.model.run_directory import encode
 
 
 def render(result: Result) -> str:
-    """The contract's JSON, indented, with a newline at the end."""
+    """The result as indented JSON, without a final newline."""
     return encode(result).decode().rstrip("\n")

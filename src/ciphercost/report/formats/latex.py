@@ -1,7 +1,7 @@
-r"""latex: every figure of a result as a table for a paper, with booktabs: `\usepackage{booktabs}`, and longtable beyond a page.
+r"""Every figure of a result as a LaTeX table with booktabs (`\usepackage{booktabs}`), or longtable if it is longer than a page.
 
-Every text of the record is escaped. A letter that not every LaTeX has in every encoding stands as its number, U+4E2D: a table that some
-text can stop from being set is of no use.
+Every text of the record is escaped. A letter that not every LaTeX encoding has is printed as its number, U+4E2D, so that no text can stop
+the table from compiling.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.model.result import Result
-from ciphercost.report import disturbed, words
+from ciphercost.report import disturbed
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 A_PAGE = 40
 """Rows above which the table may break across pages."""
@@ -51,11 +52,11 @@ ESCAPES = {
 
 
 LETTERS = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
-"""Beyond ASCII: those that are in LaTeX's oldest encoding too."""
+"""Letters beyond ASCII that LaTeX's oldest encoding has."""
 
 
 def render(result: Result) -> str:
-    """A `table` of one `tabular`, or a `longtable`; the cell's name stands in its first row."""
+    """A `table` with one `tabular`, or a `longtable`. A cell's first row has its name."""
     rows = list(_rows(result))
     head = f"{' & '.join(HEAD)} \\\\"
     caption = rf"\caption{{{escaped(disturbed.answer(result))}}}"
@@ -99,21 +100,21 @@ def render(result: Result) -> str:
 
 
 def _rows(result: Result) -> Iterator[str]:
-    for number, (name, cell) in enumerate(zip(words.names(result.cells), result.cells, strict=True)):
+    for number, (name, cell) in enumerate(zip(cell_text.names(result.cells), result.cells, strict=True)):
         if number:
             yield r"\midrule"
-        figures = list(words.rows(cell))
+        figures = list(figure_text.rows(cell))
         if not figures:
-            why = escaped(f"{words.standing(cell)}: {cell.reason}")
+            why = escaped(f"{cell_text.standing(cell)}: {cell.reason}")
             yield rf"{escaped(name)} & \multicolumn{{4}}{{p{{0.5\linewidth}}}}{{{why}}} \\"
-        named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
+        named = name + (f" ({cell_text.standing(cell)})" if cell_text.standing(cell) else "")
         for row, each in enumerate(figures):
             columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
             yield f"{' & '.join(map(escaped, columns))} \\\\"
 
 
 def escaped(text: str) -> str:
-    """One line that LaTeX sets as it is. Pure."""
+    """One line, escaped for LaTeX."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return "".join(ESCAPES.get(letter) or _known(letter) for letter in line)
 

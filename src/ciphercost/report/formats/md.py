@@ -1,6 +1,6 @@
-"""md: a result as GitHub's Markdown, short enough for a comment on a pull request: the answer, one table, the rest folded.
+"""GitHub Markdown, short enough for a comment on a pull request: the answer, one table, and folded details.
 
-Every text of the record is escaped: a server's version or an error's words can neither format, link nor mention anybody.
+Every text of the record is escaped: a server's version or an error can't format, link or mention anyone.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciphercost.estimate import curves, limit, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed, words
+from ciphercost.report import advice, capacity, disturbed
 from ciphercost.report.advice import Report
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
 MOST = 65_536
-"""Letters that a comment on GitHub may have."""
+"""Longest comment on GitHub, in characters."""
 LONGEST = 300
-"""Letters of one reason or warning."""
+"""Longest reason or warning, in characters."""
 SHORT = 120
-"""… in a table, where there may be many."""
+"""Longest text in a table, which may have many."""
 
 BREAK = "\u200b"
-"""A space of no width."""
+"""A zero-width space."""
 
-IMPORTED = {True: "runs differ", False: "unresolved", None: "differs by itself only"}
-"""Of other tools' cells, after Holm's correction for their number."""
+IMPORTED = {True: "runs differ", False: "unresolved", None: "differs before correction only"}
+"""Verdicts of imported cells, after Holm's correction for their number."""
 
 _SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
 _MENTIONS = re.compile(r"[@#]|(?i:gh)-(?=\d)|:(?=[\w+-]+:)")
-"""GitHub mentions, links and draws emoji where it has decoded character references: a space of no width stays between."""
+"""GitHub mentions, links and draws emoji even from character references; a zero-width space prevents it."""
 _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 
 def render(result: Result) -> str:
-    """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
-    first, *further = words.sentences(result)
+    """At most MOST characters. If not everything fits, details and then rows are left out from the end, with a note."""
+    first, *further = verdict_text.sentences(result)
     if result.study is not None:
         from ciphercost import studies
 
@@ -55,14 +56,16 @@ def render(result: Result) -> str:
         shown.append(f"\n{lost} more cells did not fit into a comment.")
     room -= sum(len(line) + 1 for line in shown)
     folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
-    told = list(fitting(folded, room))
-    if len(told) < len(folded):
-        told.append(f"\nDetails of {len(folded) - len(told)} more did not fit into a comment: see the run itself.")
-    return "\n".join([*head, *shown, "", *told, *foot])
+    details_shown = list(fitting(folded, room))
+    if len(details_shown) < len(folded):
+        details_shown.append(
+            f"\nDetails of {len(folded) - len(details_shown)} more did not fit into a comment; see the full report."
+        )
+    return "\n".join([*head, *shown, "", *details_shown, *foot])
 
 
 def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
-    """The first pieces that fit into so many letters, line ends counted. Pure."""
+    """The first pieces that fit into `room` characters, including line ends."""
     for piece in pieces:
         room -= len(piece) + 1
         if room < 0:
@@ -71,27 +74,27 @@ def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
-    """A row a cell; a cell without a number says why."""
-    leads = [words.lead_metric(cell) for cell in cells]
+    """A row per cell. A cell without a number has its reason."""
+    leads = [figure_text.lead_metric(cell) for cell in cells]
     other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
-    yield row("cell", "what it costs", "95 % interval", other, "95 % interval", "verdict")
+    yield row("cell", "cost", "95 % interval", other, "95 % interval", "verdict")
     yield row("---", "---:", "---", "---:", "---", "---")
-    for name, cell in zip(words.names(cells), cells, strict=True):
-        key = words.lead_metric(cell)
+    for name, cell in zip(cell_text.names(cells), cells, strict=True):
+        key = figure_text.lead_metric(cell)
         if not key:
-            yield row(escaped(name, SHORT), f"**{words.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
+            yield row(escaped(name, SHORT), f"**{cell_text.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
             continue
         estimate = cell.overhead[key]
         served = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
         second = "throughput" if other == "operations/s" else served
         beside = cell.overhead.get(second)
-        said = ("", "") if beside is None else (words.cost(second, beside), words.bounds(second, beside))
+        said = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
         named = escaped(name, SHORT)
-        standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
-        found = IMPORTED[words.runs_differ(cell)] if cell.imported is not None else cell.verdict
+        standing = f"**{cell_text.standing(cell)}**" if cell_text.standing(cell) else ""
+        found = IMPORTED[verdict_text.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
-        changed = notation.of_what(words.cost(key, estimate), words.short(cell, key))
-        yield row(named, changed, words.bounds(key, estimate), *said, verdict)
+        changed = notation.of_what(figure_text.cost(key, estimate), figure_text.short(cell, key))
+        yield row(named, changed, figure_text.bounds(key, estimate), *said, verdict)
 
 
 def row(*cells: str) -> str:
@@ -99,40 +102,40 @@ def row(*cells: str) -> str:
 
 
 def details(cell: Cell) -> str:
-    """Every figure of a cell, its basis and its warnings, folded."""
-    return fold(words.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
+    """Every figure of a cell, its proofs and its warnings, folded."""
+    return fold(cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
 
 
 def _details(cell: Cell) -> Iterator[str]:
-    figures = list(words.rows(cell))
+    figures = list(figure_text.rows(cell))
     if figures:
         yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
         yield row("---", "---:", "---", "---")
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
     if cell.status != "ok":
-        yield item(f"{words.standing(cell)}: {cell.reason}")
+        yield item(f"{cell_text.standing(cell)}: {cell.reason}")
     for proof in cell.proofs:
         if not proof.passed:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
     if not figures:
         return
     if planned := capacity.line(cell):
-        yield item(f"to plan with: {planned}")
+        yield item(f"capacity planning: {planned}")
     if limited := limit.line(cell):
         yield item(limited)
-    yield item(f"verdict: {words.verdict(cell)}")
-    yield item(words.proof_line(cell), 2 * LONGEST)
-    for said in words.logged(cell):
+    yield item(f"verdict: {verdict_text.verdict(cell)}")
+    yield item(cell_text.proof_line(cell), 2 * LONGEST)
+    for said in cell_text.logged(cell):
         yield item(said)
-    for each in words.by_severity(cell.findings):
-        yield item(f"open, {each.severity}: {words.left_open(each)}")
+    for each in cell_text.by_severity(cell.findings):
+        yield item(f"finding, {each.severity}: {cell_text.left_open(each)}")
     for warning in cell.warnings:
         yield item(f"warning: {warning.text}")
 
 
 def advice_list(report: Report, result: Result) -> str:
-    """The cheapest that meets what is needed, and why the others don't, as a list."""
+    """The advice as a list."""
     lines = advice.lines(report, result)
     warning = disturbed.warning(result.cells)
     said = [*([f"**{escaped(warning)}**\n"] if warning else []), f"### {escaped(lines[0])}"]
@@ -145,7 +148,7 @@ def advice_list(report: Report, result: Result) -> str:
 
 
 def whole_run(result: Result) -> Iterator[str]:
-    """What is of several cells together, as the terminal has it."""
+    """What concerns several cells together, as in the terminal."""
     from ciphercost.report.formats import terminal
 
     if result.study is not None:
@@ -171,7 +174,7 @@ def study(report: StudyReport) -> Iterator[str]:
         yield row(*(escaped(" ".join(each.split())) for each in sheet.head))
         yield row("---", *["---:"] * (len(sheet.head) - 1))
         for each in sheet.rows:
-            # Markdown has no cell across columns: a heading of rows is one with nothing beside it.
+            # Markdown has no cells that span columns, so a subheading is a row with empty cells.
             own = [f"**{escaped(each[0])}**"] + [""] * (len(sheet.head) - 1) if len(each) == 1 else map(escaped, each)
             yield row(*own)
         for note in (sheet.note, sources(sheet)):
@@ -201,8 +204,8 @@ def item(text: str, most: int = LONGEST) -> str:
 
 
 def code(text: str) -> str:
-    """As it is, in a fence longer than any that is in it."""
-    text = words.printable(text)
+    """The text unchanged, in a fence longer than any fence inside it."""
+    text = figure_text.printable(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -211,7 +214,7 @@ def code(text: str) -> str:
 def footer(result: Result) -> str:
     machine = result.machine
     if any(cell.imported for cell in result.cells):
-        return f"imported: {words.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
+        return f"imported: {cell_text.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
     said = disk.words(machine)
     below = f" · {escaped(said)}" if said else ""
     return (
@@ -221,16 +224,16 @@ def footer(result: Result) -> str:
 
 
 def escaped(text: str, most: int = 0) -> str:
-    """One line that Markdown shows as it is: what would format is written as a character reference, and behind what would mention
-    or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`) stands a space of no width. Pure.
+    """One line, escaped for Markdown: formatting characters become character references.
 
-    `most`: so many letters of the text at most, an ellipsis in the place of the rest.
+    A zero-width space follows what would mention or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`). `most`: longest text in
+    characters; an ellipsis replaces the rest.
     """
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     if most and len(line) > most:
         line = line[: most - 1].rstrip() + "…"
-    # Texts have no such spaces of their own: they are not printable. The sign goes in before the references, which have a #.
+    # The text itself can't contain zero-width spaces, which are not printable. They go in before the references, which contain a #.
     line = _MENTIONS.sub(lambda match: f"{match[0]}{BREAK}", line)
     line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line).replace(BREAK, "&#8203;")
-    # What would begin a list or underline a heading, at the start of a line alone.
+    # These begin a list or underline a heading, but only at the start of a line.
     return _LEADING.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), line)

@@ -1,4 +1,4 @@
-"""parquet: every raw slice of a run as one file of columns: those of `frames.slices`."""
+"""Parquet: every raw slice of a run, with the columns of `frames.slices`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ciphercost.model.result import Result
 from ciphercost.report import frames
 
 
-def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:  # noqa: ARG001 - what every such format takes
-    """Raises UsageError without polars, or where the file can't be written."""
+def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:  # noqa: ARG001 - the signature of all writers
+    """Write the file. Raises UsageError without polars, or if the file can't be written."""
     table = frames.slices(directory)
     try:
         with output.open("wb") as file:

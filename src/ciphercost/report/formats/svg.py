@@ -1,4 +1,4 @@
-"""svg: every plot of a run as a file of its own, SVG."""
+"""SVG: every plot of a run as a file of its own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ciphercost.report import plots
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
-    """Into the directory `output`, which is made. Prints how many plots a single file leaves out.
+    """Write into the directory `output`, created if necessary. For a single file, print how many plots it leaves out.
 
-    Raises UsageError where it can't be written, or where the record is damaged.
+    Raises UsageError if it can't be written, or if the record is damaged.
     """
     plots.report(plots.Subject(result, trace.read(directory), budget), output, "svg")

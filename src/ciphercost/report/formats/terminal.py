@@ -1,4 +1,4 @@
-"""terminal: a result as text, 80 columns wide: the answer and a table of all cells first, then each cell with its proofs and warnings."""
+"""Terminal report, 80 columns wide: the answer and a table of all cells, then each cell with its proofs and warnings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves, limit
+from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
@@ -14,50 +15,48 @@ from ciphercost.model.spec import ARMS
 from ciphercost.report import capacity, disturbed
 from ciphercost.report.formats import _imported, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
-from ciphercost.report.words import (
-    SHORT,
-    beside,
-    bounds,
+from ciphercost.report.words.cell_text import (
     by_severity,
-    cost,
     heading,
     heading_words,
     in_common,
-    interval,
     is_control,
-    lead_metric,
     left_open,
-    levels,
     logged,
     names,
-    number,
-    plus,
-    prediction,
-    priced,
-    printable,
     proof_line,
     protects,
-    rows,
-    sentences,
-    size,
     standing,
     storage,
     stored,
     taken_apart,
-    verdict,
-    worded,
 )
+from ciphercost.report.words.figure_text import (
+    SHORT,
+    beside,
+    bounds,
+    cost,
+    lead_metric,
+    levels,
+    plus,
+    prediction,
+    priced,
+    printable,
+    rows,
+    size,
+)
+from ciphercost.report.words.verdict_text import sentences, verdict
 
 DOUBTFUL = 3.0
-"""Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
+"""The report warns if a cell is more than this many standard errors off the fit of the parts."""
 
 
 def render(result: Result) -> str:
-    """The answer and the summary; every cell, those of one experiment as one table; where the cost comes from; the machine."""
+    """The answer and summary; every cell, with one table per experiment; where the cost comes from; the machine."""
     blocks = []
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
-        # A control that was measured beside others stands in their lines; one that they are compared with is a row of its own.
+        # A control that was measured with other cells appears in their lines; if it is the reference, it has a row of its own.
         controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
@@ -80,7 +79,7 @@ def render(result: Result) -> str:
 
 
 def summary(result: Result) -> list[str]:
-    """The answer, a sentence for each mechanism; where there are several cells, their costs and what each mechanism protects."""
+    """The answer, with a sentence per mechanism; for several cells also their costs and what each mechanism protects."""
     blocks = ["\n".join(line for sentence in sentences(result) for line in wrap(sentence))]
     if len(result.cells) > 1 and not any(cell.imported for cell in result.cells):
         blocks.append("\n".join(overview(result.cells)))
@@ -90,7 +89,7 @@ def summary(result: Result) -> list[str]:
 
 
 def overview(cells: Sequence[Cell]) -> Iterator[str]:
-    """A line a cell, in the run's order: its lead figure, and the other of operations/s and CPU, each with its interval."""
+    """A line per cell, in the run's order: its lead figure, and the other of operations/s and CPU, with intervals."""
     yield from wrap(in_common(cells) or "all cells")
     metrics = _metrics(cells)
     lines: list[tuple[str, list[str] | str]] = []
@@ -116,14 +115,14 @@ def _figure(cell: Cell, key: str) -> tuple[str, str]:
 
 
 def _metrics(cells: Sequence[Cell]) -> list[str]:
-    """The overview's two metrics: the one that most cells lead with, then the other of throughput and server CPU."""
+    """The overview's two metrics: the lead metric of most cells, then the other of throughput and server CPU."""
     leads = ["server_cpu_per_op" if "cpu" in key else key for cell in cells if (key := lead_metric(cell))]
     first = max(dict.fromkeys(leads), key=leads.count, default="throughput")
     return [first, "throughput" if first == "server_cpu_per_op" else "server_cpu_per_op"]
 
 
 def _in_column(cell: Cell, key: str) -> str:
-    """The cell's metric for a column, or nothing: in the CPU's column the one that it leads with, or the process's where embedded."""
+    """The cell's metric for a column, or empty. The CPU column has the cell's lead CPU metric, or the process's CPU if embedded."""
     if key == "server_cpu_per_op":
         lead = lead_metric(cell)
         key = lead if "cpu" in lead else "client_cpu_per_op" if cell.embedded else key
@@ -131,7 +130,7 @@ def _in_column(cell: Cell, key: str) -> str:
 
 
 def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | str]]) -> Iterator[str]:
-    """Names with four columns, each as wide as its texts; a text in their place stands behind its name."""
+    """Names with four columns, each as wide as its texts. A line with a single text has it after the name."""
     figures = [heads, *(texts for _, texts in lines if not isinstance(texts, str))]
     widths = [max(len(texts[at]) for texts in figures) for at in range(len(heads))]
     room = WIDTH - 2 - sum(widths) - 2 * len(widths)
@@ -139,7 +138,7 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
     left = 2 + max(0, min(room, longest))
     places = []
     for at, width in enumerate(widths):
-        # Costs end at their column's right edge, intervals begin at their left.
+        # Costs are right-aligned, intervals left-aligned.
         places.append(left + 2 if at % 2 else -(left + 2 + width))
         left += 2 + width
     for name, texts in [("", heads), *lines]:
@@ -150,7 +149,7 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
 
 
 def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
-    """Controls that failed, where that is not what the cells say themselves."""
+    """Controls that failed for a reason that the cells don't already give."""
     said = {cell.reason for cell in shown}
     for cell in controls:
         if cell.status != "ok" and cell.reason not in said:
@@ -159,7 +158,7 @@ def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
 
 
 def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
-    """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and the warnings."""
+    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings."""
     return "\n".join(_rows(cells, everything))
 
 
@@ -174,10 +173,10 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     sessions = f"{shared} session{'s' * (shared != 1)}"
     measured = any(cell.overhead for cell in cells)
     if measured:
-        yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; sorted by estimated cost", "  ")
+        yield from wrap(f"one experiment: {len(cells)} cells in the same {sessions}, sorted by cost", "  ")
     names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
     if not several:
-        yield from wrap(f"the reference: {reference.variant}", "  ")
+        yield from wrap(f"reference: {reference.variant}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
     metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
     if measured:
@@ -198,7 +197,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for cell in cells:
         if cell not in shown:
             yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
-    for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
+    for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
         if planned := capacity.line(cell):
@@ -208,12 +207,12 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
-    for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
+    for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
 
 NAMES = 22
-"""Letters of a cell's name that have room beside its figures."""
+"""Longest cell name that fits beside its figures."""
 
 
 def _of_table(name: str, cost: str, bounds: str, server: str, p: str) -> list[str]:
@@ -225,11 +224,11 @@ def _of_clients(name: str, server: str, client: str, trips: str) -> list[str]:
 
 
 def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Iterator[str]:
-    """Where clients are compared: what each arm of each costs, and what they send."""
+    """For a comparison of clients: the cost of each arm and what it sends."""
     shown = [cell for cell in cells if cell.chatter or cell.traffic]
     if not shown:
         return
-    yield from _of_clients("each operation", "server CPU", "client CPU", "round trips")
+    yield from _of_clients("per operation", "server CPU", "client CPU", "round trips")
     for cell in shown:
         trips = [f"{cell.traffic[arm]['round_trips']:g}" for arm in ARMS if arm in cell.traffic]
         both = trips[:1] if len(set(trips)) == 1 else trips
@@ -244,7 +243,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
             ]
             if words:
                 yield from wrap(f"{names[id(cell)]} against the reference, {arm}: {', '.join(words)}", "    ", "      ")
-    for text, where in _told(
+    for text, where in _grouped(
         shown, ((names[id(cell)], each) for cell in shown for each in round_trips.lines(cell.chatter))
     ):
         yield from wrap(f"{where}{text}", "  ", "    ")
@@ -253,13 +252,13 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
             differ = round_trips.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
             if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
                 what = round_trips.differences(reference.chatter[arm], cell.chatter[arm])
-                text = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {what}"
+                text = f"{names[id(cell)]}, {arm}: sends other statements than the reference: {what}"
                 yield from wrap(text, "  ", "    ")
                 break
 
 
-def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each text once, and of which cells it is true: nothing where it is true of all."""
+def _grouped(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each text once, with the cells it applies to; empty if it applies to all."""
     variants: dict[str, list[str]] = {}
     for variant, text in said:
         variants.setdefault(text, []).append(variant)
@@ -268,9 +267,9 @@ def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[
 
 
 def parts(result: Result) -> Iterator[str]:
-    """Handshake, request and byte at both ends, and the cipher's own floor."""
-    yield "where the cost comes from: CPU that encryption adds, with 95 % intervals"
-    yield from _of_parts("", "a connection", "an operation", "a byte")
+    """The cost per handshake, request and byte at both ends, and that of the cipher alone."""
+    yield "where the cost comes from: CPU time that encryption adds, with 95 % intervals"
+    yield from _of_parts("", "per connection", "per operation", "per byte")
     for each in result.parts:
         name = f"{each.engine} {each.mechanism}, {each.end}"
         fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
@@ -279,13 +278,13 @@ def parts(result: Result) -> Iterator[str]:
             yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
         if (even := each.break_even_bytes) is not None:
             yield from wrap(
-                f"a handshake costs as much as {size(even.value)} of an answer ({size(even.low)} to {size(even.high)})",
+                f"a handshake costs as much as {size(even.value)} of response data ({size(even.low)} to {size(even.high)})",
                 "    ",
             )
     worst = max(each.worst for each in result.parts)
     if worst > DOUBTFUL:
         yield from wrap(
-            f"! a cell lies {worst:.1f} of its standard errors from the fit: the three parts do not tell all of the cost here",
+            f"! a cell is {worst:.1f} standard errors off the fit: the three parts do not explain all of the cost here",
             "  ",
             "    ",
         )
@@ -296,12 +295,12 @@ def _of_parts(name: str, connection: str, operation: str, byte: str) -> list[str
 
 
 BAR = 18
-"""Letters of the longest bar."""
+"""Length of the longest bar."""
 
 
 def curve(of: Curve) -> Iterator[str]:
-    """Cost against size or clients: a line a point, with a bar."""
-    what = "the size of an answer" if of.along == "size" else "clients"
+    """Cost against size or clients: a line per point, with a bar."""
+    what = "response size" if of.along == "size" else "clients"
     yield from wrap(f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}")
     yield from row(("operations/s", -25), ("95 % CI", 27), ("server CPU/op", 46))
     most = max(abs(1 - point.throughput.ratio) for point in of.points) or 1.0
@@ -317,7 +316,7 @@ def curve(of: Curve) -> Iterator[str]:
 
 
 def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
-    """One cell. No figure stands here unless the cell was proven."""
+    """One cell. It has figures only if the cell was proven."""
     return "\n".join(_lines(cell, everything))
 
 
@@ -328,7 +327,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         return
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
-        yield from wrap("no number is printed for this cell", "  ")
+        yield from wrap("this cell has no number", "  ")
         for proof in cell.proofs:
             if not proof.passed:
                 yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
@@ -342,7 +341,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     for words in taken_apart(cell, everything):
         yield from wrap(words, "  ", "    ")
     if planned := capacity.line(cell):
-        yield from wrap(f"to plan with: {planned}", "  ", "                ")
+        yield from wrap(f"capacity planning: {planned}", "  ", "                     ")
     if limited := limit.line(cell):
         yield from wrap(limited, "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
@@ -350,13 +349,13 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     for words in (*logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
-        yield "  the same directories without a server (fio)"
+        yield "  storage speed of the same directories, without a server (fio)"
     for figures in storage(cell):
         yield from figure_row(*figures)
     for what, words, both in stored(cell):
         yield from figure_row(f"stored bytes, {what}", words, "", both)
     if "rotation_s" in cell.key_life:
-        yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
+        yield f"  key rotation: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
@@ -366,7 +365,7 @@ NAME_WIDTH = 24
 
 
 def protected(cells: list[Cell]) -> list[str]:
-    """What each mechanism protects and leaves open, where a run compares mechanisms; nothing where it doesn't."""
+    """What each mechanism protects, and its findings, if a run compares mechanisms; otherwise nothing."""
     shown = [cell for cell in cells if cell.overhead and cell.layer != "control" and cell.imported is None]
     if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
         return []
@@ -378,7 +377,7 @@ def protected(cells: list[Cell]) -> list[str]:
     lines = row(("", 2), ("what it protects", 3 + NAME_WIDTH))
     for name, texts in alike.items():
         if any(len(word) > NAME_WIDTH for word in name.split()):
-            # Too long for the column: the name gets a line of its own.
+            # The name is too long for its column, so it gets a line of its own.
             lines += wrap(name, "  ")
             name = ""
         columns = [
@@ -391,24 +390,24 @@ def protected(cells: list[Cell]) -> list[str]:
 
 
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
-    """What the encryption leaves open, the worst first, each with what closes it."""
+    """The findings, the worst first, each with its fix."""
     if findings:
-        yield "  what it leaves open"
+        yield "  findings: what it does not protect"
     for each in by_severity(findings):
         yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
 
 
 def advice_line(text: str) -> list[str]:
-    """One line of advice, wrapped; its indent is kept."""
+    """One line of advice, wrapped with its indent."""
     text = printable(text)
     indent = " " * (len(text) - len(text.lstrip()))
     return wrap(text.lstrip(), indent, f"{indent}  ") or [""]
 
 
 def footer(result: Result) -> str:
-    """The machine, the seed, and where the run is."""
+    """The machine, the run's id and its seed."""
     if any(cell.imported for cell in result.cells):
-        return f"import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
+        return f"import {result.id}; to measure this, paired and proven:\n  {_imported.real_answer(result)}"
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]

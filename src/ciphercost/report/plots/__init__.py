@@ -1,8 +1,8 @@
-"""plots: Result + traces -> charts, one file a plot, each with `plots(of) -> its charts`. Pure but for the drawing itself.
+"""Plots of a result: one file per kind, each with `plots(of)`. Pure except for the drawing itself.
 
 published a study's published costs beside our intervals
 forest    every cell's cost with its interval, and the budget's line
-where     where the cost goes: handshake, request and byte, or CPU by end and by mode
+where     where the cost comes from: handshake, request and byte, or CPU by end and mode
 curve     cost against size or clients
 latency   both arms' latencies, on an axis of nines
 slices    every slice over the run's time
@@ -20,8 +20,8 @@ from typing import Literal, NamedTuple
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report import words
 from ciphercost.report.plots._draw import Chart, png, svg
+from ciphercost.report.words import cell_text
 
 KINDS = ("published", "forest", "where", "curve", "latency", "slices")
 FORMATS = ("svg", "png")
@@ -29,40 +29,40 @@ Width = Literal["wide", "narrow"]
 
 
 class Table(NamedTuple):
-    """A plot's figures, for those who read rather than look."""
+    """A plot's figures as a table."""
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
 
 class Subject(NamedTuple):
-    """What there is to draw."""
+    """The data of the plots."""
 
     result: Result
     traces: Sequence[Trace] = ()
-    """One a cell; empty where only the result is at hand: what needs slices is not drawn then."""
+    """One per cell; empty if only the result is available. Plots that need slices are then left out."""
     budget: float | None = None
-    """The most that encryption may cost, as a share: 0.05."""
+    """The highest acceptable cost, as a share: 0.05."""
 
 
 class Plot(NamedTuple):
-    """One plot in the widths that it was asked for; in none where a chart would show nothing that its note does not say."""
+    """One plot in one or more widths; in none if a chart would show no more than its note."""
 
     name: str
-    """`forest`, `latency-cell-3`, …: unique in a run, and a file's name."""
+    """`forest`, `latency-cell-3`, …: unique in a run, and used as file name."""
     title: str
     finding: str
-    """What it shows, in a sentence: what a person hears who can't see it."""
+    """What it shows, in a sentence, for screen readers."""
     charts: dict[Width, Chart]
     table: Table
     cell: int | None = None
     note: str = ""
     """How to read it."""
     caption: str = ""
-    """A shorter title, where a page says of which cell it is."""
+    """A shorter title for a page that already names the cell."""
 
     def drawn(self, width: Width = "wide", *, page: bool = False, heading: Sequence[str] = ()) -> str:
-        """As SVG; a plot of one width is that in all. `heading`: lines above the chart of a file."""
+        """The SVG. A plot with only one width ignores `width`. `heading`: lines above the chart in a file."""
         chart = self.charts.get(width) or next(iter(self.charts.values()))
         return svg(chart, f"{self.title}: {self.finding}", page=page, heading=heading)
 
@@ -74,14 +74,14 @@ def every(of: Subject) -> Iterator[Plot]:
 
 
 def write(of: Subject, output: Path, form: str) -> list[Path]:
-    """Every plot as a file of its own, SVG or PNG. Raises UsageError where it can't be written.
+    """Write every plot as a file of its own, SVG or PNG. Raises UsageError if it can't be written.
 
-    `output` is a directory; or, with the form's suffix, a file, into which a run of one cell writes its first plot.
+    `output` is a directory, or a file with the form's suffix; into a file, a run of one cell writes its first plot.
     """
     other = output.suffix.lower().lstrip(".")
     if other in FORMATS and other != form and not output.is_dir():
         raise UsageError(
-            f"-o {output}: --format {form} doesn't write .{other}; write --format {other} or -o {output.with_suffix(f'.{form}')}"
+            f"-o {output}: --format {form} doesn't write .{other}; use --format {other} or -o {output.with_suffix(f'.{form}')}"
         )
     made = [plot for plot in every(of) if plot.charts]
     if not made:
@@ -89,15 +89,15 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
     single = output.suffix.lower() == f".{form}" and not output.is_dir()
     if single and len(of.result.cells) > 1 and len(made) > 1:
         raise UsageError(
-            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, and a file holds one; "
-            f"give -o a directory, e.g. -o {output.with_suffix('')}"
+            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, but a file holds one; "
+            f"name a directory with -o, e.g. -o {output.with_suffix('')}"
         )
     made = made[:1] if single else made
     written = []
     try:
         (output.parent if single else output).mkdir(parents=True, exist_ok=True)
         for plot in made:
-            # A file has no page beside it that explains its signs.
+            # A file needs the note, because no page around it explains the marks.
             drawn = plot.drawn(heading=[*heading(of.result, plot), *filter(None, [plot.note])])
             path = output if single else output / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
             path.write_bytes(png(drawn) if form == "png" else drawn.encode())
@@ -108,7 +108,7 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
 
 
 def report(of: Subject, output: Path, form: str) -> None:
-    """As `write`; prints to standard error how many plots a single file left out."""
+    """Like `write`, but prints to standard error how many plots a single file leaves out."""
     written = write(of, output, form)
     left = sum(bool(plot.charts) for plot in every(of)) - len(written)
     if left:
@@ -120,10 +120,10 @@ def report(of: Subject, output: Path, form: str) -> None:
 
 
 def heading(result: Result, plot: Plot) -> tuple[str, ...]:
-    """What stands above a picture that leaves its page: the plot's title, the cell or what all cells share, and the run."""
+    """Lines above a plot in a file of its own: its title, the cell or what all cells share, and the run."""
     if plot.cell is None:
-        shown = words.in_common(result.cells)
+        shown = cell_text.in_common(result.cells)
     else:
         cell = result.cells[plot.cell]
-        shown = " · ".join(filter(None, (words.heading(cell), cell.variant)))
+        shown = " · ".join(filter(None, (cell_text.heading(cell), cell.variant)))
     return tuple(filter(None, (plot.caption or plot.title, shown, f"ciphercost run {result.id}")))

@@ -1,7 +1,7 @@
-"""draw: Vega-Lite spec -> SVG for a page or a file, PNG. The one place that knows vl-convert.
+"""Draws Vega-Lite specs as SVG (for a page or a file) and PNG. The only module that uses vl-convert.
 
-A spec names its rows (`data`) apart, so that charts that differ in their rows alone are compiled once: a page of sixty cells has
-a hundred and twenty of them. Colours are those of a light page; in a page they become its variables, so that dark mode and print work.
+A spec keeps its rows (`data`) separate, so charts that differ only in their rows are compiled once: a page of sixty cells has a hundred and
+twenty of them. Colours are those of a light page. In a page they become CSS variables, so that dark mode and print work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from ciphercost.report.words import printable
+from ciphercost.report.words.figure_text import printable
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, MUTED, GRID = "#1b1b1a", "#5c5c58", "#dededa"
@@ -22,9 +22,9 @@ PLAIN, ENCRYPTED = "#0072b2", "#d55e00"
 SERVER, CLIENT = "#009e73", "#b0609a"
 PUBLISHED = "#8a6d00"
 STRONG, WEAK = "#3d3d3b", "#8c8c86"
-"""Greys, for parts of a cost: every hue has its meaning already."""
+"""Greys for parts of a cost, because every hue already has a meaning."""
 SERVER_HATCH, CLIENT_HATCH, KERNEL_DOTS, STRONG_HATCH = "#009e74", "#b0609b", "#7a4f9a", "#3d3d3c"
-"""Not colours: each stands for a pattern, so that nothing is told by hue alone."""
+"""Not colours: each is replaced by a pattern, so that no information depends on hue alone."""
 PATTERNS = {
     SERVER_HATCH: "hatch-server",
     CLIENT_HATCH: "hatch-client",
@@ -46,11 +46,11 @@ VARIABLES = {
     WEAK: "var(--weak)",
     BACKGROUND: "var(--page)",
 } | {sign: f"url(#{name})" for sign, name in PATTERNS.items()}
-"""What stands for each colour in a page. Okabe and Ito's, CLIENT darkened until it can be told from white. One meaning each:
-PLAIN and ENCRYPTED are the arms, SERVER and CLIENT the ends, PUBLISHED what a study printed, greys and KERNEL_DOTS what is neither."""
+"""By colour: its CSS variable in a page. The colours are Okabe and Ito's, with a darker CLIENT for contrast with white. Each has one
+meaning: PLAIN and ENCRYPTED are the arms, SERVER and CLIENT the ends, PUBLISHED a study's figures, greys and KERNEL_DOTS anything else."""
 
 CAP = 5
-"""Half the height of the stroke at an interval's end."""
+"""Half the height of the stroke at an interval's end, in pixels."""
 
 CONFIG: dict[str, Any] = {
     "aria": False,
@@ -75,35 +75,35 @@ CONFIG: dict[str, Any] = {
 }
 
 GROUND: dict[str, Any] = {"stroke": BACKGROUND, "strokeWidth": 5, "strokeJoin": "round", "color": BACKGROUND}
-"""A text mark drawn under another of the same words, where lines run behind them."""
+"""A halo: a text mark drawn below the same text, where lines run behind it."""
 
 
 class Chart(NamedTuple):
-    """A Vega-Lite spec without its rows, and the rows: `spec["data"] = {"name": …}` names one of them."""
+    """A Vega-Lite spec without its rows, and the rows by name; `spec["data"] = {"name": …}` refers to them."""
 
     spec: dict[str, Any]
     data: dict[str, list[dict[str, Any]]]
     one_of_many: bool = False
-    """In a page its title and its legend are the page's, said once for all: a good part of the time of drawing it goes into these."""
+    """In a page, its title and legend are left to the page, because drawing them for each chart takes long."""
 
 
 _compiled: dict[str, dict[str, Any]] = {}
 
 
 def svg(chart: Chart, label: str, *, page: bool, heading: Sequence[str] = ()) -> str:
-    """The chart as SVG. `page`: for a page that has the variables and patterns; else self-contained, on white.
+    """The chart as SVG. `page`: for a page that has the variables and patterns; otherwise self-contained, on white.
 
-    `heading`: lines above the chart of a file, the first of which is its title.
+    `heading`: lines above the chart in a file, the first of which is its title.
     """
     import vl_convert
 
-    # A letter that XML forbids ends the whole process: vl-convert aborts.
+    # vl-convert aborts the whole process at a letter that XML forbids.
     spec, data = _printable({"config": CONFIG, **chart.spec}), _printable(chart.data)
     if page and chart.one_of_many:
         spec = _bare(spec) | {"title": None}
     key = json.dumps(spec, sort_keys=True)
     if key not in _compiled:
-        # Where there are no rows yet there is no type to be found out; all that are drawn say theirs.
+        # Without rows, types can't be detected; every chart states its own.
         _compiled[key] = vl_convert.vegalite_to_vega(spec, vl_version="v5_20")
     vega = copy.deepcopy(_compiled[key])
     for each in vega["data"]:
@@ -113,7 +113,7 @@ def svg(chart: Chart, label: str, *, page: bool, heading: Sequence[str] = ()) ->
 
 
 def _printable(spec: Any) -> Any:
-    """A spec, or rows, with every text fit to be drawn; names of fields are our own."""
+    """A spec, or rows, with every text printable. Field names need no change."""
     if isinstance(spec, str):
         return printable(spec)
     if isinstance(spec, dict):
@@ -131,14 +131,14 @@ def _bare(spec: Any) -> Any:
 
 
 def png(drawn: str) -> bytes:
-    """A file's SVG as PNG, twice as fine as a screen."""
+    """A file's SVG as PNG, at twice the resolution of a screen."""
     import vl_convert
 
     made: bytes = vl_convert.svg_to_png(drawn, scale=2)
     return made
 
 
-# ── what vl-convert writes, made fit and small
+# ── cleaning up vl-convert's output
 # ──────────────────────────────────────────────────────────────────────────
 
 
@@ -147,7 +147,7 @@ _NOISE = re.compile(
     r'| opacity="1"| fill-opacity="1"| stroke-miterlimit="10"| display="none"(?=/>)'
 )
 _NOTHING = re.compile(r'<path d=""[^>]*/>|<path d="M[-\d.]+,[-\d.]+h[-\d.]+v[-\d.]+h[-\d.]+Z"/>')
-"""What draws nothing: empty paths, and backgrounds without a colour."""
+"""Elements that draw nothing: empty paths, and backgrounds without a colour."""
 _EMPTY = re.compile(r'<g(?: transform="[^"]*")?></g>|<g(?: transform="[^"]*")?/>')
 _TAG = re.compile(r"<[^>]*>")
 _LONG = re.compile(r"(-?\d+\.\d)\d+")
@@ -155,7 +155,7 @@ _COLOUR = re.compile(r'(?<=")#[0-9a-f]{6}(?=")')
 
 
 def _in_tags(change: Callable[[str], str], drawn: str) -> str:
-    """Changes nothing but tags: between them stands text, of which every letter is somebody's."""
+    """Apply `change` to tags only, not to the text between them."""
     return _TAG.sub(lambda found: change(found[0]), drawn)
 
 
@@ -192,11 +192,11 @@ def _finish(drawn: str, label: str, heading: Sequence[str], *, page: bool) -> st
 
 
 LINE = 19
-"""Height of a line of a file's heading, pixels."""
+"""Line height of a file's heading, in pixels."""
 
 
 def _broken(heading: Sequence[str], width: float) -> Iterator[tuple[str, bool]]:
-    """A heading's lines, none wider than the chart by any font that is likely; and whether each belongs to the title."""
+    """(line, whether it belongs to the title) of a heading, wrapped to the chart's width in any likely font."""
     for number, line in enumerate(heading):
         room = int(width / (9.4 if number == 0 else 7.8))
         for each in textwrap.wrap(line, max(room, 12)):
@@ -204,7 +204,7 @@ def _broken(heading: Sequence[str], width: float) -> Iterator[tuple[str, bool]]:
 
 
 def patterns(server: str, client: str, kernel: str, strong: str, ground: str = "#ffffff") -> str:
-    """The patterns that charts refer to, in these colours."""
+    """SVG definitions of the patterns that charts refer to."""
     hatches = "".join(
         f'<pattern id="hatch-{name}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate({turn})">'
         f'<rect width="5" height="5" fill="{ground}"/><rect width="2.6" height="5" fill="{colour}"/></pattern>'
@@ -218,15 +218,15 @@ def patterns(server: str, client: str, kernel: str, strong: str, ground: str = "
 
 
 def by_row(rows: int) -> dict[str, Any]:
-    """The vertical channel of a chart with a row for each `n`, the first on top."""
+    """The vertical channel of a chart with a row per `n`, the first at the top."""
     scale = {"domain": [-0.5, rows - 0.5], "reverse": True, "nice": False, "zero": False}
     return {"field": "n", "type": "quantitative", "axis": None, "scale": scale}
 
 
 def caps(x: Mapping[str, Any], y: Mapping[str, Any], down: float, shown: str) -> list[dict[str, Any]]:
-    """Layers: a stroke at both ends, `low` and `high`, of the intervals of the rows that are `shown`, but for an end that is cut.
+    """Layers with a stroke at both ends, `low` and `high`, of each interval, except at an end that is cut off.
 
-    `x`: the horizontal channel without its field; `down`: of the interval below its row's middle.
+    `x`: the horizontal channel without its field; `down`: pixels from the row's middle to the interval; `shown`: filter of the rows.
     """
     stroke = {"type": "rule", "color": INK, "strokeWidth": 1.5, "yOffset": down - CAP, "y2Offset": down + CAP}
     return [

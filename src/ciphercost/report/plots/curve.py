@@ -1,23 +1,23 @@
-"""curve: cost against the size of an answer, or against clients, with each point's interval. Pure."""
+"""Plot of cost against response size or number of clients, with an interval per point. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ciphercost.estimate import curves
+from ciphercost.estimate import curves, notation
 from ciphercost.model.result import Curve
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import INK, MUTED, Chart
+from ciphercost.report.words import figure_text
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 230
 OUTLYING = 1.6
-"""An interval is cut off, and ends in an arrow, where it reaches this many times the estimates' span beyond them."""
+"""An interval is cut off, with an arrow, if it extends beyond the estimates by more than this many times their span."""
 FAR = 10.0
-"""Largest ÷ smallest, from which on the axis of sizes or clients is logarithmic."""
-ALONG = {"size": "bytes of an answer", "clients": "clients"}
+"""Largest ÷ smallest from which the axis of sizes or clients is logarithmic."""
+ALONG = {"size": "response size in bytes", "clients": "clients"}
 
 
 def plots(of: Subject) -> Iterator[Plot]:
@@ -28,23 +28,28 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _plot(curve: Curve, number: int) -> Plot:
     rows = []
     table = []
-    losses = [tuple(100 * each for each in words.loss("throughput", point.throughput)) for point in curve.points]
+    losses = [tuple(100 * each for each in figure_text.loss("throughput", point.throughput)) for point in curve.points]
     least, most = _domain(losses)
     cut = []
     for point, (cost, low, high) in zip(curve.points, losses, strict=True):
         rows.append({"x": point.x, "cost": cost, "low": max(low, least), "high": min(high, most)})
         cut += [{"x": point.x, "at": least, "side": "down"}] if low < least else []
         cut += [{"x": point.x, "at": most, "side": "up"}] if high > most else []
-        name = words.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
+        name = figure_text.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
         cpu = "" if point.server_cpu_us is None else f"{point.server_cpu_us:+,.3g} µs"
         table.append(
-            (name, words.worded(point.throughput, "more", "fewer"), words.bounds("throughput", point.throughput), cpu)
+            (
+                name,
+                notation.worded(point.throughput, "more", "fewer"),
+                figure_text.bounds("throughput", point.throughput),
+                cpu,
+            )
         )
     far = rows[-1]["x"] / max(rows[0]["x"], 1) > FAR
     ends = [table[0], table[-1]]
     return Plot(
         name=f"curve-{curve.along}-{number + 1}",
-        title=f"Cost against {'the size of an answer' if curve.along == 'size' else 'clients'}: "
+        title=f"Cost against {'response size' if curve.along == 'size' else 'clients'}: "
         f"{curve.engine} {curve.version} · {curve.mechanism} · {curve.workload}",
         finding="; ".join(f"at {name} {cost} operations per second ({span})" for name, cost, span, _ in ends),
         charts={
@@ -55,14 +60,14 @@ def _plot(curve: Curve, number: int) -> Plot:
             for width, size in WIDTHS.items()
         },
         table=Table(
-            (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added to an operation"), table
+            (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added per operation"), table
         ),
-        note="Upright bars are 95 % intervals." + " One that ends in an arrow goes on." * bool(cut),
+        note="Vertical bars are 95 % intervals." + " A bar with an arrow extends beyond the plot." * bool(cut),
     )
 
 
 def _domain(losses: Sequence[tuple[float, ...]]) -> tuple[float, float]:
-    """Least and most of the axis: no cost and all estimates are on it, and intervals unless they reach far beyond these."""
+    """Both ends of the axis. It includes zero, all estimates, and intervals that don't extend far beyond them."""
     costs = [0.0, *(cost for cost, _, _ in losses)]
     span = max(max(costs) - min(costs), 1.0)
     least = max(min(costs) - OUTLYING * span, min(low for _, low, _ in losses))

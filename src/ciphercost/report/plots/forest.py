@@ -1,4 +1,4 @@
-"""forest: every cell's cost with its 95 % interval, sorted by estimate; the budget as a line. Pure."""
+"""Forest plot: every cell's cost with its 95 % interval, sorted by estimate, and the budget as a line. Pure."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report import layout, words
+from ciphercost.report import layout
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart, by_row, caps
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 OUTLYING = 1.6
-"""An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
+"""An interval is cut off, with an arrow, if it extends this many times further than all estimates."""
 POINT = 24
-"""A point's area and the half of an end's height, so that the ends show beside the point however narrow the interval."""
+"""A point's area, small enough that the ends of a narrow interval are visible beside it."""
 LONG = 24
-"""Rows, from which on the axis is above them."""
+"""From this many rows the axis is above them."""
 SIZES: dict[Width, dict[str, int]] = {
-    # width, row's height, where the axis begins and ends, and how much room a name has
+    # width, row height, start and end of the axis, room for a name, all in pixels
     "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
     "narrow": {"width": 326, "row": 46, "from": 12, "to": 314, "name": 200, "up": -16},
 }
 LETTERS: dict[Width, int] = {"wide": 44, "narrow": 31}
-"""Of a name, a line: longer names take more lines, since what they end in sets them apart."""
+"""Characters per line of a name. Longer names take more lines, because their ends distinguish them."""
 LINES = 4
-"""Lines of a name at most; of a longer one the middle is left out."""
+"""Most lines of a name; a longer name loses its middle."""
 LONG_AXIS = 30
-"""Largest ÷ smallest, from which an axis of factors has marks at powers of ten alone."""
+"""Largest ÷ smallest from which an axis of factors has marks only at powers of ten."""
 LINE = 14
 """Height of a line."""
 CPU = "cpu"
-"""The measure of cells that lead with CPU: the server's, the process's of an embedded database, or with kernel threads at rest."""
+"""Measure of cells that lead with CPU: the server's, an embedded database's process, or with kernel threads at rest."""
 TITLES = {
     CPU: "CPU per operation that encryption adds",
     "throughput": "Operations per second that encryption costs",
@@ -43,21 +45,21 @@ UNITS = {
     "throughput": ("operations per second", "fewer", "more"),
     "latency_p50": ("latency p50", "higher", "lower"),
 }
-"""What the axis shows, the word for a cost and the word for a gain."""
-CONTROLS = "; controls, where nothing is encrypted"
+"""(quantity on the axis, word for a cost, word for a gain)."""
+CONTROLS = "; controls, which encrypt nothing"
 Named = tuple[Cell, str]
 """A cell and its label."""
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each measure: CPU of cells that lead with it, operations per second, and the latency of cells that have no other.
+    """A plot per measure: CPU of cells that lead with it, operations per second, and latency of cells that have only that.
 
-    A budget is one of operations per second or latency: with one, cells that lead with CPU are in that plot too.
-    The first plot is `forest`. Controls have a plot of their own where they need another axis than the other cells.
+    A budget limits operations per second or latency, so with a budget, cells that lead with CPU are in that plot too.
+    The first plot is `forest`. Controls get a plot of their own if they need another axis than the other cells.
     """
-    cells = list(zip(of.result.cells, words.names(of.result.cells), strict=True))
-    # What has no number stands in the first plot alone.
-    missing = [each for each in cells if not words.main_metric(each[0])]
+    cells = list(zip(of.result.cells, cell_text.names(of.result.cells), strict=True))
+    # Cells without a number are only in the first plot.
+    missing = [each for each in cells if not figure_text.main_metric(each[0])]
     first = True
     for measure in TITLES:
         known = [each for each in cells if _metric(each[0], measure) and _leads(of, each[0], measure)]
@@ -70,9 +72,9 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _metric(cell: Cell, measure: str) -> str:
     """The cell's metric for this measure, or empty."""
     if measure == CPU:
-        lead = words.lead_metric(cell)
+        lead = figure_text.lead_metric(cell)
         return lead if "cpu" in lead and cell.imported is None else ""
-    return measure if words.main_metric(cell) == measure else ""
+    return measure if figure_text.main_metric(cell) == measure else ""
 
 
 def _leads(of: Subject, cell: Cell, measure: str) -> bool:
@@ -80,13 +82,13 @@ def _leads(of: Subject, cell: Cell, measure: str) -> bool:
 
 
 def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]]:
-    """The cells of each plot of this measure, and whether they are the controls apart from the others."""
+    """(cells of one plot of this measure, whether they are separate controls)."""
 
     def factors(cells: list[Named]) -> bool:
-        return any(words.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
+        return any(notation.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
 
-    controls = [each for each in known if words.is_control(each[0])]
-    others = [each for each in known if not words.is_control(each[0])]
+    controls = [each for each in known if cell_text.is_control(each[0])]
+    others = [each for each in known if not cell_text.is_control(each[0])]
     if controls and others and factors(controls) != factors(others):
         yield others, False
         yield controls, True
@@ -96,21 +98,21 @@ def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]
 
 def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *, name: str, controls: bool) -> Plot:
     keys = {id(cell): _metric(cell, measure) for cell, _ in shown}
-    # A budget is one of operations per second or of latency.
+    # A budget limits operations per second or latency.
     budget_ = None if measure == CPU else of.budget
-    shown = sorted(shown, key=lambda each: words.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
-    # The axis has the notation of the figures beside it: where one of them is a factor, a logarithmic axis of factors.
-    times = any(words.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
-    # On an axis of factors the place of fewer operations per second is that of as many times the time for each.
+    shown = sorted(shown, key=lambda each: figure_text.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
+    # The axis uses the notation of the figures: if one is a factor, the axis is a logarithmic axis of factors.
+    times = any(notation.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
+    # On an axis of factors, throughput is drawn as time per operation, so that further right is always a higher cost.
     losses = [_loss(keys[id(cell)], cell.overhead[keys[id(cell)]], times=times) for cell, _ in shown]
-    all_controls = all(words.is_control(cell) for cell, _ in shown)
+    all_controls = all(cell_text.is_control(cell) for cell, _ in shown)
     rows = []
     least, most = _domain(losses, budget_, times=times)
     for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
         key = keys[id(cell)]
         cost, low, high = (1 + value if times else 100 * value for value in each)
         estimate = cell.overhead[key]
-        said = words.cost(key, estimate)
+        said = figure_text.cost(key, estimate)
         rows.append(
             {
                 "n": number,
@@ -121,9 +123,9 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
                 "low_cut": not least <= low <= most,
                 "high_cut": not least <= high <= most,
                 "said": said,
-                "more": f"{said}   ({words.bounds(key, estimate)})",
-                "control": words.is_control(cell) and not all_controls,
-                "kind": "unresolved" if words.resolution(cell, key) == "unresolved" else "resolved",
+                "more": f"{said}   ({figure_text.bounds(key, estimate)})",
+                "control": cell_text.is_control(cell) and not all_controls,
+                "kind": "unresolved" if figure_text.resolution(cell, key) == "unresolved" else "resolved",
             }
         )
     cut = [
@@ -137,8 +139,8 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
         rows.append({"n": number, "name": label, "said": status, "more": f"no number: {status}", "kind": "missing"})
     budget = []
     if budget_ is not None:
-        dearer = 1 / (1 - budget_) if measure == "throughput" and budget_ < 1 else 1 + budget_
-        budget = [{"at": dearer if times else 100 * budget_}]
+        factor = 1 / (1 - budget_) if measure == "throughput" and budget_ < 1 else 1 + budget_
+        budget = [{"at": factor if times else 100 * budget_}]
     unit = _unit(measure, least, times=times)
     charts = {}
     for width in SIZES:
@@ -160,29 +162,29 @@ def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *
 
 
 def _loss(key: str, estimate: Estimate, *, times: bool) -> tuple[float, float, float]:
-    """(cost, low, high) as `words.loss` has it; for an axis of factors that of plain ÷ encrypted, where more is better."""
+    """(cost, low, high) like `loss`; on an axis of factors, plain ÷ encrypted for metrics where higher is better."""
     if times and key == "throughput":
         return 1 / estimate.ratio - 1, 1 / estimate.high - 1, 1 / estimate.low - 1
-    return words.loss(key, estimate)
+    return figure_text.loss(key, estimate)
 
 
 def _finding(of: Subject, measure: str, shown: list[Named], *, controls: bool) -> str:
     if measure == CPU or controls:
-        return words.answer(msgspec.structs.replace(of.result, cells=[cell for cell, _ in shown]))
-    return words.answer(of.result, measure)
+        return verdict_text.answer(msgspec.structs.replace(of.result, cells=[cell for cell, _ in shown]))
+    return verdict_text.answer(of.result, measure)
 
 
 def _unit(measure: str, least: float, *, times: bool) -> str:
-    """The axis's title. Its labels have no sign, so it says on which side of no change the other direction lies."""
+    """The axis title. The labels have no sign, so the title shows which side is which direction."""
     what, more, less = UNITS[measure]
     if times:
-        # As long as a phone is wide, at most.
+        # It must fit the width of a phone.
         return f"{what.replace('operations per second', 'operations/s')}, encrypted ÷ plain (logarithmic)"
     return f"← {less} · % {what} · {more} →" if least < 0 else f"% {more} {what}"
 
 
 def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str, Any]], int]:
-    """The rows, each name in lines of so many letters, and the most lines that a name has."""
+    """The rows with wrapped names, and the number of lines of the longest name."""
     wrapped = [layout.wrap(row["name"], "", "", letters) for row in rows]
     wrapped = [lines if len(lines) <= LINES else [*lines[: LINES - 2], "…", lines[-1]] for lines in wrapped]
     most = max((len(lines) for lines in wrapped), default=1)
@@ -192,7 +194,7 @@ def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str,
 
 
 def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, *, times: bool) -> tuple[float, float]:
-    """Least and most of the axis: no cost is always on it, intervals are unless they reach far beyond all estimates."""
+    """Both ends of the axis. It includes no change, and intervals that don't extend far beyond all estimates."""
     costs = [cost for cost, _, _ in losses] + [0.0] + ([budget] if budget is not None else [])
     if times:
         reach = OUTLYING * max(1 + cost for cost in costs)
@@ -215,7 +217,7 @@ def _spec(
     axis: dict[str, Any] = {
         "title": unit,
         "labelExpr": "'×' + datum.label" if times else "format(abs(datum.value), '~g')",
-        # Of a long list the end is not in sight.
+        # The end of a long list is out of sight.
         "orient": "top" if rows > LONG else "bottom",
         "titleX": (size["from"] + size["to"]) / 2,
         "titleAnchor": "middle",
@@ -225,7 +227,7 @@ def _spec(
         axis = axis | {"values": _inverse(least, most), "labelExpr": "'×' + format(1 / datum.value, '~r')"}
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     y = by_row(rows)
-    # In a narrow chart the name stands above its bar, which moves down to make room for more lines.
+    # In a narrow chart the name is above its bar, which moves down to make room for more lines.
     above = LINE * (lines - 1) if width == "narrow" else 0
     up = size["up"] - above
     under = 8 + above // 2 if width == "narrow" else 0
@@ -296,27 +298,27 @@ def _spec(
 
 
 def _inverse(least: float, most: float) -> list[float]:
-    """Where on an axis of plain ÷ encrypted the marks of encrypted ÷ plain stand."""
+    """Positions of the marks of encrypted ÷ plain on an axis of plain ÷ encrypted."""
     steps = (1, 1.5, 2, 3, 5, 7) if most / least < LONG_AXIS else (1,)
     marks = (step * 10.0**power for power in range(-6, 7) for step in steps)
     return [1 / mark for mark in marks if least <= 1 / mark <= most]
 
 
 def _note(budget: float | None, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
-    said = ["Each bar is a 95 % interval; farther right costs more; the vertical line is no change."]
+    said = ["Each bar is a 95 % interval; further right is a higher cost; the vertical line marks no change."]
     if any(row["kind"] == "unresolved" for row in rows):
-        said.append("A hollow point was not resolved.")
+        said.append("A hollow point is unresolved.")
     if any(row.get("control") for row in rows):
-        said.append("A diamond is a control, where nothing is encrypted.")
+        said.append("A diamond is a control, which encrypts nothing.")
     if cut:
-        said.append("An interval that ends in an arrow goes on.")
+        said.append("An interval with an arrow extends beyond the plot.")
     if budget is not None:
         said.append(f"The dashed line is the budget, {budget * 100:g} %.")
     return " ".join(said)
 
 
 def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missing: list[Named]) -> Table:
-    measured = list(dict.fromkeys(words.quantity(cell, keys[id(cell)]) for cell, _ in shown))
+    measured = list(dict.fromkeys(figure_text.quantity(cell, keys[id(cell)]) for cell, _ in shown))
     what = "operations per second" if measured == ["operations/s"] else measured[0]
     head = ["cell", what if len(measured) == 1 else "CPU per operation", "95 % interval", "verdict", "sessions"]
     rows = []
@@ -325,9 +327,9 @@ def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missi
         estimate = cell.overhead[key]
         row = [
             label,
-            words.cost(key, estimate),
-            words.bounds(key, estimate),
-            words.resolution(cell, key),
+            figure_text.cost(key, estimate),
+            figure_text.bounds(key, estimate),
+            figure_text.resolution(cell, key),
             str(cell.sessions),
         ]
         rows.append((*row, _against(budget, key, cell)) if budget is not None else tuple(row))
@@ -339,8 +341,8 @@ def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missi
 
 
 def _against(budget: float | None, key: str, cell: Cell) -> str:
-    """By the interval, not by the estimate: within, over, or not resolved."""
+    """`within`, `over` or `not resolved`, by the interval rather than the estimate."""
     if budget is None:
         return ""
-    _, low, high = words.loss(key, cell.overhead[key])
+    _, low, high = figure_text.loss(key, cell.overhead[key])
     return "within" if high <= budget else "over" if low > budget else "not resolved"

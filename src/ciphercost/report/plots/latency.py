@@ -1,28 +1,29 @@
-"""latency: both arms' latencies of each cell, on an axis of nines: how long the slowest tenth, hundredth, thousandth of operations take. Pure."""
+"""Plot of both arms' latencies, on an axis of nines: how long the slowest tenth, hundredth, thousandth take. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from ciphercost.estimate import notation
 from ciphercost.estimate.trace import Quantiles, Trace
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import ENCRYPTED, PLAIN, Chart
+from ciphercost.report.words import cell_text
 
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
 STEEP = 8.0
-"""Largest ÷ smallest, from which on latency's axis is logarithmic."""
+"""Largest ÷ smallest from which the latency axis is logarithmic."""
 DECADES = 100.0
-"""… and from which on it has a tick a decade."""
-TOLD = (0.5, 0.9, 0.99, 0.999, 0.9999)
+"""Largest ÷ smallest from which it has one tick per decade."""
+LISTED = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each cell that has numbers and latencies."""
-    labels = words.names(of.result.cells)
+    """A plot per cell with numbers and latencies."""
+    labels = cell_text.names(of.result.cells)
     for number, (cell, trace) in enumerate(zip(of.result.cells, of.traces, strict=False)):
         if cell.overhead and trace.latency:
             yield _plot(number, labels[number], trace)
@@ -37,12 +38,14 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
     ]
     values = [value for arm in ARMS for value in trace.latency[arm].milliseconds if value > 0]
     steep = max(values) / min(values)
-    told = [share for share in TOLD if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
-    both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in told}
-    spoken = "; ".join(f"{_name(share)} {' → '.join(map(words.number, each))} ms" for share, each in both.items())
-    what = "from when each request was due" if trace.open_loop else "as busy clients saw it: they wait for each answer"
+    listed = [share for share in LISTED if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
+    both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in listed}
+    spoken = "; ".join(f"{_name(share)} {' → '.join(map(notation.number, each))} ms" for share, each in both.items())
+    what = (
+        "from the moment each request was due" if trace.open_loop else "by busy clients, which wait for each response"
+    )
     requests = " and ".join(f"{trace.latency[arm].requests:,} {arm}" for arm in ARMS)
-    read = f"; the lines are of one slice in {trace.stride}, evenly spread" if trace.stride > 1 else ""
+    read = f"; the lines show one slice in {trace.stride}, evenly spread" if trace.stride > 1 else ""
     return Plot(
         name=f"latency-cell-{number + 1}",
         title=f"Latency, {label}",
@@ -51,17 +54,17 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
             width: Chart(_spec(size, steep=steep), {"lines": rows}, one_of_many=True) for width, size in WIDTHS.items()
         },
         table=Table(
-            ("of operations this share is faster", "plain", "encrypted"),
-            [(_name(share), *(f"{words.number(value)} ms" for value in each)) for share, each in both.items()],
+            ("share of operations that are faster", "plain", "encrypted"),
+            [(_name(share), *(f"{notation.number(value)} ms" for value in each)) for share, each in both.items()],
         ),
         cell=number,
         caption="Latency, ms",
-        note=f"Timed {what}. {requests} requests of all sessions together{read}; the table's quantiles are of the typical session or block.",
+        note=f"Timed {what}. {requests} requests in all sessions{read}; the table has the quantiles of the typical session or block.",
     )
 
 
 def _at(quantiles: Quantiles, share: float) -> float:
-    """Latency at a share, between the two points beside it."""
+    """Latency in ms at a share, interpolated."""
     import numpy as np
 
     nines = [1 / (1 - each) for each in quantiles.shares]

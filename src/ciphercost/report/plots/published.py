@@ -1,6 +1,6 @@
-"""published: a study's published costs beside our 95 % intervals, a row for each figure. Pure.
+"""Plot of a study's published costs beside our 95 % intervals, a row per figure. Pure.
 
-Unlike `forest`, the axis is encrypted ÷ plain, as studies print it: to the right of no change is more.
+Unlike in `forest`, the axis is encrypted ÷ plain, as studies print it: right of no change is more.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from ciphercost.studies.costs import NONE, change, too_wide, with_interval
 
 NAME = "published"
 REACH = 0.6
-"""An interval ends in an arrow where it reaches beyond all estimates by more than this share of the axis."""
+"""An interval ends in an arrow if it extends beyond all estimates by more than this share of the axis."""
 LEAST_SPAN = 0.02
-"""Of the axis of percentages: so much, where all costs are alike."""
+"""Shortest axis of percentages, for costs that are nearly equal."""
 POINT, DIAMOND, ARROW = 40, 90, 44
-"""Areas of the marks, and half the height of an interval's ends."""
+"""Areas of the marks."""
 MARGIN = 7
-"""Above and below a row's words, where they stand beside its marks."""
+"""Pixels above and below a row's texts if they are beside its marks."""
 ABOVE, BELOW, MARKS = 4, 28, 16
-"""Above words and below them, where the marks stand below, so far from the row's end: nearer to their own words than to the next row's."""
+"""Pixels above and below the texts if the marks are below them, and from the marks to the row's end. Marks are nearest to their own texts."""
 LINE = 15
 """Height of a line of text."""
 SIZES: dict[Width, dict[str, int]] = {
-    # width, where the axis begins and ends, letters of a name on a line
+    # width, start and end of the axis, characters per line of a name
     "wide": {"width": 960, "from": 250, "to": 660, "letters": 34},
     "narrow": {"width": 326, "from": 10, "to": 316, "letters": 44},
 }
 NOTE = (
-    "Diamond: the published cost, which has no interval. Circle and bar: our method with its 95 % interval; a hollow circle where that "
-    "interval includes no change. The vertical line is no change."
+    "Diamond: the published cost, which has no interval. Circle and bar: our method with its 95 % interval; a hollow circle means "
+    "that the interval includes no change. The vertical line marks no change."
 )
-GOES_ON = "A bar that ends in an arrow goes on."
+GOES_ON = "A bar with an arrow extends beyond the plot."
 
 
 class _Axis(NamedTuple):
-    """What turns a ratio into a place."""
+    """Maps a ratio to a position."""
 
     times: bool
-    """Whether it has factors, on a logarithmic scale; else percentages."""
+    """Whether it has factors on a logarithmic scale; otherwise percentages."""
     least: float
     most: float
 
@@ -57,13 +57,13 @@ class _Axis(NamedTuple):
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One, of the run of a study."""
+    """One plot for the run of a study."""
     if of.result.study is not None:
         yield from drawn(of.result.study)
 
 
 def drawn(study: StudyResult, name: str = NAME) -> Iterator[Plot]:
-    """A study's plot; none where nothing was published. `name`: unique on a page of several studies."""
+    """A study's plot; none if nothing was published. `name`: unique on a page of several studies."""
     from ciphercost import studies
     from ciphercost.studies import agreement, table
 
@@ -95,7 +95,7 @@ def _known(each: StudyFigure) -> bool:
 
 
 def _row(number: int, each: StudyFigure, label: str, axis: _Axis) -> dict[str, Any]:
-    """One figure's places on the axis and its words."""
+    """One figure's positions on the axis, and its texts."""
     printed = change(each.published, each.figure)
     found: dict[str, Any] = {
         "n": number,
@@ -129,14 +129,14 @@ def _arrow(number: int, axis: _Axis, end: str) -> dict[str, Any]:
 
 
 def _place(ratio: float, *, times: bool) -> float:
-    """Of an axis of factors the logarithm, of one of percentages the change in per cent."""
+    """The logarithm on an axis of factors, the change in per cent on one of percentages."""
     if times:
         return math.log10(ratio) if ratio > 0 else -math.inf
     return 100 * (ratio - 1)
 
 
 def _axis(shown: Sequence[StudyFigure]) -> _Axis:
-    """No change, every published cost and every estimate are on it; intervals are unless they reach far beyond these."""
+    """The axis. It includes no change, all published costs and estimates, and intervals that don't extend far beyond them."""
     ratios = [1.0, *(each.published for each in shown if each.published is not None)]
     ratios += [each.ours for each in shown if each.ours is not None and _known(each) and not _wide(each)]
     times = max(ratios) >= DOUBLING
@@ -150,7 +150,7 @@ def _axis(shown: Sequence[StudyFigure]) -> _Axis:
 
 
 def _wide(each: StudyFigure) -> bool:
-    """Whether an estimate is not printed since its interval says nothing."""
+    """Whether the interval is too wide to print its estimate."""
     return each.low is not None and each.high is not None and too_wide(each.low, each.high)
 
 
@@ -172,7 +172,7 @@ def _chart(width: Width, rows: Sequence[dict[str, Any]], cut: Sequence[dict[str,
 
 def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
     size = SIZES[width]
-    # In a narrow chart the words stand above the marks.
+    # In a narrow chart the texts are above the marks.
     height = texts + 2 * MARGIN if width == "wide" else texts + ABOVE + BELOW
     down = 0 if width == "wide" else height // 2 - MARKS
     room = 0.05 * (axis.most - axis.least)
@@ -255,13 +255,13 @@ def _ticks(width: Width, axis: _Axis) -> dict[str, Any]:
 
 
 def _steps(axis: _Axis) -> tuple[float, ...]:
-    """Marks of a power of ten: the fewer, the more powers the axis spans."""
+    """Marks within a power of ten; fewer if the axis spans more powers."""
     span = axis.most - axis.least
     return (1, 1.5, 2, 3, 5, 7) if span < 0.8 else (1, 2, 5) if span < 1.6 else (1,)
 
 
 def _words(width: Width, y: dict[str, Any], height: int) -> list[dict[str, Any]]:
-    """A figure's name, and both costs in words: beside the marks, or above them."""
+    """Layers with a figure's name and both costs, beside or above the marks."""
     text = {"type": "text", "align": "left", "lineHeight": LINE}
     text |= {"baseline": "top", "dy": (MARGIN if width == "wide" else ABOVE) - height / 2}
     beside = SIZES[width]["to"] + 18 if width == "wide" else 0

@@ -1,4 +1,4 @@
-"""slices: what each slice of a cell did over the run's time, both arms: drift, outliers, slices that are suspect. Pure."""
+"""Plot of every slice of a cell over time, for both arms: it shows drift, outliers and suspect slices. Pure."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ciphercost.estimate import notation
 from ciphercost.estimate.trace import Tick, Trace
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, ENCRYPTED, GRID, PLAIN, Chart
+from ciphercost.report.words import cell_text
 
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
 LONG = 180.0
-"""Seconds, from which on time is told in minutes."""
+"""Seconds from which the time axis is in minutes."""
 ON_A_PAGE, LEAST, MOST = 3600, 40, 110
-"""Points of one arm: so many on a page of all cells together, and at least and at most in a cell."""
+"""Points on a whole page, and the least and most points per arm of a cell."""
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 PHASES = {"pilot": "before", "warmup": "before", "capacity": "capacity", "latency": "open loop"}
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each cell that has slices, whether it has a number or not: where it has none, this may say why."""
-    labels = words.names(of.result.cells)
+    """A plot per cell with slices, even without a number, because it may show why there is none."""
+    labels = cell_text.names(of.result.cells)
     most = max(LEAST, min(MOST, ON_A_PAGE // max(1, len(of.traces)) // len(ARMS)))
     for number, trace in enumerate(of.traces):
         if any(tick.rate > 0 for tick in trace.ticks) and number < len(labels):
@@ -47,7 +48,6 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
     ]
     data: dict[str, list[dict[str, Any]]] = {"points": rows, "sessions": [{"at": at} for at in starts[1:]]}
     marked = sum(bool(tick.marks) for tick in trace.ticks)
-    loud = marked > 0.5 * len(trace.ticks)
     return Plot(
         name=f"slices-cell-{number + 1}",
         title=f"Slices over time, {label}",
@@ -55,13 +55,13 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
         charts={width: Chart(_spec(size, minutes=minutes), data, one_of_many=True) for width, size in WIDTHS.items()},
         table=_table(trace),
         cell=number,
-        caption="Operations a second, slice by slice",
-        note=_note(per_point, len(starts), marked, len(trace.ticks), loud=loud),
+        caption="Operations per second, slice by slice",
+        note=_note(per_point, len(starts), marked, len(trace.ticks)),
     )
 
 
 def _bunches(ticks: Sequence[Tick], together: int) -> Iterator[list[Tick]]:
-    """Neighbours of one session and phase, so many at a time."""
+    """Groups of `together` neighbours of the same session and phase."""
     for _, own in itertools.groupby(ticks, key=lambda tick: (tick.session, PHASES[tick.phase])):
         each = list(own)
         for start in range(0, len(each), together):
@@ -69,7 +69,7 @@ def _bunches(ticks: Sequence[Tick], together: int) -> Iterator[list[Tick]]:
 
 
 def _point(ticks: list[Tick], unit: float) -> dict[str, Any]:
-    """A slice, or the median of some; marked where most of them are."""
+    """A slice, or the median of several; marked if most of them are."""
     return {
         "at": round(statistics.fmean(tick.at_s for tick in ticks) / unit, 4),
         "rate": round(statistics.median(tick.rate for tick in ticks), 3),
@@ -87,7 +87,7 @@ def _finding(trace: Trace) -> str:
         if len(rates) >= 2:
             tenths = statistics.quantiles(rates, n=10)
             said.append(
-                f"{arm} {words.number(tenths[0])} to {words.number(tenths[-1])} operations a second in the middle eight tenths of its slices"
+                f"{arm} {notation.number(tenths[0])} to {notation.number(tenths[-1])} operations per second in the middle 80 % of its slices"
             )
     marked = ", ".join(f"{count} marked {name}" for name, count in sorted(trace.marked.items()))
     said.append(marked or "no slice is marked")
@@ -103,19 +103,21 @@ def _table(trace: Trace) -> Table:
                 rates = sorted(tick.rate for tick in own)
                 figures = (rates[0], statistics.median(rates), rates[-1])
                 marked = sum(bool(tick.marks) for tick in own)
-                rows.append((name, arm, str(len(own)), *(f"{words.number(each)} /s" for each in figures), str(marked)))
-    return Table(("phase", "arm", "slices", "least", "median", "most", "marked"), rows)
+                rows.append(
+                    (name, arm, str(len(own)), *(f"{notation.number(each)} /s" for each in figures), str(marked))
+                )
+    return Table(("phase", "arm", "slices", "lowest", "median", "highest", "marked"), rows)
 
 
-def _note(per_point: int, sessions: int, marked: int, ticks: int, *, loud: bool) -> str:
+def _note(per_point: int, sessions: int, marked: int, ticks: int) -> str:
     said = []
     if per_point > 1:
         said.append(f"A point is the median of up to {per_point} neighbouring slices.")
-    said.append("Faint: pilot, warm-up and the open loop, whose rate was set; they are not counted for throughput.")
+    said.append("Faint: pilot, warm-up and open loop (fixed rate); not counted for throughput.")
     if marked:
-        said.append(f"A cross is marked as suspect ({marked:,} of {ticks:,} slices{': most' * loud}).")
+        said.append(f"Crosses: slices marked as suspect ({marked:,} of {ticks:,}).")
     if sessions > 1:
-        said.append(f"Upright lines: the {sessions} sessions' starts.")
+        said.append(f"Vertical lines: starts of the {sessions} sessions.")
     return " ".join(said)
 
 
@@ -143,7 +145,7 @@ def _spec(width: int, *, minutes: bool) -> dict[str, Any]:
         "width": width - 44,
         "height": HEIGHT,
         "autosize": {"type": "pad"},
-        "title": {"text": "operations a second", "fontWeight": "normal", "fontSize": 12, "offset": 6},
+        "title": {"text": "operations per second", "fontWeight": "normal", "fontSize": 12, "offset": 6},
         "layer": [
             {
                 "data": {"name": "sessions"},

@@ -1,5 +1,8 @@
-"""where: where the cost goes. CPU that encryption adds, by handshake, request and byte, where the run can tell; else both arms' CPU
-for an operation, by end and by mode. Pure."""
+"""Plots of where the cost comes from. Pure.
+
+They show the CPU time that encryption adds to handshakes, requests and bytes, if the run has such a fit, and both arms' CPU per operation by
+end and mode.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Parts
 from ciphercost.model.spec import ARMS
-from ciphercost.report import words
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import (
     BACKGROUND,
@@ -26,17 +29,18 @@ from ciphercost.report.plots._draw import (
     WEAK,
     Chart,
 )
+from ciphercost.report.words import cell_text, figure_text
 
 MOST = 20
-"""Cells that are drawn; the table has all."""
+"""Cells in the chart, at most; the table has all."""
 WIDTHS: dict[Width, int] = {"wide": 940, "narrow": 312}
 WHOLE = 0.95
-"""A bar of which one part has this share shows nothing that a word does not: where all are such, there is no chart."""
+"""If one part has at least this share of every bar, there is no chart."""
 SAME = 0.01
-"""Nor is there one where no cell's CPU changes by more than this share."""
+"""There is no chart if no cell's CPU changes by more than this share."""
 
 Segments = tuple[tuple[str, str, str], ...]
-"""(key, words, colour), in the order in which they are stacked."""
+"""(key, label, colour), in the order of stacking."""
 
 PARTS: Segments = (
     ("handshake", "handshakes", STRONG),
@@ -44,34 +48,34 @@ PARTS: Segments = (
     ("byte", "bytes", STRONG_HATCH),
 )
 ENDS: Segments = (
-    ("server_user", "server, its own code", SERVER),
-    ("server_system", "server, in the kernel", SERVER_HATCH),
-    ("kernel", "kernel threads and the rest of the machine", KERNEL_DOTS),
-    ("client_user", "client, its own code", CLIENT),
-    ("client_system", "client, in the kernel", CLIENT_HATCH),
+    ("server_user", "server, user code", SERVER),
+    ("server_system", "server, kernel", SERVER_HATCH),
+    ("kernel", "kernel threads and other processes", KERNEL_DOTS),
+    ("client_user", "client, user code", CLIENT),
+    ("client_system", "client, kernel", CLIENT_HATCH),
 )
 WITHOUT_WITH = {"plain": "without", "encrypted": "with"}
-"""A control's arms: nothing is encrypted in either."""
-EMBEDDED = {"client_user": "process, its own code", "client_system": "process, in the kernel"}
+"""Names of a control's arms, neither of which is encrypted."""
+EMBEDDED = {"client_user": "process, user code", "client_system": "process, kernel"}
 LAYERS = {
-    "transit": "In transit the cipher works in both ends' own code, or in the kernel where it was handed over.",
-    "rest": "At rest a file system's encryption works in kernel threads, which are counted with whatever else ran on the machine.",
-    "column": "In columns the server's own code is where its functions encrypt; where the application seals, it is the client's.",
+    "transit": "In transit, encryption runs in the code of client and server, or in the kernel if it was offloaded there.",
+    "rest": "At rest, a file system's encryption runs in kernel threads; they are counted together with everything else that ran on the machine.",
+    "column": "In columns, the server's functions encrypt in its own code; if the application encrypts, the client does.",
 }
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """By parts for each mechanism that has them; by end and mode for the cells."""
+    """A plot by parts for each mechanism that has them, and one by end and mode for the cells."""
     for number, pair in enumerate(_pairs(of.result.parts)):
         yield _by_parts(of, pair, number)
-    labels = words.names(of.result.cells)
+    labels = cell_text.names(of.result.cells)
     known = [(cell, label) for cell, label in zip(of.result.cells, labels, strict=True) if _levels(cell)]
     if known:
         yield _by_end(known)
 
 
 def _pairs(parts: list[Parts]) -> Iterator[list[Parts]]:
-    """Both ends of what was fitted to the same cells."""
+    """Both ends of each fit, grouped by its cells."""
     seen: dict[tuple[int, ...], list[Parts]] = {}
     for each in parts:
         seen.setdefault(tuple(each.cells), []).append(each)
@@ -84,7 +88,7 @@ def _pairs(parts: list[Parts]) -> Iterator[list[Parts]]:
 
 def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
     cells = of.result.cells
-    labels = words.names(cells)
+    labels = cell_text.names(cells)
     rows: list[dict[str, Any]] = []
     table: list[tuple[str, ...]] = []
     largest: dict[tuple[str, str], list[float]] = {}
@@ -109,12 +113,12 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
                 PARTS,
             )
             figures = (
-                f"{words.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
+                f"{notation.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
             )
             table.append((labels[index], fitted.end, *figures))
     spoken = "; ".join(
-        f"at the {each.end} a handshake adds {words.plus(each.handshake_us, 'µs')}, a request {words.plus(each.request_us, 'µs')}, "
-        f"a byte {words.plus(each.byte_ns, 'ns')}"
+        f"at the {each.end} a handshake adds {figure_text.plus(each.handshake_us, 'µs')}, a request {figure_text.plus(each.request_us, 'µs')}, "
+        f"a byte {figure_text.plus(each.byte_ns, 'ns')}"
         for each in pair
     )
     head = ("cell", "end", *(name for _, name, _ in PARTS))
@@ -123,18 +127,18 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
     said = "; ".join(f"{label}: {names[key]} {_percent(shares)}" for (label, key), shares in largest.items())
     return Plot(
         name="where-parts" if number == 0 else f"where-parts-{number + 1}",
-        title=f"CPU that encryption adds, by what it is added to: {pair[0].engine} {pair[0].mechanism}",
+        title=f"CPU time that encryption adds to handshakes, requests and bytes: {pair[0].engine} {pair[0].mechanism}",
         finding=spoken,
         charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
         table=Table(head, table),
-        note=f"One part makes nearly all of the added CPU in each cell, so there is no chart. {said}."
+        note=f"One part accounts for nearly all of the added CPU in each cell, so there is no chart. {said}."
         if alike
-        else "As fitted to these cells. A part that the fit has below nothing is drawn as nothing.",
+        else "As fitted to these cells. A part with a negative fit is drawn as zero.",
     )
 
 
 def _percent(shares: Sequence[float]) -> str:
-    """`98 to 99 %` of several shares, rounded down so that no part is said to be all."""
+    """Several shares as `98 to 99 %`, rounded down so that no part appears to be everything."""
     low, high = (math.floor(100 * each) for each in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low} to {high} %"
 
@@ -144,14 +148,14 @@ def _percent(shares: Sequence[float]) -> str:
 
 
 def _levels(cell: Cell) -> dict[str, dict[str, float]]:
-    """µs of CPU for an operation, by arm and segment; empty where a cell has none."""
+    """µs of CPU per operation, by arm and segment; empty if the cell has none."""
     found: dict[str, dict[str, float]] = {}
     for arm in ARMS:
         facts = cell.arms.get(arm, {})
         if "client_user_us_per_op" not in facts:
             return {}
         own = {key: float(facts.get(f"{key}_us_per_op", 0.0)) for key, *_ in ENDS if key != "kernel"}
-        # User and system time are counted in ticks and may not add up to the whole: this is shared out as they say.
+        # User and system time are counted in ticks and may not add up to the total, so they only divide it.
         for end in ("server", "client"):
             whole, known = float(facts.get(f"{end}_cpu_us_per_op", 0.0)), own[f"{end}_user"] + own[f"{end}_system"]
             for mode in ("user", "system"):
@@ -177,7 +181,7 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         whole = {arm: sum(both[arm].values()) for arm in ARMS}
         grown.append((whole["encrypted"] / whole["plain"], label))
         for arm in ARMS:
-            side = WITHOUT_WITH[arm] if words.is_control(cell) else arm
+            side = WITHOUT_WITH[arm] if cell_text.is_control(cell) else arm
             shares = {key: 100 * value / whole["plain"] for key, value in both[arm].items()}
             if number < MOST:
                 rows += _stack(f"{number}-{arm}", label, side, shares, segments)
@@ -185,32 +189,32 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
                 (
                     label,
                     side,
-                    *(f"{words.number(both[arm][key])} µs" for key, *_ in segments),
-                    f"{words.number(whole[arm])} µs",
+                    *(f"{notation.number(both[arm][key])} µs" for key, *_ in segments),
+                    f"{notation.number(whole[arm])} µs",
                 )
             )
-    ratio, dearest = max(grown)
+    ratio, highest = max(grown)
     all_cpu = "the process's CPU" if embedded else "all CPU"
     finding = (
-        f"{all_cpu} for an operation, encrypted, is {100 * ratio:.0f} % of what it is plain"
+        f"{all_cpu} per operation in the encrypted arm is {100 * ratio:.0f} % of the plain arm's"
         if len(known) == 1
-        else f"{all_cpu} for an operation, encrypted, is between {100 * min(grown)[0]:.0f} and {100 * ratio:.0f} % of what it is plain; most with {dearest}"
+        else f"{all_cpu} per operation in the encrypted arm is {100 * min(grown)[0]:.0f} to {100 * ratio:.0f} % of the plain arm's; highest: {highest}"
     )
     said = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
     if len(known) > MOST:
-        said.insert(0, f"The first {MOST} of {len(known)} cells are drawn; the table has all.")
+        said.insert(0, f"The chart shows the first {MOST} of {len(known)} cells; the table has all.")
     if not embedded and any(cell.embedded for cell, _ in known):
-        said.append("Of a database that is part of the client, the client's CPU is the database's.")
+        said.append("An embedded database runs in the client, so the client's CPU time includes the database.")
     alike = all(abs(each - 1) <= SAME for each, _ in grown)
     if alike:
-        said = [f"No cell's CPU for an operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
+        said = [f"No cell's CPU per operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
     note = " ".join(said)
     return Plot(
         name="where-cpu",
-        title="CPU for an operation; the plain arm is 100",
+        title="CPU per operation; the plain arm is 100",
         finding=finding,
-        charts={} if alike else _charts(rows, segments, "CPU for an operation, % of the plain arm's"),
-        table=Table(("cell", "arm", *(name for _, name, _ in segments), "together"), table),
+        charts={} if alike else _charts(rows, segments, "CPU per operation, % of the plain arm's"),
+        table=Table(("cell", "arm", *(name for _, name, _ in segments), "total"), table),
         note=note,
     )
 
@@ -229,7 +233,7 @@ def _stack(bar: str, name: str, side: str, shares: dict[str, float], segments: S
 
 
 def _charts(rows: list[dict[str, Any]], segments: Segments, title: str) -> dict[Width, Chart]:
-    """Rows of one bar stand together; each gets its place from top to bottom here, so that a name has room above its bars."""
+    """Charts in each width. The vertical positions are computed here, so that a name has room above its bars."""
     places: dict[str, float] = {}
     names: list[dict[str, Any]] = []
     top = 0.0

@@ -1,6 +1,6 @@
-"""html: a result as one page: no request, no script; light, dark and on paper. The answer first, then what it rests on.
+"""A result as one self-contained HTML page without scripts or network requests, for light mode, dark mode and print.
 
-Latencies and slices are in no result: `traces` (`trace.read`) are drawn where they are given.
+A result contains no latencies or slices. They are drawn if `traces` (from `trace.read`) are given.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ciphercost.estimate import trace
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report import words
 from ciphercost.report.formats.html import _all, _content
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
+from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
 
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
-    """The page. `budget`: the most that encryption may cost, as a share, which is drawn beside each cost."""
+    """The page. `budget`: the highest acceptable cost, as a share; it is drawn beside each cost."""
     return _rendered("page.html", page=_content.page(Subject(result, traces, budget)), findings=FINDINGS)
 
 
 def render_all(outcomes: Sequence[Outcome], name: str, command: str = "", ended: str = "") -> str:
-    """The page of several studies: each with its verdict, its plot and the published costs beside ours."""
+    """The page of several studies, each with its verdict, its plot and the published costs beside ours."""
     return _rendered("all.html", page=_all.page(outcomes, name, command, ended))
 
 
 def write_all(page: str, output: Path) -> None:
-    """Raises UsageError where it can't be written."""
+    """Write the page. Raises UsageError if it can't be written."""
     _check(output)
     _to(page, output)
 
@@ -42,18 +42,18 @@ def write_all(page: str, output: Path) -> None:
 def _rendered(template: str, **values: object) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ciphercost.report.formats.html", "."),
-        autoescape=True,  # all that a record says is somebody else's text
+        autoescape=True,  # a record contains text from other programs
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     environment.globals.update(anchor=anchor, sources=SOURCES)
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
-    return words.printable(environment.get_template(template).render(style=style, **values))
+    return figure_text.printable(environment.get_template(template).render(style=style, **values))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
-    """The page of a run's directory into a file. Raises UsageError where it can't be written, or where the record is damaged."""
+    """Write the page of a run's directory. Raises UsageError if it can't be written, or if the record is damaged."""
     _check(output)
     _to(render(result, trace.read(directory), budget), output)
 
@@ -71,7 +71,7 @@ def _to(text: str, output: Path) -> None:
 
 
 def _put(text: str, output: Path) -> None:
-    """Beside it and moved over, so that nobody sees half a page; a pipe, a device or a link stays what it is, and is written through."""
+    """Write beside the file and move over it, so that nobody sees half a page. Pipes, devices and links are written through."""
     if output.is_symlink() or (output.exists() and not output.is_file()):
         output.write_text(text, encoding="utf-8")
         return

@@ -1,4 +1,4 @@
-"""all: what became of every study -> what stands on the page of `replicate all`. Pure but for the drawing."""
+"""The content of the page of `replicate all`. Pure except for the drawing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Shown(NamedTuple):
     name: str
     title: str
     reason: str
-    """Why it has no result, or not a whole one."""
+    """Why it has no result or an incomplete one."""
     run: str
     report: Report | None
     plots: list[Figure]
 
 
 class Page(NamedTuple):
-    """All that the template says."""
+    """Everything that the template shows."""
 
     title: str
     answer: str
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 def page(outcomes: Sequence[Outcome], name: str, command: str, ended: str) -> Page:
-    """`name`: of the whole, `command`: that began it."""
+    """The page. `name`: of the whole replication; `command`: the command that started it."""
     shown = [_shown(each) for each in outcomes]
     contents = [Entry(each.name, each.name) for each in shown]
     contents += [Entry("h-again", "How to repeat it")] if command else []

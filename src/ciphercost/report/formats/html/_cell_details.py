@@ -1,29 +1,30 @@
-"""_cell_details: a cell -> the texts, tables and plots of its details. Pure but for the drawing."""
+"""The texts, tables and plots of a cell's details. Pure except for the drawing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.estimate import limit
+from ciphercost.estimate import limit, notation
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, words
+from ciphercost.report import capacity
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 FOLD = 2
-"""Cells whose details are open at once, at most."""
+"""Details are open by default up to this many cells."""
 
 
 class Item(NamedTuple):
-    """A line with a word before it: of a proof, a finding, a warning."""
+    """A line with a label: a proof or a finding."""
 
     word: str
     text: str
     tone: str = ""
-    """`bad` where it says that something is wrong."""
+    """`bad` if something is wrong."""
 
 
 class Shown(NamedTuple):
@@ -37,7 +38,7 @@ class Shown(NamedTuple):
     open: bool
     reason: str
     verdict: str
-    figures: list[words.Row]
+    figures: list[figure_text.Row]
     figure_notes: list[str]
     plots: list[Figure]
     proof: str
@@ -56,16 +57,16 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
     return Shown(
         anchor=f"cell-{number + 1}",
         name=label,
-        heading=words.heading(cell),
-        cost=words.priced(cell) if ok else f"no number: {cell.status.replace('-', ' ')}",
+        heading=cell_text.heading(cell),
+        cost=figure_text.priced(cell) if ok else f"no number: {cell.status.replace('-', ' ')}",
         ok=ok,
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
-        verdict=words.verdict(cell) if ok else "",
-        figures=list(words.rows(cell)),
+        verdict=verdict_text.verdict(cell) if ok else "",
+        figures=list(figure_text.rows(cell)),
         figure_notes=list(_notes(cell, result.cells)),
         plots=[figure(each) for each in drawn if each.cell == number],
-        proof=words.proof_line(cell) if ok else "",
+        proof=cell_text.proof_line(cell) if ok else "",
         proofs=[
             Item(
                 f"{each.arm} arm, {each.witness}",
@@ -77,63 +78,63 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         findings=[
             Item(
                 each.severity,
-                words.left_open(each),
+                cell_text.left_open(each),
                 "bad" * (each.severity == "high"),
             )
-            for each in words.by_severity(cell.findings)
+            for each in cell_text.by_severity(cell.findings)
         ],
         config_diff=[_differs(each) for each in cell.config_diff],
         facts=list(_facts(cell)),
         storage=_storage(cell),
-        clients=[*words.logged(cell), *round_trips.lines(cell.chatter, cell.traffic), *_client(cell)],
+        clients=[*cell_text.logged(cell), *round_trips.lines(cell.chatter, cell.traffic), *_client(cell)],
         warnings=[each.text for each in cell.warnings],
     )
 
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
-    """What else is said of a cell's figures."""
+    """Notes below a cell's figures."""
     if cell.predicted:
-        yield words.prediction(cell)
+        yield figure_text.prediction(cell)
     if planned := capacity.line(cell):
-        yield planned
+        yield f"capacity planning: {planned}"
     if limited := limit.line(cell):
         yield limited
-    yield from words.taken_apart(cell, everything)
-    for what, growth, both in words.stored(cell):
+    yield from cell_text.taken_apart(cell, everything)
+    for what, growth, both in cell_text.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
     if "rotation_s" in cell.key_life:
-        yield f"a new key for the encrypted data took {words.number(cell.key_life['rotation_s'])} s"
+        yield f"key rotation took {notation.number(cell.key_life['rotation_s'])} s"
     if cell.against_reference is not None:
-        yield f"against the reference of its experiment: {words.beside(cell.against_reference)}"
+        yield f"against the reference of its experiment: {figure_text.beside(cell.against_reference)}"
 
 
 def _client(cell: Cell) -> Iterator[str]:
-    """What its client costs against the reference's, arm by arm."""
+    """What its client costs compared with the reference's, arm by arm."""
     for key, estimate in cell.client_against_reference.items():
         what, _, arm = key.rpartition("_")
         name = what.replace("_", " ").replace("cpu", "CPU")
-        yield f"{name}, {arm} arm, against the reference's client: {words.worded(estimate)} ({words.interval(estimate)})"
+        yield f"{name}, {arm} arm, against the reference's client: {notation.worded(estimate)} ({notation.interval(estimate)})"
 
 
 def _differs(line: str) -> tuple[str, str, str]:
-    """`name: plain | encrypted` in three."""
+    """`name: plain | encrypted` as a triple."""
     name, _, values = line.partition(": ")
     plain, bar, encrypted = values.partition(" | ")
     return (name, plain, encrypted) if bar else (line, "", "")
 
 
 def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
-    """What the cell was, in pairs of words."""
+    """(name, value) of the cell's conditions and counts."""
     yield "regime", cell.regime
     yield "rows", f"{cell.rows:,}" if cell.rows else ""
     yield "factors", ", ".join(f"{name}={value}" for name, value in cell.factors.items() if value)
     yield (
-        "encryption, as achieved",
+        "encryption in force",
         ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cell.encryption.items() if value),
     )
     yield "cores", ", ".join(f"{who} {where}" for who, where in cell.cores.items() if where)
     yield "slices", f"{cell.slice_seconds:.3g} s each" if cell.slice_seconds else ""
-    yield "made the load", cell.client
+    yield "load generator", cell.client
     carried = cell.carryover
     if carried:
         yield (
@@ -148,6 +149,10 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
 
 
 def _storage(cell: Cell) -> Table | None:
-    """What fio says of both directories, without a server."""
-    rows = list(words.storage(cell))
-    return Table(("without a server (fio)", "encrypted", "95 % interval", "plain → encrypted"), rows) if rows else None
+    """fio's measurement of both directories, without a server."""
+    rows = list(cell_text.storage(cell))
+    return (
+        Table(("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted"), rows)
+        if rows
+        else None
+    )

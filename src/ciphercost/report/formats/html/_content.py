@@ -1,4 +1,4 @@
-"""_content: result and traces -> what stands in each section of the page, as text, tables and drawn plots. Pure but for the drawing."""
+"""The content of each section of the page, as text, tables and drawn plots. Pure except for the drawing."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from markupsafe import Markup
 
 from ciphercost.model.result import Cell, Result
 from ciphercost.plan import toml
-from ciphercost.report import advice, disturbed, plots, words
+from ciphercost.report import advice, disturbed, plots
 from ciphercost.report.formats.html import _method
 from ciphercost.report.formats.html._cell_details import Shown, shown_cell
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.formats.html._run_details import command, machine, versions
 from ciphercost.report.plots import Subject, Table
 from ciphercost.report.plots._draw import patterns
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.studies.sheet import Report
 
 MOST_NAMED = 12
-"""Cells named in a row of cost against protection."""
+"""Cells named in a row of cost and protection, at most."""
 
 
 class Protection(NamedTuple):
-    """Cells that protect the same: their names and places in the page, what they cost, what they protect and leave open."""
+    """Cells with the same protection: their names and anchors, their costs, and what they protect."""
 
     cells: list[tuple[str, str]]
     more: int
-    """Cells that aren't named."""
+    """Number of cells that are not named."""
     costs: list[str]
     protects: list[str]
 
 
 class Entry(NamedTuple):
-    """A line of the table of contents, and those below it."""
+    """A line of the table of contents, and the lines below it."""
 
     anchor: str
     name: str
@@ -44,19 +45,19 @@ class Entry(NamedTuple):
 
 
 class Page(NamedTuple):
-    """All that the template says."""
+    """Everything that the template shows."""
 
     title: str
     subtitle: str
     warning: str
-    """Where every slice of a cell was disturbed."""
+    """Set if every slice of a cell was disturbed."""
     answer: Markup
     also: Markup
-    """Of a study's page, which begins with its verdict: the answer by our method."""
+    """A study's page begins with its verdict; this is the answer by our method."""
     budget: str
     basis: str
     advice: list[tuple[bool, str]]
-    """With a budget: (whether it belongs to the line above, a line)."""
+    """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup
     forest: list[Figure]
     protection: list[Protection]
@@ -67,7 +68,7 @@ class Page(NamedTuple):
     failed: list[Shown]
     study: Report | None
     published: list[Figure]
-    """Its costs beside ours, drawn."""
+    """Plots of its costs beside ours."""
     machine: list[tuple[str, str]]
     method: list[str]
     command: str
@@ -80,7 +81,7 @@ class Page(NamedTuple):
 def page(of: Subject) -> Page:
     result = of.result
     drawn = list(plots.every(of))
-    labels = words.names(result.cells)
+    labels = cell_text.names(result.cells)
     cells = [shown_cell(result, number, labels[number], drawn) for number in range(len(result.cells))]
     kinds = {
         kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None]
@@ -89,14 +90,14 @@ def page(of: Subject) -> Page:
     study = _study(result)
     made = Page(
         title=f"What encryption costs · {result.id}",
-        subtitle=words.in_common(result.cells),
+        subtitle=cell_text.in_common(result.cells),
         warning=disturbed.warning(result.cells),
         answer=_unbroken(study.verdict) if study else _sentences(result),
         also=Markup("By our method: ") + _sentences(result) if study else Markup(),
         budget=_budget(of),
         basis=_basis(result),
         advice=_advice(of),
-        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - nothing of the record
+        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
         where=kinds["where"],
@@ -117,72 +118,78 @@ def page(of: Subject) -> Page:
 
 
 def _contents(made: Page) -> Iterator[Entry]:
-    """The sections that the page has, in their order."""
+    """The sections of the page, in order."""
     sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
-        (made.study, "h-study", "The published study", []),
+        (made.study, "h-study", "Published study", []),
         (made.forest, "h-cost", "What it costs", []),
-        (made.advice, "h-advice", "What stays within the budget", []),
+        (made.advice, "h-advice", "Cheapest mechanisms within the budget", []),
         (made.failed, "h-failed", "Cells without a number", []),
-        (made.protection, "h-protects", "What it costs and what it protects", []),
-        (made.where, "h-where", "Where the cost goes", []),
-        (made.curves, "h-curves", "Curves", []),
-        (made.experiments, "h-experiment", "Cells against each other", []),
-        (made.cells, "h-cells", "The cells", [(cell.anchor, cell.name) for cell in made.cells]),
+        (made.protection, "h-protects", "Cost and protection", []),
+        (made.where, "h-where", "Where the cost comes from", []),
+        (made.curves, "h-curves", "Cost against size or clients", []),
+        (made.experiments, "h-experiment", "Comparison of cells", []),
+        (made.cells, "h-cells", "Cells", [(cell.anchor, cell.name) for cell in made.cells]),
         (made.method, "h-method", "How it was measured", []),
-        (made.machine, "h-machine", "The machine", []),
+        (made.machine, "h-machine", "Machine", []),
         (True, "h-again", "How to repeat it", []),
     )
     yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
 
 
 def _sentences(result: Result) -> Markup:
-    return Markup("<br>").join(_unbroken(each) for each in words.sentences(result))
+    return Markup("<br>").join(_unbroken(each) for each in verdict_text.sentences(result))
 
 
 def _unbroken(text: str) -> Markup:
-    """A figure and its % stay in one line; the words are as they were."""
+    """The text with markup that keeps a figure and its % on one line."""
     parts = re.split(r"(95 % CI|[\d.,–×]*\d %|×[\d.,]+(?:–×[\d.,]+)?)", text)
     return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
 
 
 def _budget(of: Subject) -> str:
-    """How many cells are within the budget for certain, by their intervals."""
+    """How many cells are certainly within the budget, by their intervals."""
     if of.budget is None:
         return ""
-    cells = [cell for cell in of.result.cells if not words.is_control(cell)] or of.result.cells
-    known = [(words.main_metric(cell), cell) for cell in cells if words.main_metric(cell)]
-    bounds = [words.loss(key, cell.overhead[key])[1:] for key, cell in known]
+    cells = [cell for cell in of.result.cells if not cell_text.is_control(cell)] or of.result.cells
+    known = [(figure_text.main_metric(cell), cell) for cell in cells if figure_text.main_metric(cell)]
+    bounds = [figure_text.loss(key, cell.overhead[key])[1:] for key, cell in known]
     within = sum(high <= of.budget for _, high in bounds)
     over = sum(low > of.budget for low, _ in bounds)
     if not bounds:
         return ""
-    counts = ((within, "surely within it"), (over, "surely over it"), (len(bounds) - within - over, "not resolved"))
+    counts = (
+        (within, "certainly within it"),
+        (over, "certainly over it"),
+        (len(bounds) - within - over, "not resolved"),
+    )
     said = ", ".join(f"{count} {what}" for count, what in counts if count)
     measured = "the one measured cell is" if len(bounds) == 1 else f"of {len(bounds)} measured cells"
-    return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the intervals' ends."
+    return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the ends of the 95 % intervals."
 
 
 def _advice(of: Subject) -> list[tuple[bool, str]]:
-    """The cheapest mechanisms within the budget, set by set of cells that do the same."""
+    """The cheapest mechanisms within the budget, for each set of alternatives."""
     if of.budget is None:
         return []
-    said = advice.lines(advice.advise(of.result, (), of.budget), of.result)[1:]  # the first says what was asked
+    said = advice.lines(advice.advise(of.result, (), of.budget), of.result)[
+        1:
+    ]  # the first line repeats the requirements
     return [(line.startswith(" "), line.strip()) for line in said if line.strip()]
 
 
 def _basis(result: Result) -> str:
-    """What the answer rests on, in one line."""
+    """The sessions, blocks and proofs behind the answer, in one line."""
     known = [cell for cell in result.cells if cell.overhead]
     if not known:
         return ""
     if any(cell.imported for cell in known):
-        return f"{words.imported_basis(known)}: neither arm was proven, and no run is paired with another."
+        return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
     sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
     said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
     if all(cell.layer == "control" for cell in known):
-        said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; controls: nothing is encrypted in either arm"
+        said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; controls: neither arm is encrypted"
     if any(cell.mode == "quick" for cell in known):
-        said += "; one session speaks of this server pair only, a full run has eight"
+        said += "; one session holds for this server pair only (a full run has eight)"
     warned = sum(bool(cell.warnings) for cell in result.cells)
     if warned:
         said += f"; {warned} of {len(result.cells)} cells with warnings" if len(result.cells) > 1 else "; with warnings"
@@ -190,43 +197,43 @@ def _basis(result: Result) -> str:
 
 
 def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
-    """What is protected alike stands together, with what it costs at least and at most."""
+    """Cells grouped by protection, with their lowest and highest costs."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, cell in enumerate(result.cells):
         if cell.overhead and cell.layer != "control" and cell.imported is None:
-            times = Counter(words.protects(cell))
+            times = Counter(cell_text.protects(cell))
             said = tuple(f"{text} ({count} times)" if count > 1 else text for text, count in times.items())
             alike.setdefault(said, []).append(number)
     for protects, numbers in alike.items():
         cells = [result.cells[number] for number in numbers]
         shown = [(labels[number], f"cell-{number + 1}") for number in numbers]
-        costs = list(words.costs(cells[0])) if len(cells) == 1 else list(_spans(cells))
+        costs = list(cell_text.costs(cells[0])) if len(cells) == 1 else list(_spans(cells))
         yield Protection(shown[:MOST_NAMED], max(0, len(shown) - MOST_NAMED), costs, list(protects))
 
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
-    """`operations/s: 15.8 to 75.4 % fewer`, of the figures that stand for a cost; unresolved ones are counted, not ranked."""
-    for key in dict.fromkeys(key for cell in cells for key in words.cost_metrics(cell)):
-        known = [cell for cell in cells if key in words.cost_metrics(cell)]
-        resolved = [cell for cell in known if words.resolution(cell, key) != "unresolved"]
+    """`operations/s: 15.8 to 75.4 % fewer`, for each main cost. Unresolved costs are counted, not ranked."""
+    for key in dict.fromkeys(key for cell in cells for key in figure_text.cost_metrics(cell)):
+        known = [cell for cell in cells if key in figure_text.cost_metrics(cell)]
+        resolved = [cell for cell in known if figure_text.resolution(cell, key) != "unresolved"]
         shown = sorted((cell.overhead[key] for cell in resolved or known), key=lambda each: each.ratio)
         ends = (shown[-1], shown[0]) if key == "throughput" else (shown[0], shown[-1])
-        least, most = (words.cost(key, each) for each in ends)
+        least, most = (figure_text.cost(key, each) for each in ends)
         lost = len(known) - len(resolved)
-        doubt = words.UNRESOLVED if not resolved else f" ({lost} more unresolved)" * bool(lost)
-        yield f"{words.short(known[0], key)}: {words.both(least, most, ' to ')}{doubt}"
+        doubt = figure_text.UNRESOLVED if not resolved else f" ({lost} more unresolved)" * bool(lost)
+        yield f"{figure_text.short(known[0], key)}: {figure_text.both(least, most, ' to ')}{doubt}"
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
-    """Cells that shared their sessions, each against the reference of its experiment."""
+    """Cells with common sessions, each compared with the reference of its experiment."""
     first: dict[str, str] = {}
     rows = []
     for cell, label in zip(result.cells, labels, strict=True):
         reference = first.setdefault(cell.group, label)
         if cell.against_reference is not None:
-            rows.append((label, reference, words.beside(cell.against_reference)))
+            rows.append((label, reference, figure_text.beside(cell.against_reference)))
     if rows:
-        yield Table(("cell", "reference", "throughput against the reference (encrypted ÷ plain, both)"), rows)
+        yield Table(("cell", "reference", "ratio of throughput (encrypted ÷ plain) against the reference"), rows)
 
 
 def _study(result: Result) -> Report | None:

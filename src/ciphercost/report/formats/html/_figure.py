@@ -1,4 +1,4 @@
-"""_figure: a plot -> drawn, in the widths that it has."""
+"""A plot, drawn in each of its widths."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ciphercost.report.plots import Plot, Table
 
 
 class Figure(NamedTuple):
-    """A plot as it stands in the page."""
+    """A plot as the page shows it."""
 
     title: str
     finding: str
     note: str
     wide: Markup
-    """Empty where the plot has one width."""
+    """Empty if the plot has only one width."""
     narrow: Markup
-    """Empty where there is no chart: then the note says why."""
+    """Empty if there is no chart; the note then has the reason."""
     table: Table
     key: str = ""
-    """Which signs stand for the arms: `latency`'s or `slices`'s, where the chart does not say itself."""
+    """Which legend of the arms the page adds: that of `latency` or `slices`; empty if the chart has its own."""
 
 
 def figure(plot: Plot) -> Figure:
-    """Drawn, in the widths that it has."""
+    """Draw a plot in each of its widths."""
     own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
     key = plot.name.partition("-")[0] if plot.cell is not None else ""
     return Figure(

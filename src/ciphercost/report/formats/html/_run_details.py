@@ -1,4 +1,4 @@
-"""_run_details: a result -> the machine, the command and the versions it was measured with. Pure."""
+"""The machine, the command and the versions of a run. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def machine(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def command(result: Result) -> str:
-    """The command as typed, with this run's seed: so it makes the same random choices again."""
+    """The command as typed, plus this run's seed, so that it repeats the same random choices."""
     if not result.command:
         return ""
     seeded = (

@@ -1,4 +1,4 @@
-"""figures: one figure of a cell -> words: its name, its cost, its interval, its levels. Pure."""
+"""Text on one figure of a cell: its name, cost, interval and levels. Pure."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
 
 
 UNPRINTABLE = frozenset({"Cc", "Cf", "Cs"})
-"""Unicode's categories of control and format characters (text's direction among these) and of lone surrogates."""
+"""Unicode categories of control characters, format characters (such as text direction) and lone surrogates."""
 
 
 def printable(text: str) -> str:
-    """The text with U+FFFD for each letter that steers what shows it, line ends and tabs left, or that XML forbids."""
+    """The text with U+FFFD for each control or format character except line ends and tabs, and for what XML forbids."""
     if text.isprintable():
         return text
     return "".join("\ufffd" if _steers(letter) else letter for letter in text)
@@ -49,7 +49,7 @@ def _steers(letter: str) -> bool:
 
 
 PROCESS_CPU = "process CPU per operation"
-"""The client's CPU where the database runs inside it."""
+"""The name of the client's CPU if the database is embedded in it."""
 
 
 MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
@@ -59,19 +59,19 @@ LABELS = {key: label for key, label, _, _ in METRICS}
 
 
 class Row(NamedTuple):
-    """One figure of a cell, in words."""
+    """One figure of a cell, as text."""
 
     key: str
     label: str
     cost: str
     interval: str
     levels: str
-    """`18.2 → 23.9 µs`, or empty where an arm's level is not known."""
+    """`18.2 → 23.9 µs`; empty if an arm's level is unknown."""
     estimate: Estimate
 
 
 PAGE = 4096.0
-"""Bytes that a database or a file system reads and writes at once."""
+"""Bytes that a database or a file system reads or writes at once."""
 
 
 FLOORS = {
@@ -80,11 +80,11 @@ FLOORS = {
     "disk_written_per_op": PAGE / 100,
     "disk_read_per_op": PAGE / 100,
 }
-"""Bytes an operation below which a change says nothing: a byte on the wire, one page in a hundred operations on the disk."""
+"""Bytes per operation below which a change is meaningless: one byte on the wire, one page in a hundred operations on the disk."""
 
 
 def is_noise(cell: Cell, key: str) -> bool:
-    """Whether a figure is left out of reports because both arms do next to nothing of it; result.json and CSV keep it.
+    """Whether reports leave a figure out because both arms do almost nothing of it. result.json and CSV keep it.
 
     Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor.
     """
@@ -96,8 +96,8 @@ def is_noise(cell: Cell, key: str) -> bool:
 
 
 def rows(cell: Cell) -> Iterator[Row]:
-    """Every figure of a cell that is more than noise, in the order in which reports show them."""
-    # The agent is the database where it is embedded: first its own CPU time, then that with kernel threads.
+    """Every figure of a cell that is more than noise, in the order of reports."""
+    # An embedded database runs in the agent: first its own CPU time, then that with kernel threads.
     order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and cell.embedded)
     for key, _, more, less in (*order, *METRICS[3:]):
         if key not in cell.overhead or (cell.layer == "rest" and key == "disk_bytes_per_op") or is_noise(cell, key):
@@ -109,16 +109,16 @@ def rows(cell: Cell) -> Iterator[Row]:
 
 
 def main_metric(cell: Cell) -> str:
-    """What a cell's verdict is about: `throughput`, `latency_p50` of an open loop alone, or empty where it has no figure."""
+    """The metric of a cell's verdict: `throughput`, or `latency_p50` if there is only an open loop; empty without figures."""
     if cell.imported is not None:
         return imported_metric(cell.overhead)
     return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
 
 
 def lead_metric(cell: Cell) -> str:
-    """The figure that a headline gives: the main metric, but on one core the server's CPU per operation.
+    """The metric of the headline: the main metric, but on one core the server's CPU per operation.
 
-    There the client shares the core, so throughput includes the client's own work.
+    On one core the client shares the core, so throughput includes the client's own work.
     """
     if cell.regime == "one-core" and cell.imported is None:
         at_rest = ["machine_cpu_per_op"] if cell.layer == "rest" else []
@@ -135,24 +135,24 @@ def quantity(cell: Cell, key: str) -> str:
 
 
 def cost(key: str, estimate: Estimate) -> str:
-    """`12.3 % fewer`, in the words of that metric."""
+    """`12.3 % fewer`: the cost, with the metric's word for its direction."""
     return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
 
 
 def bounds(key: str, estimate: Estimate) -> str:
-    """`11.8–12.9 %` or `1.2 % fewer to 0.8 % more`: the interval, in the words of that metric."""
+    """`11.8–12.9 %` or `1.2 % fewer to 0.8 % more`: the interval, with the metric's words."""
     return interval(estimate, *MORE_LESS.get(key, ("more", "less")))
 
 
 def both(first: str, second: str, between: str) -> str:
-    """`24.9 → 53.0 % fewer`: two costs, the direction once where they share it, one cost where they are the same."""
+    """`24.9 → 53.0 % fewer`: two costs. A shared direction is printed once, and so are equal costs."""
     head, percent_, direction = first.partition(" % ")
     shared = percent_ and second.endswith(f" % {direction}")
     return first if first == second and between == " to " else f"{head if shared else first}{between}{second}"
 
 
 def beside(estimate: Estimate) -> str:
-    """`8.1 % fewer (7.2–9.0 %, p < 0.001 after Holm)`: a cell against the reference of its experiment."""
+    """`8.1 % fewer (7.2–9.0 %, p < 0.001 after Holm)`: a cell compared with the reference of its experiment."""
     p = estimate.p_value
     surely = "" if p is None else ", p < 0.001 after Holm" if p < 0.001 else f", p = {p:.2g} after Holm"
     return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')}{surely})"
@@ -167,14 +167,14 @@ def size(count: float) -> str:
 
 
 def plus(part: Part, unit: str) -> str:
-    """`412 ± 8 µs`, as many digits as the interval lets one trust."""
+    """`412 ± 8 µs`, with as many digits as the interval supports."""
     half = (part.high - part.low) / 2
     digits = max(0, min(3, 1 - math.floor(math.log10(half)))) if half > 0 else 2
     return f"{part.value:,.{digits}f} ± {half:,.{digits}f} {unit}"
 
 
 def growth(ratio: float) -> str:
-    """`49.3 % more` or `×3.20`, of something counted and not estimated."""
+    """`49.3 % more` or `×3.20`, of a counted, not estimated, quantity."""
     exact = Estimate(ratio, ratio, ratio)
     return worded(exact) if by_factor(exact) else percent(ratio, 1, "more", "fewer")
 
@@ -185,7 +185,7 @@ SHORT = {
     "client_cpu_per_op": "client CPU/op",
     "latency_p50": "latency p50",
 }
-"""Labels of metrics where there is little room."""
+"""Short labels of metrics."""
 
 
 UNRESOLVED = " (unresolved)"
@@ -197,14 +197,14 @@ def label(cell: Cell, key: str) -> str:
 
 
 def short(cell: Cell, key: str) -> str:
-    """The same where there is little room: `operations/s`, `process CPU/op`."""
+    """A metric's short name: `operations/s`, `process CPU/op`."""
     if key == "client_cpu_per_op" and cell.embedded:
         return "process CPU/op"
     return "CPU/op, kernel threads included" if key == "machine_cpu_per_op" else SHORT.get(key, label(cell, key))
 
 
 def cost_metrics(cell: Cell) -> list[str]:
-    """The figures that stand for a cell's cost where there is little room, its lead metric first."""
+    """The few metrics that summarise a cell's cost, its lead metric first."""
     lead = lead_metric(cell)
     known = [
         key for key in SHORT if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead)
@@ -213,7 +213,7 @@ def cost_metrics(cell: Cell) -> list[str]:
 
 
 def levels(cell: Cell, key: str) -> str:
-    """`18.2 → 23.9 µs`, or nothing where an arm's level is not known."""
+    """`18.2 → 23.9 µs`; empty if an arm's level is unknown."""
     unit = LEVELS[key][1]
     values = [level(cell, arm, key) for arm in ARMS]
     known = [value for value in values if value is not None]
@@ -221,10 +221,10 @@ def levels(cell: Cell, key: str) -> str:
 
 
 def prediction(cell: Cell) -> str:
-    """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
+    """`predicted from the link alone: 3 round trips, 30 ms more per operation, 34.2 % fewer operations per second; measured: …`."""
     link = cell.predicted
     trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
-    words = f"the link alone predicts: {trips}{longer(link['added_ms'])} an operation"
+    words = f"predicted from the link alone: {trips}{longer(link['added_ms'])} per operation"
     if "throughput" not in link:
         return words
     each = [cell.clients / (level(cell, arm, "throughput") or math.inf) * 1e3 for arm in ARMS]
@@ -240,12 +240,12 @@ def longer(milliseconds: float) -> str:
 
 
 def share(ratio: float) -> str:
-    """`34.2 % fewer` of a ratio."""
+    """A ratio as `34.2 % fewer`."""
     return growth(ratio)
 
 
 def priced(cell: Cell, key: str = "") -> str:
-    """`24.9 % fewer operations/s (95 % CI 24.2–25.5 %)` of the cell's lead metric, or of `key` without its name; empty: no figure."""
+    """`24.9 % fewer operations/s (95 % CI 24.2–25.5 %)` for the lead metric, or for `key` without its name; empty: no figure."""
     metric = key or lead_metric(cell)
     if not metric:
         return ""
@@ -256,14 +256,14 @@ def priced(cell: Cell, key: str = "") -> str:
 
 
 def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
-    """(cost, low, high) as shares, more is dearer: of throughput what is lost, of latency what is added."""
+    """(cost, low, high) as shares, higher is worse: the loss of throughput, or the added latency."""
     if key == "throughput":
         return 1 - estimate.ratio, 1 - estimate.high, 1 - estimate.low
     return estimate.ratio - 1, estimate.low - 1, estimate.high - 1
 
 
 def resolution(cell: Cell, key: str) -> str:
-    """The cell's verdict; of a figure that the verdict is not about, `unresolved` where its interval includes no change."""
+    """The cell's verdict; for another metric than the verdict's, `unresolved` if its interval includes no change."""
     if key == main_metric(cell):
         return cell.verdict or ""
     return "unresolved" if cell.overhead[key].low <= 1 <= cell.overhead[key].high else "differs"

@@ -1,4 +1,4 @@
-"""cells: one cell, or cells beside each other -> words: headings, labels, proofs, what is protected and stored. Pure."""
+"""Text on cells: headings, labels, proofs, protection and stored bytes. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ciphercost.model.result import Cell
 from ciphercost.model.slices import Finding, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
-from ciphercost.report.words.figures import (
+from ciphercost.report.words.figure_text import (
     UNRESOLVED,
     bounds,
     cost,
@@ -26,17 +26,17 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
 def standing(cell: Cell) -> str:
-    """`UNPROVEN`, `FAILED`, … of a cell whose status is not ok, be there figures or not; else empty."""
+    """`UNPROVEN`, `FAILED`, … if the cell's status is not ok, with or without figures; otherwise empty."""
     return "" if cell.status == "ok" else cell.status.upper().replace("-", " ")
 
 
 def is_control(cell: Cell) -> bool:
-    """Whether it measures an effect that is known, or none: it encrypts nothing."""
+    """Whether the cell is a control: it encrypts nothing, and its effect is known or absent."""
     return cell.layer == "control"
 
 
 def logged(cell: Cell) -> Iterator[str]:
-    """What the server's own log has of its handshakes."""
+    """The number of handshakes in the server's own log."""
     full, resumed = cell.handshakes.get("full", 0), cell.handshakes.get("resumed", 0)
     if full + resumed:
         share = f"{resumed / (full + resumed):.1%}".replace("%", " %")
@@ -44,7 +44,7 @@ def logged(cell: Cell) -> Iterator[str]:
 
 
 def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
-    """Of tables and indexes: (`tables`, `49.3 % more`, `164 → 246 KB`), where the server counts them."""
+    """Stored bytes of tables and indexes, if the server counts them: (`tables`, `49.3 % more`, `164 → 246 KB`)."""
     for key, what in (("table_bytes", "tables"), ("index_bytes", "indexes")):
         plain, encrypted = (cell.stored.get(arm, {}).get(key, 0) for arm in ARMS)
         if plain and encrypted:
@@ -53,7 +53,7 @@ def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
 
 
 def costs(cell: Cell) -> Iterator[str]:
-    """The main figures of a cell, in words; an unresolved one says so."""
+    """The main figures of a cell as text. Unresolved ones are marked."""
     for key in cost_metrics(cell):
         doubt = UNRESOLVED * (resolution(cell, key) == "unresolved")
         yield of_what(cost(key, cell.overhead[key]), short(cell, key)) + doubt
@@ -62,11 +62,11 @@ def costs(cell: Cell) -> Iterator[str]:
 
 
 def protects(cell: Cell) -> Iterator[str]:
-    """What the mechanism protects, and what was seen to be open all the same, by severity."""
+    """What the mechanism protects, then its findings by severity."""
     if cell.protects:
         yield cell.protects
     for each in by_severity(cell.findings):
-        yield f"open, {each.severity}: {each.code}"
+        yield f"finding, {each.severity}: {each.code}"
 
 
 STORAGE: tuple[tuple[str, str], ...] = (
@@ -79,7 +79,7 @@ STORAGE: tuple[tuple[str, str], ...] = (
 
 
 def storage(cell: Cell) -> Iterator[tuple[str, str, str, str]]:
-    """What fio says of both directories, without a server: (`random read`, `3.1 % slower`, its interval, both levels)."""
+    """fio's measurement of both directories, without a server: (`random read`, `3.1 % slower`, its interval, both levels)."""
     for key, label in STORAGE:
         if estimate := cell.storage.get(key):
             late = key == "fsync_latency"
@@ -91,7 +91,7 @@ def storage(cell: Cell) -> Iterator[tuple[str, str, str, str]]:
 
 
 def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
-    """`of it no sendfile 12.0 % fewer (10.1 to 14.0 %), TLS itself 30 % …`: the cost beside that of its control."""
+    """`of which no sendfile: 12.0 % fewer (10.1–14.0 %); TLS itself: 30 % …`: the cost, split by its control."""
     for name, left in cell.beside.items():
         if cell.control is None or cell.control >= len(everything):
             continue
@@ -100,7 +100,7 @@ def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
             continue
         without = control.overhead["throughput"]
         words = (
-            f"of it {name.replace('-', ' ')}: {cost('throughput', without)} ({bounds('throughput', without)}); "
+            f"of which {name.replace('-', ' ')}: {cost('throughput', without)} ({bounds('throughput', without)}); "
             f"{cell.mechanism.upper()} itself: {cost('throughput', left)} ({bounds('throughput', left)})"
         )
         own, theirs = cell.arms, control.arms
@@ -113,8 +113,8 @@ def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
 
 
 def left_open(finding: Finding) -> str:
-    """A finding, and what closes it."""
-    return finding.text + (f". Closed by: {finding.closes}" if finding.closes else "")
+    """A finding and its fix."""
+    return finding.text + (f". Fixed by: {finding.closes}" if finding.closes else "")
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
@@ -122,28 +122,28 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
-    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: what the cells under it differ in."""
+    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: the words to leave out."""
     return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
 
 
 def heading_words(cell: Cell) -> dict[str, str]:
-    """What a heading is made of, by name."""
+    """The words of a heading, by name."""
     return {
         "engine": f"{cell.engine} {cell.version}".strip(),
         "mechanism": cell.mechanism,
         "workload": cell.workload,
-        # Another tool may not have said how many there were.
+        # An imported record may not give the number of clients.
         "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients or not cell.imported else "",
         "regime": cell.regime,
         "client": cell.client,
         "conditions": conditions.worded(cell.conditions),
-        # Nothing else sets an imported cell apart from others.
+        # Only its factors distinguish an imported cell from others.
         "factors": " ".join(f"{name}={value}" for name, value in cell.factors.items()) if cell.imported else "",
     }
 
 
 def imported_basis(cells: Iterable[Cell]) -> str:
-    """`4 plain runs, 4 encrypted runs by pgbench 17.11`, of each cell: what other tools' figures rest on."""
+    """`4 plain runs, 4 encrypted runs by pgbench 17.11`: the runs behind imported figures."""
     return "; ".join(dict.fromkeys(f"{runs_of(cell)} by {cell.imported.tool}" for cell in cells if cell.imported))
 
 
@@ -154,11 +154,11 @@ def runs_of(cell: Cell) -> str:
 
 
 def proof_line(cell: Cell) -> str:
-    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
+    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm unencrypted; witnesses: client, server, wire; OpenSSL …`."""
     if cell.mode == "imported":
-        return "NOT PROVEN: nobody asked server, wire or disk whether encryption was on in one arm and off in the other"
+        return "NOT PROVEN: no server report, packet capture or disk scan shows that only one arm was encrypted"
     if cell.layer == "control":
-        return "control: both arms are in clear; nothing to prove"
+        return "control: neither arm is encrypted; nothing to prove"
     said = [
         cell.encryption[name]
         for name in ("protocol", "cipher", "group", "peer_key", "implementation")
@@ -176,21 +176,21 @@ def proof_line(cell: Cell) -> str:
     witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
     how = (", " if cell.layer == "rest" else " ").join(said)
     return (
-        f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}"
+        f"proven: {how}; plain arm unencrypted; witnesses: {', '.join(witnesses)}"
         + "; " * bool(libraries)
         + ", ".join(libraries)
     )
 
 
 def in_common(cells: Sequence[Cell]) -> str:
-    """`postgresql 18.4 · tls · point-select`: what all cells share of their headings."""
+    """`postgresql 18.4 · tls · point-select`: the heading words that all cells share."""
     said = _headings(cells, shared=True)
     first = said[0] if said else {}
     return " · ".join(value for name, value in first.items() if value and len({each[name] for each in said}) == 1)
 
 
 def _headings(cells: Sequence[Cell], *, shared: bool) -> list[dict[str, str]]:
-    """Each cell's heading words; of its conditions and factors only those that all cells share, or only the others."""
+    """Each cell's heading words, with only those conditions and factors that all cells share, or only the others."""
 
     def some(pairs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
         common = set.intersection(*(set(each.items()) for each in pairs)) if pairs else set()
@@ -204,10 +204,10 @@ def _headings(cells: Sequence[Cell], *, shared: bool) -> list[dict[str, str]]:
 
 
 def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
-    """Of each cell what sets it apart from the others of its run: the words in which they differ, and its variant.
+    """A label for each cell that distinguishes it from the others of its run: the words that differ, and its variant.
 
-    What all cells share is left out, as is what a label would say twice (`8 clients · clients=8`), and the words of `without`.
-    Controls among other cells end in `(control)`.
+    Labels omit what all cells share, repetitions (`8 clients · clients=8`), and the words of `without`. Controls among other cells end in
+    `(control)`.
     """
     if len(cells) == 1 and not without:
         (only,) = cells
@@ -223,25 +223,25 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     common = set.intersection(*map(set, tokens)) if len(cells) > 1 else set()
     found = []
     for cell, each, own in zip(cells, said, tokens, strict=True):
-        # A control's variant names its mechanism too, and a matrix's variant may repeat a word of the heading.
+        # A control's variant includes its mechanism, and a matrix's variant may repeat a word of the heading.
         parts = [each[name] for name in apart if each[name] and each[name] not in own and name not in without]
         said_already = {cell.mechanism} if "mechanism" in without else set()
         variant = [
             token for token in own if token not in common | said_already and not each.get(token.partition("=")[0])
         ]
         label = " · ".join([*parts, *[" ".join(variant)] * bool(variant)])
-        found.append(label or "no further conditions" * ("conditions" in apart))
+        found.append(label or "no other conditions" * ("conditions" in apart))
     if without:
         return found
     mixed = len({is_control(cell) for cell in cells}) > 1
     return [
         f"{name} (control)" if mixed and is_control(cell) else name
-        for cell, name in zip(cells, told_apart(cells, found), strict=True)
+        for cell, name in zip(cells, distinct(cells, found), strict=True)
     ]
 
 
-def told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
-    """The same labels, those of several cells with the factors in which these differ, or else with the cells' numbers."""
+def distinct(cells: Sequence[Cell], found: list[str]) -> list[str]:
+    """Unique labels: those that occur twice get the factors that differ, or else the cells' numbers."""
     alike: dict[str, list[Cell]] = {}
     for cell, name in zip(cells, found, strict=True):
         alike.setdefault(name, []).append(cell)
@@ -258,6 +258,6 @@ def told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
 
 
 def without_number(cell: Cell) -> str:
-    """`failed: the disk is full`: why a cell has none."""
-    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never came to rest"}
+    """`failed: the disk is full`: why a cell has no number."""
+    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never reached a steady state"}
     return f"{words.get(cell.status, cell.status)}{f': {cell.reason}' if cell.reason else ''}".rstrip(".")

@@ -1,4 +1,4 @@
-"""verdicts: what a cell or a whole run shows -> sentences, with how sure they are. Pure."""
+"""Sentences on what a cell or a whole run shows, and how certain it is. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
-from ciphercost.report.words.cells import heading, is_control, names, told_apart, without_number
-from ciphercost.report.words.figures import (
+from ciphercost.report.words.cell_text import distinct, heading, is_control, names, without_number
+from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
     cost,
@@ -23,7 +23,7 @@ from ciphercost.report.words.figures import (
 
 
 def verdict(cell: Cell) -> str:
-    """The verdict in words, and what it rests on."""
+    """The verdict as text, with the number of sessions and blocks behind it."""
     if cell.imported is not None:
         return imported_verdict(cell, cell.imported)
     rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
@@ -32,7 +32,7 @@ def verdict(cell: Cell) -> str:
     what = "throughput" if "throughput" in cell.overhead else "latency"
     words = {
         "differs": f"{what} differs",
-        "equivalent": f"no difference in {what} larger than the margin (1 % unless told otherwise)",
+        "equivalent": f"no difference in {what} larger than the margin (default: 1 %)",
         "unresolved": "unresolved",
     }.get(cell.verdict or "", "none")
     if by_itself(cell):
@@ -56,18 +56,18 @@ TOTALS_OPEN = (
 )
 
 
-BY_ITSELF = "by itself it differs, but not after the correction for the number of cells"
+BY_ITSELF = "it differs on its own, but not after the correction for the number of cells"
 
 
 def by_itself(cell: Cell) -> bool:
-    """Whether a cell was called unresolved for the sake of the other cells alone: its own interval leaves out no cost at all."""
+    """Whether a cell is unresolved only because of the correction for several cells: its own interval excludes no change."""
     if cell.verdict != "unresolved" or not (key := main_metric(cell)):
         return False
     return cell.overhead[key].low > 1 or cell.overhead[key].high < 1
 
 
 def runs_differ(cell: Cell) -> bool | None:
-    """Whether an imported cell's arms differ after Holm's correction; None: by itself alone."""
+    """Whether an imported cell's arms differ after Holm's correction; None: only before the correction."""
     estimate = cell.overhead[imported_metric(cell.overhead)]
     alone = estimate.low > 1 or estimate.high < 1
     if alone and estimate.p_value is not None and estimate.p_value >= ALPHA:
@@ -76,7 +76,7 @@ def runs_differ(cell: Cell) -> bool | None:
 
 
 def imported_verdict(cell: Cell, imported: Imported) -> str:
-    """What figures of another tool can tell: never more than that its runs differ."""
+    """The verdict on imported figures. At most they show that the runs differ."""
     if not cell.overhead:
         return "none: these figures have no interval"
     key = imported_metric(cell.overhead)
@@ -84,18 +84,14 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
     what = next(label for name, label, *_ in METRICS if name == key)
     runs = f"{own.plain_runs} plain and {own.encrypted_runs} encrypted runs, not paired"
     needed = own.runs_needed
-    need = (
-        f"; to resolve 5 %: {needed} runs of each arm"
-        if needed
-        else "; no number of runs below a thousand would resolve 5 %"
-    )
+    need = f"; to resolve 5 %: {needed} runs of each arm" if needed else "; to resolve 5 %: more than a thousand runs"
     differ = runs_differ(cell)
     if differ is None:
         return f"none: {BY_ITSELF} ({runs}{need})"
     if differ:
-        return f"none: the arms' runs differ in {what} by more than by chance; that encryption did it, they can't tell ({runs}{need})"
+        return f"none: the arms' runs differ in {what} by more than chance, but can't show that encryption is the cause ({runs}{need})"
     seen = (
-        f": {cell.smallest_effect:.1%} or more would have shown".replace("%", " %")
+        f": these runs could have detected {cell.smallest_effect:.1%} or more".replace("%", " %")
         if cell.smallest_effect and key == "throughput"
         else ""
     )
@@ -103,10 +99,10 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
 
 
 def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
-    """The same of other tools' figures: what their runs show, and that it is no answer."""
+    """The headline for imported figures: what the runs show, and that they don't show the cause."""
     tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
     if not known:
-        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
+        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so no cost can be stated."
     labels = dict(zip(map(id, cells), names(cells) if len(cells) > 1 else map(heading, cells), strict=True))
     loud = f"Imported from {tools}, NOT PAIRED AND NOT PROVEN"
     differing = [cell for cell in known if runs_differ(cell)]
@@ -117,31 +113,33 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
             f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}{unresolved[runs_differ(cell)]}"
             for cell in known
         )
-        return f"{loud}: {shown}; whether encryption did it these runs can't tell."
+        return f"{loud}: {shown}; these runs can't show whether encryption is the cause."
     said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
-    said += f" ({alone} more by themselves only)" if alone else ""
+    said += f" ({alone} more before the correction only)" if alone else ""
     shown = "; ".join(f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
     more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
-    return f"{loud}: {said}{f': {shown}' if shown else ''}{more}; whether encryption did it these runs can't tell."
+    return (
+        f"{loud}: {said}{f': {shown}' if shown else ''}{more}; these runs can't show whether encryption is the cause."
+    )
 
 
 LISTED = 3
-"""Cells of one mechanism whose costs a headline gives one by one; of more it gives the ends."""
+"""Up to this many cells of one mechanism the headline gives each cost; above it, the lowest and the highest."""
 
 
 MOST_SENTENCES = 6
-"""Mechanisms that a headline has a sentence for."""
+"""Mechanisms that get a sentence in the headline, at most."""
 
 
 def answer(result: Result, only: str = "") -> str:
-    """What encryption costs in this run: the sentences of `sentences` in one line."""
+    """What encryption costs in this run, as one line of `sentences`."""
     return " ".join(sentences(result, only))
 
 
 def sentences(result: Result, only: str = "") -> list[str]:
-    """What encryption costs in this run: a sentence for each mechanism on each server, with its intervals.
+    """What encryption costs in this run: a sentence per mechanism and server, with intervals.
 
-    Mechanisms, servers and workloads are never ranked against each other. `only`: a main metric, for a plot that shows this metric alone.
+    They never rank mechanisms, servers or workloads. `only`: the main metric of a plot that shows only this metric.
     """
     cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
     if only and not any(main_metric(cell) == only for cell in cells):
@@ -154,26 +152,26 @@ def sentences(result: Result, only: str = "") -> list[str]:
     if not known:
         if len(cells) == 1:
             return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
-        return [f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."]
+        return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
     said = [_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
     lost = sum(not main_metric(cell) for cell in cells)
-    # Cells without a number are counted once: with the first metric, where each metric has its own sentences.
+    # If each metric has its own sentences, cells without a number are counted only with the first metric.
     if lost and only in ("", next(main_metric(cell) for cell in cells if main_metric(cell))):
         said.append(f"{lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number.")
     return said
 
 
 def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tuple[list[Cell], list[str]]]:
-    """The cells with a number by server and mechanism, each with the label that sets it apart from the other cells of its set."""
+    """The cells with a number, grouped by server and mechanism, with labels that are unique in the group."""
     labels = dict(zip(map(id, cells), names(cells, without=("engine", "mechanism")), strict=True))
     alike: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in known:
         alike.setdefault((cell.engine, cell.version, cell.mechanism), []).append(cell)
     for those in alike.values():
         own = [labels[id(cell)] for cell in those]
-        yield those, own if len(those) == 1 else told_apart(those, own)
+        yield those, own if len(those) == 1 else distinct(those, own)
 
 
 def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
@@ -213,7 +211,7 @@ def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
             unresolved = " (unresolved)" * (resolution(cell, key) == "unresolved")
             said.append(f"{short if said else _does(cell, key)}{f' for {label}' * bool(label)}{unresolved}")
         return f"{', '.join(said[:-1])} and {said[-1]}"
-    # An unresolved cost is neither a lower nor an upper end.
+    # An unresolved cost is never the lowest or the highest.
     resolved = [each for each in cells if resolution(each[0], key) != "unresolved"] or list(cells)
     ordered = sorted(resolved, key=lambda each: loss(key, each[0].overhead[key])[0])
     (least, of_least), (most, of_most) = ordered[0], ordered[-1]
@@ -231,7 +229,7 @@ def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
 
 
 def _without(label: str, workload: str) -> str:
-    """The label without the workload, where that is already in the sentence."""
+    """The label without the workload, which the sentence already has."""
     return " · ".join(word for word in label.split(" · ") if word != workload)
 
 
@@ -246,16 +244,16 @@ def _does(cell: Cell, key: str) -> str:
 
 
 def _how_sure(cell: Cell, key: str) -> str:
-    """What a verdict other than `differs` means; on one core throughput too, which includes the client's own work."""
+    """What a verdict other than `differs` means. On one core it adds throughput, which includes the client's own work."""
     main = main_metric(cell)
     if key != main:
-        # An embedded database has no client apart from itself.
+        # An embedded database has no separate client.
         included = "" if cell.embedded else ", client included"
         throughput = f"; its {quantity(cell, main)}{included}: {priced(cell, main)}" if main else ""
         doubt = ", which is unresolved" * (resolution(cell, key) == "unresolved")
         return f"{doubt}{throughput}{_how_sure(cell, main) if main else ''}"
     if cell.verdict == "equivalent":
-        return ", too little to matter (equivalent within the margin)"
+        return ", which is equivalent to no difference within the margin"
     if cell.verdict != "unresolved":
         return ""
     if by_itself(cell):

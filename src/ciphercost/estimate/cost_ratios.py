@@ -1,0 +1,99 @@
+"""Costs per operation: ratios of totals, encrypted ÷ plain, and the CPU time that encryption adds. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ciphercost.estimate import statistics, student_t, totals
+from ciphercost.estimate.statistics import Interval
+from ciphercost.estimate.tally import Arms, Floats
+from ciphercost.model.result import Added
+from ciphercost.model.spec import ARMS, Mode
+
+# machine_cpu_per_op has no fields here: `Arms.machine` names them. It includes everything that is neither agent nor controller. At rest,
+# kernel threads may do the encryption, and they are no server's processes. In transit only the server works, so there it is noise.
+RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
+    ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
+    ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "work", "CPU time/operation"),
+    ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
+    ("segments_per_op", ("segments",), "operations", "segments/operation"),
+    ("machine_cpu_per_op", (), "work", "CPU time/operation"),
+    ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "work", "bytes/operation"),
+    ("disk_written_per_op", ("write_bytes",), "work", "bytes/operation"),
+    ("disk_read_per_op", ("read_bytes",), "work", "bytes/operation"),
+    ("memory", ("memory_bytes",), "memory_samples", "bytes"),
+)
+"""(metric, fields of the numerator, field of the denominator, unit). The ratio of totals is the estimate of these metrics."""
+ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("server_cpu", ("server_cpu_ns",), "work"),
+    ("client_cpu", ("client_user_ns", "client_system_ns"), "work"),
+)
+
+
+def ratio_of_totals(
+    arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode, most_nu: int | None = None
+) -> Interval | None:
+    """log of (Σ numerator ÷ Σ denominator), encrypted − plain, with its interval; None if a total is 0 or n < 2.
+
+    The interval comes from the scatter of the units' parts, by the same rule as that of throughput.
+    """
+    log_ratio, values = parts_of_totals(arms, numerator, denominator, mode)
+    if len(values) < 2:
+        return None
+    if arms.by_session(mode):
+        return statistics.session_interval(values, log_ratio, most_nu)
+    return statistics.block_interval(values, log_ratio)
+
+
+def parts_of_totals(arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode) -> tuple[float, Floats]:
+    """log R of (Σ numerator ÷ Σ denominator), encrypted − plain, and each unit's part in it, shape (units,).
+
+    The log ratio is linearised (delta method): unit i, a session or a block, adds n · (xᵢ/Σx) for each of the four
+    totals, with its sign. The mean of these parts is exactly log R. If a total is 0, there are no parts.
+    """
+    n = len(arms.by_unit("plain", mode, denominator))
+    parts, log_ratio = np.zeros(n), 0.0
+    for arm, sign in zip(ARMS, (-1, 1), strict=True):
+        for fields, side in ((numerator, 1), ((denominator,), -1)):
+            by_unit = arms.by_unit(arm, mode, *fields)
+            total = float(by_unit.sum())
+            if total <= 0:
+                return 0.0, np.empty(0)
+            log_ratio += sign * side * math.log(total)
+            parts += sign * side * (n * by_unit / total - 1)
+    return log_ratio, parts + log_ratio
+
+
+def throughput_differs(blocks: Arms) -> float:
+    """p-value that the typical block and all slices together show the same cost in throughput.
+
+    `blocks`: two or more blocks of the closed loop.
+    """
+    plain, encrypted = (np.log(blocks.rates(arm)).mean(axis=1) for arm in ARMS)
+    _, parts = parts_of_totals(blocks, ("work",), "seconds", "quick")
+    return totals.one_sided(totals.far_off(encrypted - plain, parts, blocks.sessions))
+
+
+def added(arms: Arms, mode: Mode) -> dict[str, Added]:
+    """CPU per operation, encrypted − plain, in µs, with its t interval over sessions (quick mode: blocks).
+
+    It is the difference of both arms' totals, which are the printed levels. Its error is linearised like that of their ratio.
+    """
+    found: dict[str, Added] = {}
+    for name, fields, per in ADDED:
+        if min(arms.total(arm, *fields) for arm in ARMS) <= 0 or min(arms.total(arm, per) for arm in ARMS) <= 0:
+            continue
+        mean, parts = 0.0, np.zeros(len(arms.by_unit("plain", mode, per)))
+        for arm, sign in zip(ARMS, (-1, 1), strict=True):
+            cpu, operations = arms.by_unit(arm, mode, *fields) / 1e3, arms.by_unit(arm, mode, per)
+            level = float(cpu.sum() / operations.sum())
+            mean += sign * level
+            parts += sign * (cpu - level * operations) * len(cpu) / float(operations.sum())
+        if len(parts) >= 2:
+            error = statistics.t_error(parts)
+            half = error.standard * student_t.quantile(0.975, error.nu)
+            found[name] = Added(mean, mean - half, mean + half, error.standard, len(parts))
+    return found
