@@ -86,7 +86,7 @@ def test_text_below_a_table_names_the_sources_of_its_rows() -> None:
 def test_rows_of_all_studies_name_their_tables() -> None:
     result = made("mysql-tls")
     assert {row.source for row in together.rows_of(result)} == {"Table VI"}
-    assert "time, encrypted against plain (published: Table VI)" in together.page([Outcome("mysql-tls", result)])
+    assert "time, encrypted compared with plain (published: Table VI)" in together.page([Outcome("mysql-tls", result)])
 
 
 # ── the plot
