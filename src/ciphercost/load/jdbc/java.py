@@ -1,6 +1,7 @@
-"""java: the Java agent -> a command that runs it: a Java that is new enough, and its one jar, built once from its sources.
+"""java: the Java agent -> a command that runs it: a Java that is new enough, and the agent's one jar.
 
-The sources are `agents/java` of the repository, and travel in the wheel as `ciphercost/_java`.
+A released wheel holds the jar, in `ciphercost/_java`. Elsewhere Maven builds it once from its sources: `agents/java` of the
+repository, which a wheel built from a clone holds in `ciphercost/_java`.
 """
 
 from __future__ import annotations
@@ -88,18 +89,27 @@ def number(said: str) -> int:
     return int(match[1]) if match else 0
 
 
+PACKAGED = Path(__file__).parents[2] / "_java"
+"""What the wheel holds of the Java agent; a clone has no such directory."""
+
+
 def source() -> Path:
     """The agent's Maven module."""
-    here = Path(__file__).parents[2]
-    return next((place for place in (here / "_java", here.parents[1] / "agents" / "java") if place.is_dir()), here)
+    here = PACKAGED.parent
+    return next((place for place in (PACKAGED, here.parents[1] / "agents" / "java") if place.is_dir()), here)
 
 
 def jar(*, fetch: bool = True) -> Path:
-    """The agent's jar: $CIPHERCOST_AGENT_JDBC, else built once by Maven into the cache. Changed sources are built anew. Raises MissingServer."""
+    """The agent's jar: $CIPHERCOST_AGENT_JDBC, else the wheel's, else built once by Maven into the cache. Raises MissingServer.
+
+    Changed sources are built again.
+    """
     if chosen := os.environ.get(CHOSEN):
         if not Path(chosen).is_file():
             raise MissingServer(f"{CHOSEN} names {chosen}, which is no file")
         return Path(chosen)
+    if (PACKAGED / JAR).is_file():
+        return PACKAGED / JAR
     module = source()
     if not (module / "pom.xml").is_file():
         raise MissingServer(f"the Java agent's sources are not where they should be: {module / 'pom.xml'}")
