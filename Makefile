@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # make fresh ON='13 user': on Debian 13 as an ordinary user only.
 ON     ?=
+# make version TO=0.2.0: writes that version everywhere; without TO it checks that all files have the same.
+TO     ?=
 # make test TESTS='tests/plan/test_schedule.py tests/model/test_run_directory.py': these tests only, and no servers are fetched for them.
 TESTS  ?=
 VENV   := .venv
@@ -13,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations 20
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench fresh ready dev servers schema clean help
+.PHONY: quick test test-all check bench fresh release fresh-wheels version ready dev servers schema clean help
 
 help:
 	@echo "make quick   build, then measure what encryption costs here (one minute of load)"
@@ -21,6 +23,8 @@ help:
 	@echo "make test-all  all tests: exhaustive simulations, old server versions, vendors' servers, long studies too"
 	@echo "make check   formatting, lint and types, Python and Rust"
 	@echo "make fresh   make quick and some tests in minimal Debian 12 and 13 roots, as root and as a user (as root, with mmdebstrap)"
+	@echo "make release  wheels of both distributions into dist/, for x86_64 and aarch64"
+	@echo "make fresh-wheels  pip install of these wheels, and ciphercost quick, in minimal Debian roots with Python alone"
 	@echo "make bench   ratios against peers and against our own aims, into benchmarks/latest.json"
 
 quick: ready
@@ -48,6 +52,15 @@ bench: dev servers
 
 fresh:
 	@bash tests/fresh.sh $(ON)
+
+release:
+	@bash release/wheels.sh $(PYTHON)
+
+fresh-wheels:
+	@bash tests/fresh.sh wheels $(ON)
+
+version:
+	@$(PYTHON) release/version.py $(TO)
 
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json

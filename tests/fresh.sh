@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the README's two commands on bare machines: minimal Debian 12 and 13 with exactly the packages that README.md lists, each as
 # root and as an ordinary user. Run it before every release.
-#   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
+#   tests/fresh.sh [wheels] [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
+# With `wheels`: the roots have Python and nothing else, and `pip install` of the wheels in dist/ and `ciphercost quick` are tried.
 # A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
 # processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
 # settings are read-only in there, so idle cores halt.
@@ -12,12 +13,13 @@ declare -A suites=([12]=bookworm [13]=trixie)
 
 die() { printf '%s\n' "make fresh: $1" >&2; exit 2; }
 
-versions=() users=()
+versions=() users=() wheels=
 for word in "$@"; do
     case $word in
         12 | 13) versions+=("$word") ;;
         root | user) users+=("$word") ;;
-        *) die "$word is neither a Debian version (12, 13) nor a user (root, user)" ;;
+        wheels) wheels=$(ls "$here"/dist/ciphercost-*.whl "$here"/dist/ciphercost_agent-*"$(uname -m)".whl 2>/dev/null) || die "dist/ has no wheels of both distributions; run make release" ;;
+        *) die "$word is neither 'wheels' nor a Debian version (12, 13) nor a user (root, user)" ;;
     esac
 done
 [ ${#versions[@]} = 0 ] && versions=(13 12)
@@ -95,6 +97,8 @@ make_root() {
     local version=$1 root=$2 suite=${suites[$1]} packages
     packages=$(sed -n "s/^    Debian $version  *apt-get install //p" <(git show "$commit:README.md"))
     [ -n "$packages" ] || die "README.md names no packages for Debian $version"
+    # The certificates are those that pip may be set to use; see `settings`.
+    [ -z "$wheels" ] || packages="python3-venv ca-certificates"
     local sources=("deb $mirror $suite main" "deb $mirror $suite-updates main")
     [ -n "$security" ] && sources+=("deb $security $suite-security main")
     echo "Debian $version: making a root with $packages"
@@ -126,20 +130,42 @@ enter() {
 }
 
 lines=() failed=0
-# try VERSION USER COMMAND…
+# try VERSION USER LABEL COMMAND…
 try() {
-    local version=$1 user=$2 name log began=$SECONDS status line home=/root
-    shift 2
+    local version=$1 user=$2 label=$3 log began=$SECONDS status line home=/root
+    shift 3
     [ "$user" = root ] || home=/home/$user
-    name=$*
-    log=$logs/debian-$version-$user-$2.log
-    echo "Debian $version, $user: $name (log: ${log#"$here"/})"
+    log=$logs/debian-$version-$user-${label##* }.log
+    echo "Debian $version, $user: $* (log: ${log#"$here"/})"
     watched "$log" enter "$work/$version" "$user" "$home" "$home/ciphercost" "$@"
     status=$?
     [ $status = 0 ] || { failed=1; tail -n 30 "$log" | sed 's/^/    /'; }
-    printf -v line 'Debian %-3s %-5s %-10s exit %-3s %5s s' "$version" "$user" "make $2" $status $((SECONDS - began))
+    printf -v line 'Debian %-3s %-5s %-16s exit %-3s %5s s' "$version" "$user" "$label" $status $((SECONDS - began))
     echo "$line"
     lines+=("$line")
+}
+
+# try_clone VERSION USER DIRECTORY: build the commit that is tested.
+try_clone() {
+    git archive "$commit" | tar -x -C "$3"
+    give "$@"
+    try "$1" "$2" "make quick" make quick
+    try "$1" "$2" "make test" make test TESTS="$tests"
+}
+
+# try_wheels VERSION USER DIRECTORY: install the wheels.
+try_wheels() {
+    cp $wheels "$3"
+    give "$@"
+    try "$1" "$2" "pip install" bash -c 'python3 -m venv . && bin/pip install ./*.whl && du -sm --exclude="*.whl" .'
+    try "$1" "$2" "--version" bin/ciphercost --version -v
+    try "$1" "$2" "doctor --fix" bin/ciphercost doctor --fix
+    try "$1" "$2" "ciphercost quick" bin/ciphercost quick --no-progress
+}
+
+# give VERSION USER: the user's home and what is in it.
+give() {
+    [ "$2" = root ] || chroot "$work/$1" chown -R "$2:$2" "/home/$2"
 }
 
 # In braces, so that bash has read all of it before it begins: whoever edits this file meanwhile changes nothing.
@@ -156,10 +182,11 @@ try() {
             [ "$user" = root ] || home=/home/$user
             carry "$root" "$home"
             mkdir "$root$home/ciphercost"
-            git archive "$commit" | tar -x -C "$root$home/ciphercost"
-            [ "$user" = root ] || chroot "$root" chown -R "$user:$user" "$home"
-            try "$version" "$user" make quick
-            try "$version" "$user" make test TESTS="$tests"
+            if [ -n "$wheels" ]; then
+                try_wheels "$version" "$user" "$root$home/ciphercost"
+            else
+                try_clone "$version" "$user" "$root$home/ciphercost"
+            fi
             rm -rf --one-file-system "$root$home/ciphercost"
         done
         rm -rf --one-file-system "$root"

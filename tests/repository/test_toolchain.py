@@ -180,4 +180,4 @@ def test_make_fresh_says_that_it_needs_root() -> None:
 def test_make_fresh_refuses_a_word_that_it_does_not_know() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh", "11"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "11 is neither a Debian version (12, 13) nor a user" in done.stderr
+    assert "11 is neither 'wheels' nor a Debian version (12, 13) nor a user" in done.stderr

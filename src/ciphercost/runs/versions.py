@@ -62,9 +62,13 @@ def libraries() -> list[str]:
 def _agent() -> Iterator[tuple[str, str]]:
     try:
         path = agent.find()
-        hello, *opened = answers(path, HELLO + OPEN_SQLITE)
-    except (CiphercostError, OSError, subprocess.SubprocessError, ValueError) as error:
+    except CiphercostError as error:
         yield "agent", str(error)
+        return
+    try:
+        hello, *opened = answers(path, HELLO + OPEN_SQLITE)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        yield "agent", f"{path} does not answer ({error})"
         return
     yield "agent", f"{hello.get('version', 'of unknown version')} ({path})"
     yield "OpenSSL", f"{str(hello.get('tls_library', 'unknown')).removeprefix('OpenSSL ')}, in the agent"
