@@ -45,7 +45,7 @@ for target in $targets; do
 done
 
 echo
-for wheel in dist/ciphercost_agent-*.whl; do
-    $tools/bin/auditwheel show "$wheel" | tr -s '\n ' ' ' | sed 's/.*\(is consistent with[^.]*\.\?\)/\1/' >/dev/null
+for wheel in dist/ciphercost_agent-*.whl; do # a second opinion: the oldest system that each binary runs on
+    $tools/bin/auditwheel show "$wheel" | tr '\n' ' ' | grep -o '[^ ]* is consistent with the following platform tag: "[^"]*"'
 done
 ls -l dist | awk 'NR > 1 { printf "%6.1f MB  dist/%s\n", $5 / 1e6, $9 }'

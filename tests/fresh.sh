@@ -140,7 +140,7 @@ try() {
     watched "$log" enter "$work/$version" "$user" "$home" "$home/ciphercost" "$@"
     status=$?
     [ $status = 0 ] || { failed=1; tail -n 30 "$log" | sed 's/^/    /'; }
-    printf -v line 'Debian %-3s %-5s %-16s exit %-3s %5s s' "$version" "$user" "$label" $status $((SECONDS - began))
+    printf -v line 'Debian %-3s %-5s %-19s exit %-3s %5s s' "$version" "$user" "$label" $status $((SECONDS - began))
     echo "$line"
     lines+=("$line")
 }
@@ -158,8 +158,8 @@ try_wheels() {
     cp $wheels "$3"
     give "$@"
     try "$1" "$2" "pip install" bash -c 'python3 -m venv . && bin/pip install ./*.whl && du -sm --exclude="*.whl" .'
-    try "$1" "$2" "--version" bin/ciphercost --version -v
-    try "$1" "$2" "doctor --fix" bin/ciphercost doctor --fix
+    try "$1" "$2" "ciphercost versions" bin/ciphercost --version -v
+    try "$1" "$2" "ciphercost doctor" bin/ciphercost doctor --fix
     try "$1" "$2" "ciphercost quick" bin/ciphercost quick --no-progress
 }
 
