@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # make fresh ON='13 user': only on Debian 13, only as an ordinary user.
 ON     ?=
+# make version TO=0.2.0: writes that version everywhere; without TO it checks that all files have the same.
+TO     ?=
 # make test TESTS='tests/plan/test_schedule.py tests/model/test_run_directory.py': only these tests; fetches no servers.
 TESTS  ?=
 # make strings PATHS='commands plan/toml': only the strings of files whose path contains one of these.
@@ -17,7 +19,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench fresh ready dev servers schema strings clean help
+.PHONY: quick test test-all check bench fresh release fresh-wheels version ready dev servers schema strings clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -25,6 +27,8 @@ help:
 	@echo "make test-all  run all tests, with exhaustive simulations, old server versions, vendors' servers and long studies"
 	@echo "make check     check formatting, lint and types, in Python and Rust"
 	@echo "make fresh     run 'make quick' and some tests in minimal Debian 12 and 13 systems (needs root and mmdebstrap)"
+	@echo "make release   build the wheels of both distributions into dist/, for x86_64 and aarch64"
+	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make strings   list every string that a user can see, with file and line, for review"
 
@@ -56,6 +60,15 @@ fresh:
 
 strings:
 	@$(PYTHON) tests/helpers/user_strings.py $(PATHS)
+
+release:
+	@bash release/wheels.sh $(PYTHON)
+
+fresh-wheels:
+	@bash tests/fresh.sh wheels $(ON)
+
+version:
+	@$(PYTHON) release/version.py $(TO)
 
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json

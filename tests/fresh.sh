@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Run `make quick` and some tests in minimal Debian 12 and 13 systems with exactly the packages that README.md lists, each as root
-# and as an ordinary user. Run this before every release.
-#   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: tests to run instead of the subset below
-# Each system is a directory, which is removed at the end. Each command runs in its own mount and PID namespaces, so that its mounts
-# and processes end with it, even if this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
-# settings are read-only there, so idle cores halt.
+# Runs the README's two commands on bare machines: minimal Debian 12 and 13 with exactly the packages that README.md lists, each as
+# root and as an ordinary user. Run it before every release.
+#   tests/fresh.sh [wheels] [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
+# With `wheels`: the roots have Python and nothing else, and `pip install` of the wheels in dist/ and `ciphercost quick` are tried.
+# A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
+# processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
+# settings are read-only in there, so idle cores halt.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 tests=${FRESH_TESTS:-tests/mechanisms/test_sqlcipher.py tests/load/test_vectors.py tests/plan/test_schedule.py tests/model/test_run_directory.py tests/repository/test_toolchain.py}
@@ -12,12 +13,13 @@ declare -A suites=([12]=bookworm [13]=trixie)
 
 die() { printf '%s\n' "make fresh: $1" >&2; exit 2; }
 
-versions=() users=()
+versions=() users=() wheels=
 for word in "$@"; do
     case $word in
         12 | 13) versions+=("$word") ;;
         root | user) users+=("$word") ;;
-        *) die "$word: not a Debian version (12, 13) or a user (root, user)" ;;
+        wheels) wheels=$(ls "$here"/dist/ciphercost-*.whl "$here"/dist/ciphercost_agent-*"$(uname -m)".whl 2>/dev/null) || die "dist/ has no wheels of both distributions; run make release" ;;
+        *) die "$word: not 'wheels', a Debian version (12, 13) or a user (root, user)" ;;
     esac
 done
 [ ${#versions[@]} = 0 ] && versions=(13 12)
@@ -94,7 +96,9 @@ carry() {
 make_root() {
     local version=$1 root=$2 suite=${suites[$1]} packages
     packages=$(sed -n "s/^    Debian $version  *apt-get install //p" <(git show "$commit:README.md"))
-    [ -n "$packages" ] || die "README.md lists no packages for Debian $version"
+    [ -n "$packages" ] || die "README.md names no packages for Debian $version"
+    # The certificates are those that pip may be set to use; see `settings`.
+    [ -z "$wheels" ] || packages="python3-venv ca-certificates"
     local sources=("deb $mirror $suite main" "deb $mirror $suite-updates main")
     [ -n "$security" ] && sources+=("deb $security $suite-security main")
     echo "Debian $version: creating a system with $packages"
@@ -126,23 +130,45 @@ enter() {
 }
 
 lines=() failed=0
-# try VERSION USER COMMAND…
+# try VERSION USER LABEL COMMAND…
 try() {
-    local version=$1 user=$2 name log began=$SECONDS status line home=/root
-    shift 2
+    local version=$1 user=$2 label=$3 log began=$SECONDS status line home=/root
+    shift 3
     [ "$user" = root ] || home=/home/$user
-    name=$*
-    log=$logs/debian-$version-$user-$2.log
-    echo "Debian $version, $user: $name (log: ${log#"$here"/})"
+    log=$logs/debian-$version-$user-${label##* }.log
+    echo "Debian $version, $user: $* (log: ${log#"$here"/})"
     watched "$log" enter "$work/$version" "$user" "$home" "$home/ciphercost" "$@"
     status=$?
     [ $status = 0 ] || { failed=1; tail -n 30 "$log" | sed 's/^/    /'; }
-    printf -v line 'Debian %-3s %-5s %-10s exit %-3s %5s s' "$version" "$user" "make $2" $status $((SECONDS - began))
+    printf -v line 'Debian %-3s %-5s %-19s exit %-3s %5s s' "$version" "$user" "$label" $status $((SECONDS - began))
     echo "$line"
     lines+=("$line")
 }
 
-# In braces, so that bash reads all of it before it starts, and editing this file meanwhile changes nothing.
+# try_clone VERSION USER DIRECTORY: build the commit that is tested.
+try_clone() {
+    git archive "$commit" | tar -x -C "$3"
+    give "$@"
+    try "$1" "$2" "make quick" make quick
+    try "$1" "$2" "make test" make test TESTS="$tests"
+}
+
+# try_wheels VERSION USER DIRECTORY: install the wheels.
+try_wheels() {
+    cp $wheels "$3"
+    give "$@"
+    try "$1" "$2" "pip install" bash -c 'python3 -m venv . && bin/pip install ./*.whl && du -sm --exclude="*.whl" .'
+    try "$1" "$2" "ciphercost versions" bin/ciphercost --version -v
+    try "$1" "$2" "ciphercost doctor" bin/ciphercost doctor --fix
+    try "$1" "$2" "ciphercost quick" bin/ciphercost quick --no-progress
+}
+
+# give VERSION USER: the user's home and what is in it.
+give() {
+    [ "$2" = root ] || chroot "$work/$1" chown -R "$2:$2" "/home/$2"
+}
+
+# In braces, so that bash has read all of it before it begins: whoever edits this file meanwhile changes nothing.
 {
     for version in "${versions[@]}"; do
         root=$work/$version
@@ -156,10 +182,11 @@ try() {
             [ "$user" = root ] || home=/home/$user
             carry "$root" "$home"
             mkdir "$root$home/ciphercost"
-            git archive "$commit" | tar -x -C "$root$home/ciphercost"
-            [ "$user" = root ] || chroot "$root" chown -R "$user:$user" "$home"
-            try "$version" "$user" make quick
-            try "$version" "$user" make test TESTS="$tests"
+            if [ -n "$wheels" ]; then
+                try_wheels "$version" "$user" "$root$home/ciphercost"
+            else
+                try_clone "$version" "$user" "$root$home/ciphercost"
+            fi
             rm -rf --one-file-system "$root$home/ciphercost"
         done
         rm -rf --one-file-system "$root"

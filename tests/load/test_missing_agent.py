@@ -20,8 +20,9 @@ ROOT = Path(__file__).parents[2]
 class Installed:
     """Fake a distribution that pip installed from that directory."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *requires: str) -> None:
         self._url = url
+        self.requires = ["click>=8.1", *requires]
 
     def read_text(self, name: str) -> str | None:
         return json.dumps({"url": self._url, "dir_info": {}}) if name == "direct_url.json" and self._url else None
@@ -55,6 +56,15 @@ def test_without_a_clone_it_says_to_get_one(monkeypatch: pytest.MonkeyPatch, url
     with pytest.raises(MissingServer, match="in a clone of ciphercost's sources") as caught:
         agent.find()
     assert "pip install ./agents/rust" in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_agent")
+def test_a_released_wheel_names_the_agents_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "distribution", lambda name: Installed("", "ciphercost-agent==1.2.3"))
+    with pytest.raises(MissingServer, match="Install it: ") as caught:
+        agent.find()
+    assert f"{sys.executable} -m pip install ciphercost-agent==1.2.3" in str(caught.value)
+    assert "clone" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("no_agent")

@@ -52,6 +52,7 @@ ALLOWED = {
     # No cell of a run.
     "provision/leftover_schemas.py": "`clean`: a URL alone",
     "runs/doctor.py": "every engine there is",
+    "runs/fixes.py": "every engine there is",
     "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
     "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
     "runs/import_run.py": "imported runs have no cells",

@@ -180,4 +180,4 @@ def test_make_fresh_needs_root() -> None:
 def test_make_fresh_refuses_an_unknown_argument() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh", "11"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "11: not a Debian version (12, 13) or a user" in done.stderr
+    assert "11: not 'wheels', a Debian version (12, 13) or a user" in done.stderr

@@ -29,9 +29,25 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Callback of --version. It is not eager, so that -v is known whichever of the two comes first."""
+    if not asked:
+        return
+    click.echo(f"ciphercost {VERSION}")
+    if ctx.params.get("verbose"):
+        from ciphercost.runs import versions
+
+        for name, version in versions.versions()[1:]:
+            click.echo(f"  {name:<20} {version}")
+    ctx.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(VERSION, message="%(prog)s %(version)s")
-def cli() -> None:
+@click.option(
+    "-v", "--verbose", is_flag=True, is_eager=True, help="With --version: print the versions of the agents and libraries too."
+)
+@click.option("--version", is_flag=True, expose_value=False, callback=_print_version, help="Show the version and exit.")
+def cli(verbose: bool) -> None:
     """Measure what encryption costs a database or web server on this machine, and prove that it is on.
 
     Start with `ciphercost quick`; it takes about a minute.
@@ -44,6 +60,8 @@ def cli() -> None:
       3  a budget was exceeded
       4  unresolved, where you asked for a verdict
     """
+    if verbose:
+        raise UsageError("-v belongs to --version: ciphercost --version -v")
 
 
 for _module in pkgutil.iter_modules(__path__):

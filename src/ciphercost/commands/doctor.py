@@ -6,8 +6,22 @@ import click
 
 
 @click.command()
-def doctor() -> None:
+@click.option("--fix", is_flag=True, help="Print the commands that install what is missing.")
+@click.option("--yes", is_flag=True, help="With --fix: run these commands.")
+def doctor(fix: bool, yes: bool) -> None:
     """Check what this machine can measure, and what is missing."""
-    from ciphercost.runs import doctor
+    from ciphercost.model.errors import UsageError
+    from ciphercost.runs import doctor, fixes
 
-    click.echo(doctor.doctor())
+    if yes and not fix:
+        raise UsageError("--yes runs the commands of --fix; write: ciphercost doctor --fix --yes")
+    if not fix:
+        click.echo(doctor.doctor())
+        return
+    found = fixes.fixes()
+    if not found:
+        click.echo("# nothing is missing")
+    elif not yes:
+        click.echo("\n".join(each.words() for each in found))
+    elif not fixes.run(found, click.echo):
+        raise click.exceptions.Exit(1)

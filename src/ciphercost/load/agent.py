@@ -35,6 +35,7 @@ from ciphercost.model.errors import AgentError, MissingServer, RunError
 from ciphercost.model.slices import AgentSlice, Arrivals
 
 PROTOCOL = 1
+DISTRIBUTION = "ciphercost-agent"
 QUERIES_AHEAD = 16
 """Requests sent before the first answer is read."""
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -60,20 +61,31 @@ def find() -> str:
     raise MissingServer(f"ciphercost-agent, which generates the load, is not installed. {how_to_install()}")
 
 
-def how_to_install() -> str:
-    """The command that installs the agent.
+def install_command() -> list[str]:
+    """The command that installs the agent: its wheel if ciphercost came as a wheel, else from the clone. Empty if no clone is known."""
+    pip = [sys.executable, "-m", "pip", "install"]
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        wheel = metadata.distribution("ciphercost")
+        if pinned := next((each for each in wheel.requires or () if each.startswith(DISTRIBUTION)), ""):
+            return [*pip, pinned]
+        with contextlib.suppress(TypeError, ValueError, KeyError):
+            origin = json.loads(wheel.read_text("direct_url.json") or "")["url"]
+            sources = Path(url2pathname(urlsplit(origin).path)) / "agents" / "rust"
+            if (sources / "Cargo.toml").is_file():
+                return [*pip, str(sources)]
+    return []
 
-    It names the clone that ciphercost was installed from, where that is known.
-    """
-    clone = Path()
-    with contextlib.suppress(metadata.PackageNotFoundError, TypeError, ValueError, KeyError):
-        origin = json.loads(metadata.distribution("ciphercost").read_text("direct_url.json") or "")["url"]
-        clone = Path(url2pathname(urlsplit(origin).path))
-    sources = clone / "agents" / "rust"
-    known = (sources / "Cargo.toml").is_file()
-    install = shlex.join([sys.executable, "-m", "pip", "install", str(sources) if known else "./agents/rust"])
-    where = "" if known else ", in a clone of ciphercost's sources"
-    return f"Build it{where} (README.md lists the requirements): {install}. Or set CIPHERCOST_AGENT to the path of an agent that is already built."
+
+def how_to_install() -> str:
+    """Return how to install the agent, as a sentence with the command."""
+    command = install_command()
+    if command and command[-1].startswith(DISTRIBUTION):
+        what = f"Install it: {shlex.join(command)}"
+    else:
+        where = "" if command else ", in a clone of ciphercost's sources"
+        install = shlex.join(command or [sys.executable, "-m", "pip", "install", "./agents/rust"])
+        what = f"Build it{where} (README.md lists the requirements): {install}"
+    return f"{what}. Or set CIPHERCOST_AGENT to the path of an agent that is already built."
 
 
 @contextlib.contextmanager

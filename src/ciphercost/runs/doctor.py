@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -13,15 +12,16 @@ from pathlib import Path
 from typing import Literal
 
 from ciphercost import engines
-from ciphercost.host import aes, debian, idle, leftovers, link, maven, supervisor, tools
-from ciphercost.host.environment import child_environment
+from ciphercost.host import aes, debian, idle, leftovers, link, programs, supervisor, tools
 from ciphercost.host.marks import cgroup_parents, scratch_base
 from ciphercost.host.volumes import fuse, image, policy
 from ciphercost.load import agent
 from ciphercost.load.jdbc import java
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError, MissingServer
+from ciphercost.model.version import VERSION
 from ciphercost.report.layout import wrap
+from ciphercost.runs import versions
 
 State = Literal["ok", "warn", "missing"]
 Check = tuple[str, State, str]
@@ -43,7 +43,7 @@ def checks() -> list[Check]:
         _user(),
         _disk(),
         _link(),
-        _maven(),
+        *_programs(),
         _java(),
         _debian(),
         _apt(),
@@ -65,23 +65,16 @@ def _agent() -> Iterator[Check]:
         yield "agent", "missing", str(error)
         return
     try:
-        # Not with agent.Agent, because doctor must also handle an agent with another protocol version.
-        done = subprocess.run(
-            [path],
-            input='{"type":"hello","protocol":1}\n',
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-            env=child_environment(),
-        )
-        hello = json.loads(done.stdout.splitlines()[0])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        hello = versions.answers(path)[0]
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
         yield "agent", "missing", f"{path} does not answer: {error}. {agent.how_to_install()}"
         return
     if hello.get("type") != "hello":
         yield "agent", "missing", f"{path} refuses the protocol: {hello.get('text')}. {agent.how_to_install()}"
         return
+    if hello["version"] != VERSION:
+        other = f"{path} is version {hello['version']}, and ciphercost is {VERSION}"
+        yield "agent", "warn", f"{other}: use equal versions. {agent.how_to_install()}"
     yield "agent", "ok", f"{hello['agent']} {hello['version']} ({path}), with drivers for {hello['drivers']}"
     yield "client's TLS library", "ok", str(hello["tls_library"])
 
@@ -185,11 +178,13 @@ def _link() -> Check:
     return "link of --bandwidth, --mtu", "ok", "available"
 
 
-def _maven() -> Check:
-    client = maven.maven_client()
-    if client:
-        return "mvn", "ok", f"{client}, can fetch PostgreSQL 14 to 18"
-    return "mvn", "warn", "not found, so ciphercost can't fetch PostgreSQL from Maven (Debian: apt-get install maven)"
+def _programs() -> Iterator[Check]:
+    """Return one line for each missing program, and one for all that are present."""
+    for each in programs.PROGRAMS:
+        if not each.found():
+            yield each.name, "warn", each.missing()
+    if found := [each.found() for each in programs.PROGRAMS if each.found()]:
+        yield "programs", "ok", ", ".join(found)
 
 
 def _debian() -> Check:

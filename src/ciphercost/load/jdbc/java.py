@@ -1,6 +1,7 @@
-"""Finds Java, builds the Java agent's jar once from its sources, and starts the agent.
+"""Finds Java and the Java agent's jar, and starts the agent.
 
-The sources are in `agents/java` of the repository, and in the wheel as `ciphercost/_java`.
+A released wheel contains the jar in `ciphercost/_java`. Otherwise Maven builds it once from the sources, which are in `agents/java`
+of the repository; a wheel built from a clone contains them in `ciphercost/_java`.
 """
 
 from __future__ import annotations
@@ -93,20 +94,27 @@ def number(said: str) -> int:
     return int(match[1]) if match else 0
 
 
+PACKAGED = Path(__file__).parents[2] / "_java"
+"""What the wheel holds of the Java agent; a clone has no such directory."""
+
+
 def source() -> Path:
     """Return the folder of the agent's Maven module."""
-    here = Path(__file__).parents[2]
-    return next((place for place in (here / "_java", here.parents[1] / "agents" / "java") if place.is_dir()), here)
+    here = PACKAGED.parent
+    return next((place for place in (PACKAGED, here.parents[1] / "agents" / "java") if place.is_dir()), here)
 
 
 def jar(*, fetch: bool = True) -> Path:
-    """Return the agent's jar: $CIPHERCOST_AGENT_JDBC, else one that Maven builds into the cache when the sources
-    change. Raises MissingServer.
+    """Return the agent's jar: $CIPHERCOST_AGENT_JDBC, else the wheel's, else one that Maven builds into the cache. Raises MissingServer.
+
+    Maven builds it again if the sources change.
     """
     if chosen := os.environ.get(CHOSEN):
         if not Path(chosen).is_file():
             raise MissingServer(f"{CHOSEN} names {chosen}, which is not a file")
         return Path(chosen)
+    if (PACKAGED / JAR).is_file():
+        return PACKAGED / JAR
     module = source()
     if not (module / "pom.xml").is_file():
         raise MissingServer(f"the Java agent's sources are missing: no {module / 'pom.xml'}")

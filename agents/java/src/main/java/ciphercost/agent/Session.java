@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.HdrHistogram.Histogram;
@@ -19,7 +20,9 @@ import org.HdrHistogram.Histogram;
 final class Session {
     private static final long PROTOCOL = 1;
     private static final String NAME = "ciphercost-agent-jdbc";
-    private static final String VERSION = "0.1.0";
+    /** The jar's manifest has it from pom.xml; classes outside a jar have none. */
+    private static final String VERSION =
+            Objects.requireNonNullElse(Session.class.getPackage().getImplementationVersion(), "unpackaged");
     private static final Set<String> TYPES = Set.of("hello", "program", "cipher", "variable", "transaction", "statement",
             "connect", "query", "slice", "floor", "disconnect", "bye");
     private static final double LONGEST_SECONDS = 86_400;
