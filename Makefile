@@ -15,7 +15,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench fresh ready dev servers schema clean help
+.PHONY: quick test test-all check bench docs fresh ready dev servers schema clean help
 
 help:
 	@echo "make quick   build, then measure what encryption costs here (one minute of load)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all  all tests: exhaustive simulations, old server versions, vendors' servers, long studies too"
 	@echo "make check   formatting, lint and types, Python and Rust"
 	@echo "make fresh   make quick and some tests in minimal Debian 12 and 13 roots, as root and as a user (as root, with mmdebstrap)"
+	@echo "make docs    build the documentation site into site/docs, without a network"
 	@echo "make bench   ratios against peers and against our own aims, into benchmarks/latest.json"
 
 quick: ready
@@ -50,6 +51,9 @@ bench: dev servers
 
 fresh:
 	@bash tests/fresh.sh $(ON)
+
+docs: dev
+	$(BIN)/python tools/docs.py
 
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json
