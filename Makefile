@@ -19,7 +19,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench fresh release fresh-wheels version ready dev servers schema strings clean help
+.PHONY: quick test test-all check bench docs fresh release fresh-wheels version ready dev servers schema strings clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -30,6 +30,7 @@ help:
 	@echo "make release   build the wheels of both distributions into dist/, for x86_64 and aarch64"
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
+	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make strings   list every string that a user can see, with file and line, for review"
 
 quick: ready
@@ -69,6 +70,9 @@ fresh-wheels:
 
 version:
 	@$(PYTHON) release/version.py $(TO)
+
+docs: dev
+	$(BIN)/python tools/docs.py
 
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json

@@ -91,6 +91,8 @@ RULES = [
         STUDY,
         "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
     ),
+    # ── documentation ──
+    Rule(r"test_site\.py::test_every_command_on_a_page_runs\[(?!how-to/gate-ci)", LONG),
     # ── runs ──
     Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a plaintext file)", LONG),
     Rule(

@@ -1,0 +1,103 @@
+"""The documentation site: it builds, every link and anchor leads somewhere, and every command on it runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from ciphercost import engines, mechanisms, studies
+from ciphercost.load import workloads
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "site" / "docs"
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "```sh\n" in path.read_text())
+STAGING = "postgresql://me@staging/shop --ca ca.pem"
+"""The reader's server in the examples; the tests run them on an embedded database."""
+
+
+class Anchors(HTMLParser):
+    """The links of a page, and the names within it that links may lead to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.names: set[str] = {""}
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if given.get("id"):
+            self.names.add(str(given["id"]))
+        for name in ("href", "src"):
+            if given.get(name):
+                self.links.append(str(given[name]))
+
+
+@pytest.fixture(scope="module")
+def site() -> dict[Path, Anchors]:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "docs.py"], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {path: Anchors(path) for path in SITE.rglob("*.html") if path.name != "404.html"}
+
+
+def test_every_link_and_anchor_leads_somewhere(site: dict[Path, Anchors]) -> None:
+    broken = []
+    for path, page in site.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            there = target in site and unquote(parts.fragment) in site[target].names
+            if not (there or (target not in site and target.exists())):
+                broken.append(f"{path.relative_to(SITE)}: {link}")
+    assert broken == []
+
+
+def test_no_page_fetches_anything_from_elsewhere(site: dict[Path, Anchors]) -> None:
+    for path in site:
+        fetched = re.findall(r"<(?:script|img|link)[^>]+(?:src|href)=\"(https?://[^\"]+)\"", path.read_text())
+        assert [each for each in fetched if "canonical" not in each] == [], path
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("engines", engines.names()),
+        ("mechanisms", sorted({mechanisms.get(each).family or each for each in mechanisms.names()})),
+        ("workloads", workloads.names()),
+        ("studies", studies.names()),
+    ],
+)
+def test_everything_there_is_has_a_section(site: dict[Path, Anchors], page: str, names: list[str]) -> None:
+    text = (SITE / "reference" / f"{page}.html").read_text()
+    headings = {re.sub(r"<[^>]+>|&para;|¶", "", each).strip() for each in re.findall(r"<h[23][^>]*>(.*?)</h", text)}
+    assert set(names) <= headings
+
+
+@pytest.mark.parametrize("page", [str(path.relative_to(ROOT / "docs")) for path in PAGES])
+def test_every_command_on_a_page_runs(page: str, tmp_path: Path) -> None:
+    """All blocks of a page, in order, in one directory."""
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.DOTALL | re.MULTILINE))
+    script = script.replace(f"prove {STAGING}", "prove sqlite:sqlcipher")
+    script = script.replace(f"run postgresql:tls --url {STAGING}", "run sqlite:sqlcipher")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=800,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
