@@ -44,7 +44,11 @@ def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
-    "-v", "--verbose", is_flag=True, is_eager=True, help="With --version: print the versions of the agents and libraries too."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    help="With --version: print the versions of the agents and libraries too.",
 )
 @click.option("--version", is_flag=True, expose_value=False, callback=_print_version, help="Show the version and exit.")
 def cli(verbose: bool) -> None:

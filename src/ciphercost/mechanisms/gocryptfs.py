@@ -51,7 +51,9 @@ SPEED = re.compile(r"^(AES-GCM-256|XChaCha20-Poly1305|AES-SIV-512)-(\S+).*\(sele
 class Gocryptfs(EncryptingDaemon):
     name = "gocryptfs"
     title = "gocryptfs: encrypted directory by FUSE"
-    protects = "a stolen disk, and a copy of the directory; not against a process that may read the files while it is mounted"
+    protects = (
+        "a stolen disk, and a copy of the directory; not against a process that may read the files while it is mounted"
+    )
     daemon = ENCRYPTING
     wrong_password = "password incorrect"  # noqa: S105 - what gocryptfs says
     factors = (

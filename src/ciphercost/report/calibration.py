@@ -12,9 +12,9 @@ from ciphercost.estimate import student_t
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.plan.schedule import LEAST_SESSIONS
+from ciphercost.report import disturbed
 from ciphercost.report.formats import terminal
 from ciphercost.report.layout import wrap
-from ciphercost.report import disturbed
 from ciphercost.report.words import figure_text
 
 WANTED = math.log(1.01)

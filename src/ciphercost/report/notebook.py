@@ -6,7 +6,7 @@ from html import escape
 
 from ciphercost.model.result import Result
 from ciphercost.report import disturbed
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import cell_text, figure_text
 
 HEAD = ("cell", "figure", "what encryption costs", "95 % interval", "plain → encrypted")
 

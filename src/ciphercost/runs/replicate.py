@@ -170,7 +170,7 @@ class _Pair:
             cpus=cores or None,
             log=bench.logs / "agent.log",
             env=bench.mask,
-            netns=pair.netns,  # behind the link, if there is one
+            netns=servers.netns,  # behind the link, if there is one
             cgroups=groups,
         )
         agent = self._stack.enter_context(self.client())
@@ -194,11 +194,11 @@ def _pair(study: Study, bench: Bench, number: int, progress: _Progress) -> None:
     """Run the procedure on one pair of arms. Raises RunError, UsageError."""
     pair = _Pair(study, bench, number, progress)
     with closing(pair):
-        pair, agent = pair.open()
+        servers, agent = pair.open()
         seed = progress.record.facts.seed
         stage = Stage(
             bench,
-            pair,
+            servers,
             agent,
             progress.kept,
             progress.seconds,

@@ -101,7 +101,9 @@ class Fuse:
     def mount(self) -> None:
         """Mount it. Raises RunError with the daemon's last output."""
         began = time.monotonic()
-        self._forget = self._supervisor.undo(volumes.unmounting(self.place))  # first, so that it is registered at every moment
+        self._forget = self._supervisor.undo(
+            volumes.unmounting(self.place)
+        )  # first, so that it is registered at every moment
         self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env, stdin=self._stdin)
         deadline = began + self._patience
         try:

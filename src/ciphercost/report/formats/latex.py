@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ciphercost.model.result import Result
 from ciphercost.report import disturbed
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import cell_text, figure_text
 
 A_PAGE = 40
 """Rows above which the table may break across pages."""
