@@ -1,6 +1,6 @@
 """Build the documentation site: assemble its pages in build/docs, then run zensical.
 
-Written pages are in docs/. Generated ones are the command line, engines, mechanisms, workloads and studies, which come from the
+Written pages are in docs/. Generated ones are the command line, engines, mechanisms and workloads, which come from the
 registries, and the documents at the repository's root.
 """
 
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from ciphercost import engines, mechanisms, studies
+from ciphercost import engines, mechanisms
 from ciphercost.load import workloads
 
 ROOT = Path(__file__).parents[1]
@@ -119,19 +119,6 @@ def workload_page() -> None:
     write("reference/workloads.md", lines)
 
 
-def study_page() -> None:
-    lines = [
-        "# Studies",
-        "",
-        "`ciphercost replicate STUDY` repeats a published study; `replicate all` runs every one.",
-        "",
-    ]
-    for name in studies.names():
-        study = studies.get(name)
-        lines += [f"## {name}", "", f"{cell(study.title)}.", "", f"Published on {cell(study.published_server)}.", ""]
-    write("reference/studies.md", lines)
-
-
 def document_pages() -> None:
     """Copy the repository's documents. Links between them become links between their pages, others become plain text."""
     for source, page in DOCUMENTS.items():
@@ -168,7 +155,7 @@ def assemble() -> None:
     """Make build/docs anew."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES)
-    for page in (command_line, engine_page, mechanism_page, workload_page, study_page, document_pages, schema_page):
+    for page in (command_line, engine_page, mechanism_page, workload_page, document_pages, schema_page):
         page()
     (PAGES / "grants.md").unlink()
 

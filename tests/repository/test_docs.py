@@ -15,23 +15,13 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("command", sorted(commands.cli.commands))
-def test_every_command_is_in_the_readme(command: str) -> None:
-    assert f"ciphercost {command}" in README
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize("name", [*engines.names(), *mechanisms.names(), *workloads.names()])
-def test_every_engine_mechanism_and_workload_is_in_the_readme(name: str) -> None:
-    """The name of a mechanism's family counts too; test_in_columns checks that it is right."""
-    family = mechanisms.get(name).family if name in mechanisms.names() else ""
-    assert f"`{family or name}`" in README
-
-
-def test_every_option_of_run_is_in_the_readme() -> None:
-    for parameter in commands.cli.commands["run"].params:
-        for option in (*parameter.opts, *parameter.secondary_opts):
-            if option.startswith("--"):
-                assert option in README, option
+def test_every_command_in_the_readme_exists() -> None:
+    named = set(re.findall(r"(?:^    |`)ciphercost ([a-z]+)\b", README, re.MULTILINE))
+    assert {"quick", "run", "prove"} <= named <= set(commands.cli.commands)
 
 
 def test_every_field_of_a_slice_is_in_the_format() -> None:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from ciphercost import engines, mechanisms, studies
+from ciphercost import commands, engines, mechanisms, studies
 from ciphercost.load import workloads
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +63,15 @@ def test_every_link_and_anchor_leads_somewhere(site: dict[Path, Anchors]) -> Non
     assert broken == []
 
 
+def test_every_command_and_option_is_in_the_reference(site: dict[Path, Anchors]) -> None:
+    text = (SITE / "reference" / "cli.html").read_text()
+    for name, command in commands.cli.commands.items():
+        assert f"ciphercost {name}" in text or f">{name}<" in text, name
+        for parameter in command.params:
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                assert option in text or not option.startswith("--"), (name, option)
+
+
 def test_no_page_fetches_anything_from_elsewhere(site: dict[Path, Anchors]) -> None:
     for path in site:
         fetched = re.findall(r"<(?:script|img|link)[^>]+(?:src|href)=\"(https?://[^\"]+)\"", path.read_text())
@@ -75,7 +84,7 @@ def test_no_page_fetches_anything_from_elsewhere(site: dict[Path, Anchors]) -> N
         ("engines", engines.names()),
         ("mechanisms", sorted({mechanisms.get(each).family or each for each in mechanisms.names()})),
         ("workloads", workloads.names()),
-        ("studies", studies.names()),
+        ("../studies", studies.names()),
     ],
 )
 def test_everything_there_is_has_a_section(site: dict[Path, Anchors], page: str, names: list[str]) -> None:
