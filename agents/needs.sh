@@ -42,7 +42,7 @@ fi
 # The packages that README.md lists for this system: `    Debian 13       apt-get install …`.
 system=$(. "${CIPHERCOST_OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${NAME%% *} ${VERSION_ID:-}")
 install=
-[ -z "$system" ] || install=$(sed -n '/^## What it needs/,/^## /p' "$root/README.md" | sed -n "s/^    $system  *//p")
+[ -z "$system" ] || install=$(sed -n "s/^    $system  *//p" "$root/README.md")
 {
     echo "can't build ciphercost, because something is missing:"
     printf '  - %s\n' "${gaps[@]}"

@@ -152,7 +152,9 @@ def test_a_plot_of_one_cell_is_a_file_and_of_several_needs_a_directory(
     assert plots.write(plots.Subject(results.result(results.cell())), path, form) == [path]
     assert path.read_bytes()[:4] in (b"\x89PNG", b"<svg")
     path.unlink()
-    with pytest.raises(UsageError, match=rf"plots\.{form}: this run has 2 cells and \d plots.*give -o a directory"):
+    with pytest.raises(
+        UsageError, match=rf"plots\.{form}: this run has 2 cells and \d plots.*name a directory with -o"
+    ):
         plots.write(two, path, form)
     assert not path.exists()
     assert len(plots.write(two, tmp_path / "plots", form)) > 1

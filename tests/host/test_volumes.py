@@ -152,7 +152,7 @@ def test_device_mapper_tables_show_where_bytes_are_below() -> None:
         (bottom, (4096 + 16) * 512, 2048),
     ]
     assert list(raw.below(bottom, tables, 7, 9)) == [(bottom, 7, 9)]
-    with pytest.raises(RunError, match="leaves out"):
+    with pytest.raises(RunError, match="does not cover all blocks"):
         list(raw.below(upper, tables, 16 * 512, 512))
     with pytest.raises(RunError, match="striped"):
         raw.parse_table("0 8 striped 2 128 8:1 0 8:2 0\n")

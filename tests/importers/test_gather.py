@@ -451,7 +451,7 @@ def test_both_arms_over_http_is_no_tls_and_told(tmp_path: Path) -> None:
     clear = WRK.replace("https", "http")
     (cell,) = made(tmp_path, {"plain.txt": clear, "tls.txt": clear.replace("44981.91", "44000.00")}).cells
     assert "same-scheme" in codes(cell)
-    assert any("both arms spoke http:" in each.text for each in cell.warnings)
+    assert any("both arms used http:" in each.text for each in cell.warnings)
 
 
 def test_mysqlslaps_thousandths_are_told_where_they_are_coarse(tmp_path: Path) -> None:

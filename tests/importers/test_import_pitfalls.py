@@ -698,7 +698,7 @@ def test_the_mechanism_that_is_suggested_is_one_that_the_engine_has(engine: str,
 def test_a_mechanism_that_an_engine_does_not_have_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text(PGBENCH)
     given = {"output": tmp_path / "made", "engine": "postgresql", "mechanism": "innodb-tde"}
-    with pytest.raises(UsageError, match="--mechanism innodb-tde: postgresql does not have it; it has tls"):
+    with pytest.raises(UsageError, match="--mechanism innodb-tde: postgresql does not have this mechanism; it has tls"):
         import_run.run([tmp_path / "plain.txt"], given)
 
 

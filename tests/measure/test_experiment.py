@@ -70,7 +70,7 @@ def test_the_table_starts_with_the_lowest_cost_and_keeps_failed_cells(tmp_path: 
     text = text[text.index("one experiment") :]
     places = [text.index(word) for word in ("effect=2%", "the reference  ", "effect=20%", "effect=50%: FAILED")]
     assert places == sorted(places), text
-    assert "4 cells share 8 sessions" in text
+    assert "4 cells in the same 8 sessions" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text
 
 

@@ -499,7 +499,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
     assert [cell.encryption["cipher"] for cell in result.cells] == ["AES-256-CBC", "AES-128-ECB"]
     assert [len(cell.findings) for cell in result.cells] == [1, 3]
     text = formats.get("terminal")(result)
-    for words in ("stored bytes, tables", "what it protects", "open, high: pattern-shows"):
+    for words in ("stored bytes, tables", "what it protects", "finding, high: pattern-shows"):
         assert words in text
     for path in directory.rglob("*"):
         if path.is_file():
@@ -554,7 +554,7 @@ def test_a_secret_too_long_for_firebirds_function_is_refused() -> None:
     mechanism = get("aes-ofb-128")
     codec = mechanism.codec(engines.get("firebird"), {"iv": "random"}, bytes(16), bytes(16))
     assert codec.seal("x", 1020)
-    with pytest.raises(UsageError, match="1020 are the most"):
+    with pytest.raises(UsageError, match="the limit is 1020"):
         codec.seal("x", 1021)
 
 

@@ -464,7 +464,7 @@ def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) 
     ("more", "words"),
     [
         (("--fail-over", "10"), "write 10%"),
-        (("--fail-over", "0%"), "no budget"),
+        (("--fail-over", "0%"), "not a budget"),
         (("--format", "html"), "not a format of compare"),
         (("--margin", "x"), "--margin"),
     ],

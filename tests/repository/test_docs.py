@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
-from ciphercost import commands, engines, mechanisms
-from ciphercost.load import workloads
+from ciphercost import commands
 from ciphercost.model.slices import AgentSlice, SliceRecord
 
 ROOT = Path(__file__).parents[2]

@@ -95,7 +95,7 @@ FAILS: dict[str, dict[str, str]] = {
 
 FORMATS = {
     "csv": "test_formats.py::",
-    "html": "test_html.py::test_a_page_asks_nothing_complains_of_nothing_and_can_be_read",
+    "html": "test_html.py::test_a_page_makes_no_request_has_no_console_errors_and_is_readable",
     "json": "test_formats.py::",
     "latex": "test_formats.py::",
     "md": "test_formats.py::",

@@ -60,8 +60,8 @@ def test_each_missing_program_is_one_line_that_names_its_package(tmp_path: Path)
 @pytest.mark.usefixtures("bare")
 def test_the_doctor_has_one_line_for_each_missing_program_too(tmp_path: Path) -> None:
     _, lines, _ = fixed(cwd=tmp_path)
-    assert any(line.startswith("mind    mvn: not found (Debian: apt-get install maven)") for line in lines)
-    assert any(line.startswith("mind    fio: not found (Debian: apt-get install fio)") for line in lines)
+    assert any(line.startswith("WARN    mvn: not found (Debian: apt-get install maven)") for line in lines)
+    assert any(line.startswith("WARN    fio: not found (Debian: apt-get install fio)") for line in lines)
 
 
 @pytest.mark.usefixtures("bare")

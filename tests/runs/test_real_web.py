@@ -62,7 +62,7 @@ def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str)
     assert without["low"] * left["low"] < whole["high"]
     assert without["high"] * left["high"] > whole["low"]
     assert not cell["handshakes"]
-    assert "of it no sendfile:" in words
+    assert "of which no sendfile:" in words
     assert "TLS itself:" in words
     assert not control["proofs"]
     result = load(max((tmp_path / "runs").iterdir()))
@@ -108,7 +108,7 @@ def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, require_ser
         ("no-sendfile", "size=100KB no-sendfile"),
     ]
     assert all(each["beside"] for each in found[:2])
-    assert words.count("of it no sendfile:") == 2
+    assert words.count("of which no sendfile:") == 2
 
 
 def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server: RequireServer) -> None:
@@ -157,7 +157,7 @@ def test_a_pair_of_urls_is_measured(tmp_path: Path, own: tuple[Site, Server]) ->
     assert "server_cpu_per_op" in cell["overhead"]
     assert cell["encryption"]["cipher"] == "TLS_AES_256_GCM_SHA384"
     assert "not-controlled" in {each["code"] for each in cell["warnings"]}
-    assert "Requests are sent to it" in done.stderr
+    assert "ciphercost sends requests to it" in done.stderr
     assert own[1].handshakes() != (0, 0)
 
 

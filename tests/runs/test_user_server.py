@@ -230,7 +230,7 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
         named = scratch_schema.name_for(one.run_id)
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
-        assert "is still going on here" in refused.stderr
+        assert "is still running here" in refused.stderr
         supervisor_pids = one.family(b"supervisor_process.py")
         assert supervisor_pids
         for pid in supervisor_pids:

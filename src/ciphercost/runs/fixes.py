@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ciphercost import engines
 from ciphercost.host import apt, debian, programs
+from ciphercost.host.environment import child_environment
 from ciphercost.load import agent
 from ciphercost.load.jdbc import java
 from ciphercost.model.errors import CiphercostError, MissingServer
@@ -90,7 +91,7 @@ def run(found: list[Fix], say: Callable[[str], None]) -> bool:
         elif shutil.which(fix.command[0]) is None:
             say(f"# {fix.command[0]} was not found; run as root: {shlex.join(fix.command[1:])}")
             done = False
-        elif status := subprocess.run(fix.command, check=False).returncode:
+        elif status := subprocess.run(fix.command, check=False, env=child_environment()).returncode:
             say(f"# exit status {status}")
             done = False
     return done
