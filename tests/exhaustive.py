@@ -92,7 +92,7 @@ RULES = [
         "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
     ),
     # ── documentation ──
-    Rule(r"test_site\.py::test_every_command_on_a_page_runs\[(?!how-to/gate-ci)", LONG),
+    Rule(r"test_site\.py::test_every_command_on_a_page_runs\[(?!how-to/compare-machines)", LONG),
     # ── runs ──
     Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a plaintext file)", LONG),
     Rule(
@@ -138,9 +138,9 @@ RULES = [
     Rule(r"test_hospital\.py::test_it_is_run_end_to_end\[mariadb", LONG),
     Rule(r"test_secret_columns\.py::test_cells_that_share_a_run.*\[mariadb\]", LONG),
     Rule(
-        r"test_cryfs\.py::test_(without_its_password|each_arm_says)",
+        r"test_cryfs\.py::test_(without_its_password|each_arm_says|what_is_written)",
         LONG,
-        "test_cryfs.py::test_what_is_written_rests_in_clear_in_one_arm_alone",
+        "test_cryfs.py::test_files_that_are_no_blocks_fail_the_disk_witness",
     ),
     Rule(r"test_real\.py::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read))", COMBINATION),
     Rule(r"test_real\.py::test_a_cell_is_proven.*sqlcipher-workload-(insert|bulk-read|mixed)", COMBINATION),
@@ -185,7 +185,19 @@ RULES = [
     Rule(r"test_innodb_tde\.py::test_temporary_data.*\[encrypted\]", COMBINATION),
     Rule(r"test_progress\.py::test_plain_output.*dumb", COMBINATION),
     Rule(r"test_man_in_the_middle\.py::test_a_run_warns.*\[postgresql", COMBINATION),
-    Rule(r"test_owndata\.py::test_any_table.*\[mysql\]", COMBINATION),
+    Rule(r"test_owndata\.py::test_(any_table|a_table_as_wide).*\[mysql\]", COMBINATION),
+    Rule(r"test_launch\.py::test_another_server_of_the_same_kind.*\[mysql\]", COMBINATION),
+    Rule(r"test_real_mysql\.py::test_a_running_server.*\[mysql@", COMBINATION),
+    Rule(
+        r"test_packages\.py::test_postgresql_comes_from_debian_and_runs_in_place",
+        COMBINATION,
+        "test_packages.py::test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_its_own_libraries",
+    ),
+    Rule(
+        r"test_innodb_tde\.py::test_with_logs_off",
+        LONG,
+        "test_innodb_tde.py::test_each_arm_is_what_its_name_says_and_not_what_the_others_says",
+    ),
     Rule(r"test_passwords\.py::test_(without|on)_a_terminal.*\[mysql\]", COMBINATION),
     Rule(r"test_import_real\.py::test_sar_in_every_language.*\[(C|pt_BR)\]", COMBINATION),
 ]

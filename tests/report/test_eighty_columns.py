@@ -284,7 +284,7 @@ def test_proofs(tmp_path: Path) -> None:
 
 def test_a_list_of_runs_with_long_names(tmp_path: Path) -> None:
     done = subprocess.run(
-        [CLI, "run", "null:busy", "--quick", "--time", "3s", "--no-latency", "--matrix", "effect=1%,2%,3%,4%"],
+        [CLI, "run", "null:busy", "--quick", "--time", "3s", "--no-latency", "--matrix", "effect=1%,4%"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -33,7 +33,7 @@ from conftest import Require
 
 LARGEST = 3_000_000
 SMALLEST_TEXT = 12.0
-GRID = 60
+GRID = 30
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,7 +56,7 @@ def quick(require_postgresql: Installation, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty cells of one experiment, from the fake agent with virtual time."""
+    """Thirty cells of one experiment, from the fake agent with virtual time."""
     place = tmp_path_factory.mktemp("grid")
     agent = fake.write(place / "fake-agent", "--effect 0.2 --sd 0.05")
     cells = [
