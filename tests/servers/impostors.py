@@ -89,6 +89,7 @@ class Rogue:
         self._speak = speak
         self.lines: list[Line] = []
         self._listener = socket.create_server((host, 0))
+        self._last: object = None
         self.port: int = self._listener.getsockname()[1]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -97,17 +98,23 @@ class Rogue:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        # Connections are accepted in their order, so nobody who came before this one is missed.
+        with self._listener, socket.socket() as last:
+            last.bind((self._listener.getsockname()[0], 0))
+            self._last = last.getsockname()
+            last.connect(self._listener.getsockname())
+            self._threads[0].join(SECONDS)
         for thread in list(self._threads):
             thread.join(SECONDS)
 
     def _accept(self) -> None:
         while True:
             try:
-                client, _ = self._listener.accept()
+                client, address = self._listener.accept()
             except OSError:
+                return
+            if address == self._last:
+                client.close()
                 return
             self._threads.append(threading.Thread(target=self._meet, args=(client,), daemon=True))
             self._threads[-1].start()
