@@ -62,7 +62,7 @@ RULES = [
     Rule(
         r"test_study_jdbc_tls\.py::test_a_small_replication_on_a_real_server",
         STUDY,
-        "test_study_web_tls.py::test_a_small_replication_is_proven_run_recorded_and_reported_again",
+        "test_study_column_functions.py::test_a_very_small_replication_is_proven_run_recorded_and_reported_again",
     ),
     Rule(
         r"test_replicate\.py::test_a_small_replication",
@@ -90,6 +90,26 @@ RULES = [
         r"test_replicate_all\.py::test_a_study_that_fails_stops_no_other",
         STUDY,
         "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
+    ),
+    Rule(
+        r"test_study_web_tls\.py::test_a_small_replication",
+        STUDY,
+        "test_study_column_functions.py::test_a_very_small_replication_is_proven_run_recorded_and_reported_again",
+    ),
+    Rule(
+        r"test_jdbc_tls_wire\.py::test_mysql_has_the_same_packets",
+        STUDY,
+        "test_jdbc_tls_wire.py::test_packets_have_the_published_sizes",
+    ),
+    Rule(
+        r"test_jdbc_drivers\.py::test_jars_come_in_their_order",
+        LONG,
+        "test_jdbc_drivers.py::test_every_version_is_pinned_once",
+    ),
+    Rule(
+        r"test_gocryptfs\.py::test_each_arm_says_what_it_lies_on",
+        LONG,
+        "test_gocryptfs.py::test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness",
     ),
     # ── documentation ──
     Rule(r"test_site\.py::test_every_command_on_a_page_runs\[(?!how-to/compare-machines)", LONG),
@@ -147,7 +167,7 @@ RULES = [
     Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*(9\.7-tpcb|11\.8-connect|11\.8-tpcb)\]", COMBINATION),
     Rule(r"test_real_firebird\.py::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]", COMBINATION),
     Rule(r"test_real_(valkey|memcached)\.py::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect)\]", COMBINATION),
-    Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mysql", COMBINATION),
+    Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[(mysql|mariadb)", COMBINATION),
     Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
     Rule(
         r"test_kill\.py::test_a_run_whose_supervisor.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
@@ -187,7 +207,10 @@ RULES = [
     Rule(r"test_man_in_the_middle\.py::test_a_run_warns.*\[postgresql", COMBINATION),
     Rule(r"test_owndata\.py::test_(any_table|a_table_as_wide).*\[mysql\]", COMBINATION),
     Rule(r"test_launch\.py::test_another_server_of_the_same_kind.*\[mysql\]", COMBINATION),
-    Rule(r"test_real_mysql\.py::test_a_running_server.*\[mysql@", COMBINATION),
+    Rule(r"test_real_mysql\.py::test_(a_running_server|prove_says_yes).*\[mysql@", COMBINATION),
+    Rule(r"test_import_real\.py::test_mysqlslap.*\[mysql\]", COMBINATION),
+    Rule(r"test_html\.py::test_axe_finds_no_serious_violation.*-grid\]", COMBINATION),
+    Rule(r"test_pages\.py::test_axe_finds_no_serious.*\[(1300-dark|390-light)\]", COMBINATION),
     Rule(
         r"test_packages\.py::test_postgresql_comes_from_debian_and_runs_in_place",
         COMBINATION,
