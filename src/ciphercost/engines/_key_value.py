@@ -1,0 +1,103 @@
+"""What key-value stores share: one program, a password in a file, and TLS on a port of its own."""
+
+from __future__ import annotations
+
+import secrets
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.engines import Server
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
+from ciphercost.engines._packaged import Packaged
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.host.installation import Installation
+from ciphercost.host.launch import apart, launch
+from ciphercost.host.marks import hand_over
+from ciphercost.host.ports import free_port
+from ciphercost.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.host.supervisor import Supervisor
+
+
+class KeyValueStore(Packaged, HasTls):
+    """A key-value store. A subclass names its packages, its command line and how it accepts a login."""
+
+    language = "kv"
+    usual_workload = "kv-get"
+    place = "usr/bin"
+    places = ("usr/bin", "usr/local/bin")
+    version_option = "--version"
+    no_url = "is started by ciphercost: leave --url out"
+    mute = ("server",)  # it reports nothing about the encryption of a session
+    tls_resumption = ("on",)
+    certificate_setting: str
+    """The setting that names the certificate; with it the server also listens with TLS."""
+    started: type[StartedServer]
+    """What `start` returns."""
+
+    @abstractmethod
+    def arguments(
+        self, directory: Path, password: str, port: int, tls_port: int, settings: Mapping[str, str]
+    ) -> list[str | Path]:
+        """Return the program's arguments. `tls_port` 0: without TLS."""
+
+    @abstractmethod
+    def answers(self, password: str, port: int) -> bool:
+        """Whether a server on loopback accepts our login."""
+
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
+        if mechanism == "tls" and factors.get("group"):
+            raise UsageError(
+                f"{self.name} has no setting for the key exchange group: leave group={factors['group']} out"
+            )
+
+    def initialise(
+        self,
+        installation: Installation,  # noqa: ARG002
+        directory: Path,
+        supervisor: Supervisor,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> None:
+        """Create a directory with a random password (mode 0600)."""
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        hand_over(directory)
+        own_file(directory / PASSWORD_FILE, secrets.token_hex(16))
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        supervisor: Supervisor,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        """TLS has a port of its own, given by `Server.ways`."""
+        given, env = apart(settings)
+        password = (directory / PASSWORD_FILE).read_text()
+        tls: list[int] = []
+
+        def command(port: int) -> list[str | Path]:
+            tls[:] = [free_port()] if self.certificate_setting in given else []
+            own = self.arguments(directory, password, port, tls[0] if tls else 0, given)
+            return [self.program(installation), *own]
+
+        started = launch(
+            supervisor,
+            f"{self.title} {installation.version}",
+            command,
+            partial(self.answers, password),
+            directory=directory,
+            logs=logs,
+            env=env,
+            cpus=cpus,
+            also=lambda: tls,
+        )
+        server = self.started(started, directory)
+        server.ways = {"tls": {"port": tls[0]}} if tls else {}
+        return server
