@@ -248,6 +248,15 @@ def test_the_whole_spec_is_checked_by_resolving_its_cells() -> None:
         specs.check(msgspec.structs.replace(spec, cells=[CellSpec("postgresq", "tls")]))
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_http2_needs_tls_1_2(version: str) -> None:
+    factors = {"http": "2", "version": version}
+    with pytest.raises(UsageError, match=f"version={version} does not go with http=2.*write version=1.2 or http=1"):
+        resolve(CellSpec("nginx", "tls", workload="file", factors=factors))
+    resolve(CellSpec("nginx", "tls", workload="file", factors=factors | {"version": "1.2"}))
+    resolve(CellSpec("nginx", "tls", workload="file", factors=factors | {"http": "1"}))
+
+
 @pytest.mark.parametrize("name", studies.names())
 def test_a_studys_own_procedure_can_be_resolved(name: str) -> None:
     study = studies.get(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 
 import msgspec
@@ -84,3 +86,11 @@ def test_advice_by_disturbed_cells_warns_too(name: str) -> None:
     for result, warns in ((noisy, True), (quiet, False)):
         said = formats.with_advice(name, result, advice.advise(result, ["in-transit"]))
         assert said.lstrip("!* ").startswith("Every slice was disturbed") is warns
+
+
+def test_tables_for_programs_name_the_disturbed_cells() -> None:
+    made = results.result(results.cell(disturbed=True), results.cell("mariadb"))
+    rows = list(csv.DictReader(io.StringIO(formats.get("csv")(made))))
+    by_engine = {row["engine"]: row["warnings"].split("; ") for row in rows}
+    assert "disturbed" in by_engine["postgresql"]
+    assert "disturbed" not in by_engine["mariadb"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from ciphercost import mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
@@ -89,12 +90,18 @@ def check_column_client(cell: PlannedCell) -> None:
 
 
 def check_server(planned: PlannedCell) -> None:
-    """Raises UsageError if the server does not support the cell's connections, --ca, certificate or --url."""
+    """Raises UsageError if the server does not support the cell's connections, HTTP version, --ca, certificate or --url."""
     cell, engine = planned.spec, planned.engine
     if engine.embedded and (cell.per_request or planned.program.per_request):
         raise UsageError(
             f"workload {planned.program.name}: {cell.engine} is embedded and has no connections to open; "
             "use a workload that keeps its connection"
+        )
+    version = planned.factors.get("version", "")
+    if version in OLD and planned.program.parameters.get("http") in (2, "2"):
+        raise UsageError(
+            f"version={version} does not go with http=2: HTTP/2 requires TLS 1.2 or newer (RFC 9113, section 9.2); "
+            "write version=1.2 or http=1"
         )
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")

@@ -40,6 +40,10 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "plain": (float, "level of the plain arm, in `unit`: encrypted / plain is `ratio`"),
     "encrypted": (float, "level of the encrypted arm, in `unit`"),
     "unit": (str, "of both levels"),
+    "warnings": (
+        str,
+        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice",
+    ),
 }
 """Columns in order: type and meaning. All but the first two may be empty (None)."""
 
@@ -59,6 +63,8 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     same = "engine version layer mechanism workload variant client clients regime mode sessions blocks status reason"
     known |= {name: getattr(cell, name) for name in same.split()}
     known["verdict"] = cell.verdict
+    codes = ["disturbed"] * cell.disturbed + [each.code for each in cell.warnings]
+    known["warnings"] = "; ".join(dict.fromkeys(codes))
     rows = []
     for metric, estimate in cell.overhead.items():
         of_estimate = "ratio low high ratio_of_totals n p_value method"

@@ -40,7 +40,7 @@ def need() -> types.ModuleType:
 def cells(result: Result) -> polars.DataFrame:
     """A row per cell and metric. A cell without a figure has one row with its `reason`.
 
-    Shape (figures, 30): `figures.COLUMNS` defines the columns. `ratio`, `low` and `high` are encrypted / plain with its 95 %
+    Shape (figures, 31): `figures.COLUMNS` defines the columns. `ratio`, `low` and `high` are encrypted / plain with its 95 %
     interval; `plain` and `encrypted` are levels in `unit` (operations/s, µs, ms, B, MB, s).
     """
     pl = need()
