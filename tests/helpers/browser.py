@@ -111,11 +111,15 @@ class Visit:
 
     def faults(self) -> list[str]:
         """Serious and critical accessibility violations, as axe reports them."""
-        from axe_playwright_python.sync_playwright import Axe
+        return violations(self.page)
 
-        response = Axe().run(self.page).response
-        return [
-            f"{each['impact']}: {each['id']}: {each['nodes'][0]['html'][:200]}"
-            for each in response["violations"]
-            if each["impact"] in ("serious", "critical")
-        ]
+
+def violations(page: Page) -> list[str]:
+    """Serious and critical accessibility violations of a page, as axe reports them."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    return [
+        f"{each['impact']}: {each['id']}: {each['nodes'][0]['html'][:200]}"
+        for each in Axe().run(page).response["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]

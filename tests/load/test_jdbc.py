@@ -599,6 +599,7 @@ def test_every_sessions_machine_is_warm_before_it_is_measured(
         own = [each for each in recorded if each.session == number and each.agent is not None]
         assert (own[0].phase, own[0].length) == ("warmup", session.COMPILE_SLICE)
         compiling = [each for each in own if each.phase == "warmup" and each.length == session.COMPILE_SLICE]
-        spent = sum(each.length for each in compiling)
+        # Slices that took much longer than asked count with the time they took.
+        spent = own[len(compiling)].started - own[0].started
         calm = [each.agent.jit_ms / 1e3 <= slice_marks.JAVA * each.agent.seconds for each in compiling if each.agent]
         assert all(calm[-session.COMPILED_SLICES :]) or spent >= session.COMPILE_SHARE * made.time

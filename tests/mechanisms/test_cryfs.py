@@ -61,7 +61,7 @@ def test_each_arm_says_what_it_lies_on() -> None:
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
                 assert not passed
-                assert "and not on fuse." in words
+                assert "not on fuse." in words
                 assert not mechanism.structure(structs.replace(seen, arm=other))[0]
                 if arm == "encrypted":
                     assert mechanism.implementation(seen)["cipher"] == "XCHACHA20-POLY1305"

@@ -1,25 +1,40 @@
-"""The documentation site: it builds, every link and anchor leads somewhere, and every command on it runs."""
+"""The documentation site: it builds, every link and anchor leads somewhere, everyone can read it, and every command on it runs."""
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import browser
 from ciphercost import commands, engines, mechanisms, studies
 from ciphercost.load import workloads
+from conftest import Require
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "site" / "docs"
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "```sh\n" in path.read_text())
 STAGING = "postgresql://me@staging/shop --ca ca.pem"
 """The reader's server in the examples; the tests run them on an embedded database."""
+
+
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        """Print nothing."""
 
 
 class Anchors(HTMLParser):
@@ -76,6 +91,37 @@ def test_no_page_fetches_anything_from_elsewhere(site: dict[Path, Anchors]) -> N
     for path in site:
         fetched = re.findall(r"<(?:script|img|link)[^>]+(?:src|href)=\"(https?://[^\"]+)\"", path.read_text())
         assert [each for each in fetched if "canonical" not in each] == [], path
+
+
+@pytest.fixture(scope="module")
+def served(site: dict[Path, Anchors]) -> Iterator[str]:
+    """Address of the site."""
+    del site
+    handler = functools.partial(Quiet, directory=str(SITE))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits(require: Require, served: str, width: int, scheme: str) -> None:
+    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+    wrong: list[str] = []
+    with browser.chromium() as opened:
+        page = opened.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.on("console", lambda message: wrong.append(f"{page.url}: console: {message.text}"))
+        page.on("requestfailed", lambda request: wrong.append(f"{page.url}: failed: {request.url}"))
+        for path in sorted(SITE.rglob("*.html")):
+            page.goto(f"{served}/{path.relative_to(SITE)}", wait_until="load")
+            wrong += [f"{page.url}: {each}" for each in browser.violations(page)]
+            if (by := page.evaluate(WIDER)) > 0:
+                wrong.append(f"{page.url}: {by} px wider than the window")
+        page.close()
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
