@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ciphercost.host import idle_setting
 from ciphercost.host.idle_setting import JOURNAL, NEVER, Idle, _text, _write, physical, setting
+from ciphercost.host.procfs import ProcFile
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import owned
 from ciphercost.model.errors import RunError
@@ -67,6 +68,8 @@ class Awake:
     def __init__(self, supervisor: Supervisor, scratch: Path) -> None:
         self._supervisor, self._journal = supervisor, scratch / JOURNAL
         self._before: dict[int, tuple[str, Callable[[], None]]] = {}
+        self._open: dict[int, ProcFile] = {}
+        """The settings of the CPUs kept awake so far: opening a file takes longer than all else between two slices."""
         self._kept: frozenset[int] = frozenset()
         self._since, self._halts_before = 0.0, 0
         self.seconds = 0.0
@@ -82,6 +85,8 @@ class Awake:
         for cpu in [*self._before]:
             with contextlib.suppress(RunError):  # the supervisor tries again at the run's end, and reports a failure
                 self._put_back(cpu)
+        for file in self._open.values():
+            file.close()
 
     def keep(self, cpus: Iterable[int]) -> None:
         """Let these CPUs poll while idle, and restore all others. Cheap if nothing changes. Raises RunError."""
@@ -92,7 +97,7 @@ class Awake:
             self._put_back(cpu)
         for cpu in sorted(wanted):
             # Another run may have restored the setting at its own end.
-            if _text(setting(cpu)) != NEVER:
+            if self._setting_of(cpu) != NEVER:
                 self._change(cpu)
         if wanted != self._kept:
             self._kept, self._since, self._halts_before = wanted, time.monotonic(), halts(wanted)
@@ -103,6 +108,14 @@ class Awake:
         if often <= HALTS_PER_SECOND:
             return ""
         return f"cores that should not halt halted {often:,.0f} times per second nevertheless"
+
+    def _setting_of(self, cpu: int) -> str:
+        try:
+            if cpu not in self._open:
+                self._open[cpu] = ProcFile(setting(cpu))
+            return self._open[cpu].read().decode().strip()
+        except OSError:
+            return ""
 
     def _account(self) -> None:
         if self._kept:

@@ -361,8 +361,6 @@ class CellMeasurement:
         discard: float = schedule.DISCARD,
     ) -> AgentSlice | None:
         began = time.monotonic()
-        if self._last_answer:
-            self.record.facts.idle_seconds += began - self._last_answer
         draft = SliceRecord(
             cell=self.number,
             session=session,
@@ -381,6 +379,9 @@ class CellMeasurement:
         self._pause.only(arm)
         self._awake.keep(self._polling(phase))
         sampler = self._samplers[arm]
+        sent = time.monotonic()
+        if self._last_answer:
+            self.record.facts.idle_seconds += sent - self._last_answer
         try:
             answer = self._agent.slice(
                 arm,
@@ -396,7 +397,7 @@ class CellMeasurement:
             self._fail(draft, str(error))
             return None
         self._last_answer = time.monotonic()
-        self.record.facts.load_seconds += self._last_answer - began
+        self.record.facts.load_seconds += self._last_answer - sent
         threads = answer.cpu_user_ns + answer.cpu_system_ns
         # Compiler and collector threads belong to the agent too.
         own = max(threads, answer.process_cpu_ns)
