@@ -6,14 +6,17 @@ registries, and the documents at the repository's root.
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ciphercost import engines, mechanisms
+import click
+
+from ciphercost import commands, engines, mechanisms
 from ciphercost.load import workloads
 
 ROOT = Path(__file__).parents[1]
@@ -49,20 +52,42 @@ def command_line() -> None:
     lines = [
         "# Command line",
         "",
-        "Exit status: 0 done · 1 a cell or a proof failed · 2 bad usage · 3 a budget is exceeded · 4 unresolved, where a verdict",
-        "was demanded. `NO_COLOR`, `--no-progress` and a pipe all give plain output.",
+        "What `--help` prints. `NO_COLOR`, `--no-progress` and a pipe all give plain output.",
         "",
     ]
-    lines += [
-        "::: mkdocs-click",
-        "    :module: ciphercost.commands",
-        "    :command: cli",
-        "    :prog_name: ciphercost",
-        "    :style: table",
-        "    :list_subcommands: true",
-        "    :depth: 1",
-    ]
-    write("reference/cli.md", lines)
+    write("reference/cli.md", [*lines, *of_command(commands.cli, context_of(commands.cli, "ciphercost"))])
+
+
+def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
+    return click.Context(command, info_name=name, parent=parent, **command.context_settings)
+
+
+def of_command(command: click.Command, context: click.Context) -> Iterator[str]:
+    """A command's section and those of its subcommands: usage, help and options as `--help` prints them."""
+    yield from (f"## {context.command_path}", "")
+    yield from paragraphs(command.help or "")
+    yield from ("```text", " ".join([context.command_path, *command.collect_usage_pieces(context)]), "```", "")
+    for parameter in command.get_params(context):
+        if (record := parameter.get_help_record(context)) and record[1]:
+            yield from (f"`{record[0]}`", f":   {escaped(record[1])}", "")
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            if (below := command.get_command(context, name)) and not below.hidden:
+                yield from of_command(below, context_of(below, name, context))
+
+
+def paragraphs(help_text: str) -> Iterator[str]:
+    """Paragraphs of a command's help. Click prints those that begin with \\b line by line, so they become code blocks."""
+    for each in inspect.cleandoc(help_text).split("\n\n"):
+        kept = each.startswith("\b\n")
+        yield from ("```text", each.removeprefix("\b\n"), "```", "") if kept else (escaped(each), "")
+
+
+def escaped(text: str) -> str:
+    """Text in which Markdown finds no markup but code spans."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([\\*_<>|\[\]#])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def engine_page() -> None:

@@ -54,7 +54,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def cli(verbose: bool) -> None:
     """Measure what encryption costs a database or web server on this machine, and prove that it is on.
 
-    Start with `ciphercost quick`; it takes about a minute.
+    Start with `ciphercost quick`; it takes about two minutes.
 
     \b
     Exit status:
