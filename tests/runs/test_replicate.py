@@ -74,7 +74,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
     assert "the same here" in text
-    assert "What the published procedure could not have told" in text
+    assert "What the published procedure could not show" in text
     assert "31.49 → 31.92" in text
     # After a kill, the report has only what was recorded.
     kept.runs, kept.complete = kept.runs[:3], False

@@ -1,4 +1,4 @@
-"""pairs: a study's record of several pairs of arms -> which of them are not proven, and how its procedure ended. Pure."""
+"""Which pairs of arms in a study's record are not proven, and how its procedure ended. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ciphercost.prove import witnesses
 
 
 def unproven(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
-    """Of the pairs, by these names of theirs, those whose arms are not proven, and why."""
+    """The pairs (by these names) whose arms are not proven, with the reason."""
     reasons = {}
     for session, (name, mechanism) in enumerate(zip(names, record.mechanisms, strict=True), 1):
         own = [proof for proof in record.proofs if proof.session == session]
@@ -20,7 +20,7 @@ def unproven(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
 
 
 def ending(record: StudyRecord, not_proven: Mapping[str, str], *, began: bool) -> str:
-    """Why the procedure was not run, or not to its end; empty where it was."""
+    """Why the procedure did not run, or not to its end; empty if it did."""
     if record.reason:
         return record.reason
     if not_proven and record.proofs:
