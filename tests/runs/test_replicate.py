@@ -106,7 +106,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     ],
     ids=lambda value: "-".join(value[:4]).replace("/", "_") if isinstance(value, tuple) else "",
 )
-def test_nonsense_is_one_clear_message_and_a_status(
+def test_bad_options_give_one_clear_message_and_a_status(
     tmp_path: Path, argv: tuple[str, ...], words: str, status: int
 ) -> None:
     done = warm.run(argv, cwd=tmp_path, timeout=60)

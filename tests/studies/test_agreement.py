@@ -127,7 +127,7 @@ def test_a_published_cost_that_is_compared_twice_is_counted_once() -> None:
     assert "of 2 published" not in studies.get("postgres-tde").report(real).verdict
 
 
-def test_what_was_compared_is_said_in_the_studys_own_words() -> None:
+def test_what_was_compared_is_stated_in_the_studys_own_words() -> None:
     """The driver alone compares a new driver with an old one: neither encrypts."""
     study = made("jdbc-tls")
     report = studies.get("jdbc-tls").report(study)

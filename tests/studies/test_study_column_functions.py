@@ -453,7 +453,7 @@ def test_each_column_is_counted_from_its_own_source() -> None:
     assert "without the first sample and without a last one" in result.procedure
 
 
-def test_of_a_server_that_is_not_proven_nothing_is_said() -> None:
+def test_an_unproven_server_has_no_figures() -> None:
     made = kept()
     made.proofs = [
         Proof(each.arm, each.witness, each.session != 2 or each.witness != "disk", "canary seen", each.session)
@@ -516,23 +516,23 @@ def test_a_spread_ends_where_its_mean_does(mean: float, sd: float | None, wanted
 # ── findings: each only where it applies ──────────────────────────────────────────────────────────────────────────────
 
 
-def told(result: StudyResult, words: str) -> str:
+def finding(result: StudyResult, words: str) -> str:
     return next((each for each in result.findings if words in each), "")
 
 
 def test_modes_are_named_and_the_servers_order_at_equal_cipher() -> None:
-    same = told(
+    same = finding(
         compared(cells=[cell("mariadb", 0.9), cell("firebird", 0.8), cell("postgresql", 0.7)]), "used a different mode"
     )
     assert "AES-256-CBC on each" in same
     assert "cheapest first" not in same
-    other = told(
+    other = finding(
         compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.8), cell("postgresql", 0.9)]), "used a different mode"
     )
     assert (
         "lowest cost is postgresql, firebird and mariadb; as published it was mariadb, firebird and postgresql" in other
     )
-    alike = told(
+    alike = finding(
         compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.71), cell("postgresql", 0.9)]), "used a different mode"
     )
     assert "The intervals of firebird and mariadb overlap" in alike
@@ -540,28 +540,28 @@ def test_modes_are_named_and_the_servers_order_at_equal_cipher() -> None:
 
 
 def test_a_negative_cell_of_ours_is_reported_only_where_there_is_one() -> None:
-    assert not told(compared(), "make faster")
+    assert not finding(compared(), "encrypted arm faster")
     made = kept()
     for run in made.runs:
         if (run.engine, run.operation, run.arm, run.design) == ("firebird", "delete", "encrypted", ""):
             run.series["seconds"][0] /= 2
-    text = told(compared(made), "make faster")
+    text = finding(compared(made), "encrypted arm faster")
     assert "In 2 of 24 cells" in text
     assert "firebird delete 1,000 30.0 % less" in text
     assert "Interleaved, none of these intervals lies wholly below zero" in text
 
 
-def test_a_cost_outside_the_interval_is_told_only_where_it_is() -> None:
-    assert not told(compared(), "One arm ran before the other")
+def test_a_cost_outside_the_interval_is_reported_only_if_there_is_one() -> None:
+    assert not finding(compared(), "One arm ran before the other")
     made = kept()
     for run in made.runs:
         if (run.engine, run.operation, run.arm, run.design) == ("mariadb", "select", "encrypted", ""):
             run.series["seconds"][0] *= 2
-    assert "In 2 of 24 cells" in told(compared(made), "One arm ran before the other")
+    assert "In 2 of 24 cells" in finding(compared(made), "One arm ran before the other")
 
 
-def test_equal_values_stored_alike_are_told_as_counted() -> None:
-    assert not told(compared(), "stores equal values alike")
+def test_equal_values_stored_alike_are_reported_as_counted() -> None:
+    assert not finding(compared(), "stores equal values alike")
     made = kept()
     for engine, stored in (("mariadb", 27.0), ("postgresql", 1000.0)):
         series = {"seconds": [1.0], procedure.COUNTED: [1000.0, 27.0, stored]}
@@ -569,7 +569,7 @@ def test_equal_values_stored_alike_are_told_as_counted() -> None:
             StudyRun("insert", "encrypted", 0.0, {"records": 1000.0}, series, engine=engine, mechanism="m",
                      workload=procedure.STUDYS, design=measured.PILOT)
         )  # fmt: skip
-    text = told(compared(made), "stores equal values alike")
+    text = finding(compared(made), "stores equal values alike")
     assert "mariadb (m) 1,000 names of 27 states as 27 stored values" in text
     assert "postgresql" not in text
 
@@ -586,42 +586,42 @@ def test_equal_values_stored_alike_are_told_as_counted() -> None:
 def test_whether_aes_instructions_were_used_is_stated(used: str, engine: str, words: str) -> None:
     made = kept(tuple(servers.listed(engine)), conditions={"cpu_crypto": used})
     result = compared(made)
-    assert told(result, words)
-    assert told(result, "LibTomCrypt") if "firebird" in engine else not told(result, "LibTomCrypt")
+    assert finding(result, words)
+    assert finding(result, "LibTomCrypt") if "firebird" in engine else not finding(result, "LibTomCrypt")
     assert "AES instructions" in result.procedure
 
 
 def test_of_firebird_alone_it_is_stated_that_the_option_changes_nothing() -> None:
     for used in ("on", "off"):
         made = kept(("firebird",), conditions={"cpu_crypto": used})
-        assert told(compared(made), "as in the study it ran without them, whatever --cpu-crypto is")
+        assert finding(compared(made), "as in the study it ran without them, whatever --cpu-crypto is")
 
 
 @pytest.mark.parametrize(("used", "engine"), [("none", "firebird"), ("none", "mariadb"), ("", "mariadb")])
 def test_where_there_is_no_difference_to_the_published_machine_none_is_stated(used: str, engine: str) -> None:
     made = kept((engine,), conditions={"cpu_crypto": used} if used else {})
-    assert not told(compared(made), "machine had no AES instructions")
+    assert not finding(compared(made), "had no AES instructions")
 
 
-def test_growth_is_told_of_the_operations_that_grow_and_that_two_loads_are_two_points() -> None:
-    text = told(compared(), "search rows again")
+def test_growth_is_reported_for_operations_that_grow_and_names_its_two_points() -> None:
+    text = finding(compared(), "search rows again")
     assert "firebird update load^2.00, with hospital load^1.00" in text
     assert "insert" not in text
     assert "a slope of two points" in text
     flat = kept()
     flat.runs = [run for run in flat.runs if run.operation != "update"]
-    assert not told(compared(flat), "search rows again")
+    assert not finding(compared(flat), "search rows again")
 
 
-def test_a_core_that_is_busy_in_both_arms_is_told() -> None:
-    assert "95 → 95 % busy" in told(compared(), "as busy in one arm as in the other")
+def test_a_core_that_is_busy_in_both_arms_is_reported() -> None:
+    assert "95 → 95 % busy" in finding(compared(), "as busy in one arm as in the other")
     made = kept()
     made.runs = [run for run in made.runs if run.design]
-    assert not told(compared(made), "as busy in one arm")
+    assert not finding(compared(made), "as busy in one arm")
 
 
 def test_operations_too_short_for_a_sample_are_counted() -> None:
-    assert not told(compared(), "The first sample is dropped")
+    assert not finding(compared(), "The first sample is dropped")
     made = kept()
     for number, run in enumerate(made.runs):
         if not run.design and run.operation == "select":
@@ -635,15 +635,15 @@ def test_operations_too_short_for_a_sample_are_counted() -> None:
                 engine=run.engine,
                 workload=run.workload,
             )
-    text = told(compared(made), "The first sample is dropped")
+    text = finding(compared(made), "The first sample is dropped")
     assert "In 36 of 144 runs" in text
     assert "a last one that is too short" in text
     assert "mariadb select" in text
     assert "insert" not in text
 
 
-def test_memory_that_is_not_the_servers_is_told() -> None:
-    assert not told(compared(), "RAM in use as total")
+def test_memory_that_is_not_the_servers_is_reported() -> None:
+    assert not finding(compared(), "RAM in use as total")
     made = kept()
     for run in made.runs:
         if (run.engine, run.arm, run.design) == ("firebird", "encrypted", ""):
@@ -651,12 +651,12 @@ def test_memory_that_is_not_the_servers_is_told() -> None:
                 msgspec.structs.replace(each, memory_free_bytes=600_000_000, server_memory_bytes=9_000_000)
                 for each in run.host
             ]
-    text = told(compared(made), "RAM in use as total")
+    text = finding(compared(made), "RAM in use as total")
     assert "firebird +400 MB, of which the server's own processes +9 MB" in text
     assert "mariadb" not in text
 
 
-def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
+def test_a_plan_that_one_arm_alone_compiles_is_reported() -> None:
     explained = [
         [
             "Seq Scan on notification n  (cost=0.00..190609.00 rows=1640 width=272) (actual time=73.293..116.145 rows=2000 loops=1)"
@@ -677,12 +677,12 @@ def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
             if (r.engine, r.operation, r.arm, r.load["records"], r.design) == ("postgresql", "select", arm, 2000, "")
         )
         run.series[procedure.COMPILED] = times
-    assert "postgresql select 2,000 compiles the encrypted arm's (82 of 184 ms)" in told(
+    assert "postgresql select 2,000 compiles the encrypted arm's (82 of 184 ms)" in finding(
         compared(made), "On tables without ANALYZE"
     )
     both = [r for r in made.runs if procedure.COMPILED in r.series]
     both[0].series[procedure.COMPILED] = [80.0, 150.0]
-    assert not told(compared(made), "On tables without ANALYZE"), "both arms compile"
+    assert not finding(compared(made), "On tables without ANALYZE"), "both arms compile"
 
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -705,7 +705,7 @@ def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else "",
 )
-def test_nonsense_is_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+def test_bad_options_give_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ciphercost", "replicate", "column-functions", *argv],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
@@ -861,12 +861,12 @@ def test_without_aes_instructions_the_agent_is_proven_to_have_none_and_the_resul
     assert [each.conditions["cpu_crypto"] for each in result.cells] == ["off"]
     assert result.study is not None
     assert "hidden from OpenSSL (--cpu-crypto off)" in result.study.procedure
-    assert told(result.study, "As on the study's machine, OpenSSL had no AES instructions here")
-    assert not told(result.study, "makes encryption cost less here than there")
+    assert finding(result.study, "As on the study's machine, OpenSSL had no AES instructions here")
+    assert not finding(result.study, "makes encryption cost less here than there")
     result_schema.validate(json.loads((directory / "result.json").read_bytes()))
 
 
-def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(
+def test_a_mask_that_hides_nothing_is_detected_before_anything_is_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Require, require_server: RequireServer
 ) -> None:
     require("aes" in aes.cpu_flags(), "this CPU has no AES instructions to hide")
@@ -882,10 +882,10 @@ def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(
     assert "not proven" in found.reason
     assert not found.runs
     assert result.study is not None
-    assert not told(result.study, "they were hidden from it")
+    assert not finding(result.study, "they were hidden from it")
 
 
-def test_a_server_that_is_missing_is_named_and_the_others_go_on(
+def test_a_missing_server_is_named_and_the_others_still_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_postgresql: Installation
 ) -> None:
     assert require_postgresql

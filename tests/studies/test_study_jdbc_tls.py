@@ -242,7 +242,7 @@ def test_wide_intervals_are_called_so() -> None:
     assert "the remainder may be as large as half of it" in " ".join(_study.render(result).split())
 
 
-def test_chatter_is_of_statements_that_the_old_driver_does_not_send() -> None:
+def test_chatter_counts_statements_that_the_old_driver_does_not_send() -> None:
     result = STUDY.compare(kept(), CELLS)
     text = _study.render(result)
     assert "the same statements" in text  # by executeUpdate
@@ -265,7 +265,7 @@ def test_a_round_that_was_cut_off_is_left_out() -> None:
     assert len(measured.rounds(record)) == 3
 
 
-def test_what_asks_and_was_not_measured_without_is_not_split() -> None:
+def test_a_call_with_queries_is_not_split_without_the_cell_that_has_none() -> None:
     """The cell without the driver's own queries failed: their cost is then unknown, not zero."""
     result = STUDY.compare(kept(), CELLS[:-1])
     assert not any(each.figure.startswith("split") and each.operation == EXECUTE for each in result.figures)
@@ -279,7 +279,7 @@ def test_without_our_cells_there_is_no_split(cells: list[Cell]) -> None:
     assert "18,607" in _study.render(result)
 
 
-def test_of_arms_that_are_not_proven_nothing_is_said() -> None:
+def test_unproven_arms_have_no_figures() -> None:
     record = kept()
     record.proofs[0] = Proof("plain", "client", False, "it is encrypted", 1)
     result = STUDY.compare(record, CELLS)

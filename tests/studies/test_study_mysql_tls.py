@@ -74,7 +74,7 @@ def test_every_published_row_adds_up_to_all_cpu_time() -> None:
                     assert sum(row.values()) == pytest.approx(100, abs=0.05)
 
 
-def test_the_last_row_is_told_apart_where_it_is_the_average_of_those_above() -> None:
+def test_a_last_row_that_is_the_average_of_those_above_is_recognised() -> None:
     cpu = published.cpu(STUDY)
     without = {(name, arm) for name in cpu for arm in ARMS if not cpu[name][arm].average}
     assert without == {("insert", "plain"), ("select", "encrypted")}
@@ -229,9 +229,7 @@ def test_findings_say_what_was_counted() -> None:
         ("firebird", "wire-crypt encrypts in TLS's place; it verifies no server either", "check chain and name"),
     ],
 )
-def test_what_our_connections_verify_is_said_of_the_mechanism_that_was_measured(
-    engine: str, words: str, others: str
-) -> None:
+def test_verification_is_stated_for_the_measured_mechanism(engine: str, words: str, others: str) -> None:
     text = " ".join(STUDY.compare(STUDY.begin(engine), []).findings)
     assert words in text
     assert others not in text
@@ -332,7 +330,7 @@ def test_options_set_the_sizes_of_the_procedure_and_its_record_can_be_read_back(
         ({"order": "arm"}, "did you mean 'arms'"),
         ({"memory": "lots"}, "'lots' is not a number or a size"),
         ({"memory": "2MB"}, "at least 128MB"),
-        ({"scale": 2}, "no --scale"),
+        ({"scale": 2}, "no option --scale"),
     ],
     ids=str,
 )

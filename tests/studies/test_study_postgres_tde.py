@@ -212,7 +212,7 @@ def test_all_progress_lines_are_packaged() -> None:
     assert (len(other), other[-1].at) == (23, "24 or 25")
 
 
-def test_the_captions_are_not_turned_round() -> None:
+def test_captions_and_readings_are_not_swapped() -> None:
     """Figure 2 is captioned non-TDE. The conclusions from that and from the other reading are both inferences."""
     text = findings.falling(STUDY, published.arms(STUDY), {})
     for words in (
@@ -349,7 +349,7 @@ def test_three_columns_of_each_pair_of_arms() -> None:
     assert next(each.published for each in other if (each.figure, each.arm) == ("TPS", "plain")) == 777.428
 
 
-def test_nothing_is_said_of_a_pair_that_was_not_proven() -> None:
+def test_an_unproven_pair_has_no_figures() -> None:
     whole = made(*PAIR)
     heard = [proof for proof in whole.proofs if (proof.session, proof.arm) != (1, "encrypted")]
     result = compared(*PAIR, proofs=heard)
@@ -361,7 +361,7 @@ def test_nothing_is_said_of_a_pair_that_was_not_proven() -> None:
     assert figure(compared(*PAIR), "sqlcipher", "TPS", "plain")[1] == 750.0
 
 
-def test_why_there_is_no_procedure_is_told() -> None:
+def test_the_reason_for_a_missing_procedure_is_reported() -> None:
     result = compared("none", runs=[], complete=False, reason="no pgbench beside it")
     assert "no pgbench beside it" in result.procedure
     assert figure(result, "none", "TPS", "plain") == (1095.376634, None, 1000.0)
@@ -369,7 +369,7 @@ def test_why_there_is_no_procedure_is_told() -> None:
     assert "cut off" in compared("none", runs=[], complete=False).procedure
 
 
-def test_what_encrypts_is_said_in_plain_words() -> None:
+def test_what_encrypts_is_stated_in_plain_words() -> None:
     assert "no server with TDE was named (--bindir)" in compared("none").procedure
 
 
@@ -411,7 +411,7 @@ def test_what_was_run_here_is_counted_too() -> None:
     assert "checkpoints in a run" not in bare
 
 
-def test_other_published_figures_would_be_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_published_figures_give_other_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Findings are computed, not written down: arms that ran alike are not called different."""
     arms = published.arms(STUDY)
     arms[published.PLAIN] = arms[published.TDE]
@@ -530,14 +530,14 @@ def test_stand_ins_encrypt_with_256_bits() -> None:
         ("data_encryption_version is 1; pg_encryption/key.bin exists", None),
     ],
 )
-def test_how_long_the_key_was_is_what_the_witnesses_said(said: str, bits: int | None) -> None:
+def test_the_key_length_comes_from_the_witnesses(said: str, bits: int | None) -> None:
     assert (
         servers.bits_in([Proof("plain", "server", True, "AES-128"), Proof("encrypted", "server", True, said)]) == bits
     )
     assert servers.bits_in([Proof("encrypted", "server", False, said)]) is None
 
 
-def test_the_key_length_that_nobody_names_is_the_one_asked_for() -> None:
+def test_a_key_length_that_no_witness_shows_is_the_requested_one() -> None:
     kept = made("none")
     kept.runs[0].load["key_bits"] = 128.0
     assert "AES key: none 128 bits as requested; no witness shows the length (published: 256 bits)" in (
@@ -625,7 +625,7 @@ def test_options_go_to_the_studies_that_have_them() -> None:
 # ── for real ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_pgbench_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_pgbench_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(procedure, "version_of", lambda _: "")
     with pytest.raises(MissingServer, match=r"no pgbench beside .*install postgresql@17"):
         procedure.find(Installation("postgresql", "17.5", "path", str(tmp_path)))

@@ -271,7 +271,7 @@ def test_a_whole_disk_is_no_partition_and_no_loop_device() -> None:
         assert not name.startswith(b"loop")
 
 
-def test_a_threads_own_time_is_told_apart_and_odd_names_are_read() -> None:
+def test_a_threads_own_times_and_odd_names_are_parsed() -> None:
     stat = b"77 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 250 150 0 0 20 0 1 0 5"
     assert threads.parse(stat, b"5000000000 1 2") == ("a (b) c", 5.0, 2.5, 1.5)
     assert threads.parse(stat) == ("a (b) c", 4.0, 2.5, 1.5)
@@ -408,7 +408,7 @@ def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
     assert _study.render(STUDY.compare(STUDY.begin("apache"), []))
 
 
-def test_where_no_link_can_be_made_it_is_loopback_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_link_it_runs_on_loopback_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ciphercost.studies.web_tls.can_shape", lambda: False)
     (own,) = STUDY.procedure_cells("nginx")
     assert not own.bandwidth
