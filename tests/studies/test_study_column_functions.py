@@ -826,6 +826,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     heard = {(proof.arm, proof.witness) for proof in found.proofs}
     assert heard == {(arm, witness) for arm in ARMS for witness in ("server", "disk")}
     assert len(found.proofs) == 3 * 4, "those of the procedure and of each interleaved session"
+    assert found.witnesses == {name: ["server", "disk"] for name in found.mechanisms}
     assert all(proof.passed for proof in found.proofs)
 
     assert result.study is not None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every server; none of a server whose arms were not proven."""
-    unproven = pairs.unproven(record, record.engines)
+    unproven = pairs.unproven_pairs(record, record.engines)
     proven = [name for name in record.engines if name not in unproven]
     figures = [
         *(each for name in record.engines for each in headlines(study, record, name, name in proven)),

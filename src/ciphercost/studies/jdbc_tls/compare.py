@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.prove import witnesses
-from ciphercost.studies import ran_on
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.jdbc_tls import findings, loops, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import CAPTURED
 from ciphercost.studies.jdbc_tls.measured import Known, Once, Packets, Round, Warm
@@ -29,7 +27,7 @@ SENT, ANSWERED = "insert on the wire", "its answer on the wire"
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Published, repeated and our own figures side by side; none of arms that were not proven."""
-    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
+    unproven = pairs.unproven(record)
     once = {} if unproven else measured.once(record)
     packets = {} if unproven else measured.packets(record)
     rounds = [] if unproven else measured.rounds(record)

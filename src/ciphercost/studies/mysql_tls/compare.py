@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms
 from ciphercost.estimate.levels import level
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.prove import witnesses
-from ciphercost.studies import ran_on
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.mysql_tls import findings, published
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ Here = dict[tuple[str, str], StudyRun]
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every operation; none of an arm that was not proven."""
-    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
+    unproven = pairs.unproven(record)
     here: Here = {} if unproven else {(run.operation, run.arm): run for run in record.runs}
     ours = {cell.workload.rpartition("/")[2]: cell for cell in cells}
     figures = [

@@ -46,7 +46,7 @@ Here = Mapping[tuple[str, str], StudyRun]
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every pair of arms; none of a pair that was not proven."""
     names = names_of(record)
-    unproven = pairs.unproven(record, names)
+    unproven = pairs.unproven_pairs(record, names)
     points = grid.of_record(record)
     main = grid.studys(points, published.claims(study)["clients"])
     runs = {point: here_at(record, point, unproven) for point in points}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import mechanisms
 from ciphercost.estimate.levels import level
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.prove import witnesses
-from ciphercost.studies import ran_on
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.web_tls import changes, findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.measured import (
@@ -38,7 +36,7 @@ Cells = Mapping[int, Cell]
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every file; none of an arm that was not proven."""
-    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
+    unproven = pairs.unproven(record)
     here: measured.Here = {} if unproven else {(size_of(run.operation), run.arm): run for run in record.runs}
     printed = published.tables(study)
     megabyte = int(record.settings.get("megabyte", published.MEGABYTE))
