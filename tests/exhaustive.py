@@ -73,7 +73,7 @@ RULES = [
     Rule(
         r"test_study_column_functions\.py::test_without_aes_instructions_the_agent",
         STUDY,
-        "test_study_column_functions.py::test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed",
+        "test_study_column_functions.py::test_a_mask_that_hides_nothing_is_detected_before_anything_is_timed",
     ),
     Rule(
         r"test_study_column_functions\.py::test_a_server_that_is_missing_is_named",

@@ -1,6 +1,6 @@
-//! Compiles SQLCipher, which is SQLite where no key is set, against the vendored OpenSSL, into the agent.
+//! Compiles SQLCipher into the agent, against the vendored OpenSSL. Without a key SQLCipher is plain SQLite.
 //!
-//! The options are those that the crate libsqlite3-sys builds SQLCipher with. That crate itself needs a newer Rust than Debian 13 has.
+//! The options are those with which the crate libsqlite3-sys builds SQLCipher. That crate needs a newer Rust than Debian 13 has.
 
 use std::env;
 

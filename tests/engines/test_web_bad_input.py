@@ -85,14 +85,14 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
     # plain arm, encrypted arm, certificate, words
     "closes early": (EARLY, EARLY, "good", "ended 4100 bytes before the body does [closed-early]"),
     "closes early, encrypted": (GOOD, EARLY, "good", "encrypted arm: GET /: the connection ended 4100 bytes before"),
-    "no answer": (GOOD, says(b"", close=True), "good", "the connection ended before any answer came [closed-early]"),
-    "length too short": (SHORT, SHORT, "good", "bytes follow the response that nobody asked for [malformed]"),
+    "no answer": (GOOD, says(b"", close=True), "good", "the connection ended before any response [closed-early]"),
+    "length too short": (SHORT, SHORT, "good", "unexpected bytes after the response [malformed]"),
     "length too short, encrypted": (GOOD, SHORT, "good", "encrypted arm: GET /: bytes follow the response"),
     "404": (NOT_FOUND, NOT_FOUND, "good", "the server answers 404 [status-404]"),
     "500, plain": (says(response("500 Oh")), GOOD, "good", "plain arm: GET: the server answers 500 [status-500]"),
     "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; ciphercost follows no redirects"),
     "http to https": (TO_HTTPS, GOOD, "good", "plain arm: GET: the server answers 301 (to https://localhost/;"),
-    "garbage": (GARBAGE, GARBAGE, "good", "the answer is no HTTP response"),
+    "garbage": (GARBAGE, GARBAGE, "good", "not an HTTP response"),
     "self-signed": (GOOD, GOOD, "", "signed by an unknown authority; name that with --ca"),
     "expired": (GOOD, GOOD, "expired", "certificate (CN=localhost) has expired"),
     "another's name": (GOOD, GOOD, "elsewhere", "is for elsewhere.example, not for localhost"),
@@ -129,7 +129,7 @@ def test_swapped_ports_are_refused(tmp_path: Path, require_server: RequireServer
         ports = server.connection()["port"], server.ways["tls"]["port"]
         argv = ("--ca", str(made.secrets / "tls-ecdsa-p256" / "ca.pem"), *LOAD)
         for (clear, tls), words in (
-            ((ports[0], ports[0]), "the server does not speak TLS on this port (it answered in clear)"),
+            ((ports[0], ports[0]), "the server does not speak TLS on this port (its answer was not encrypted)"),
             ((ports[1], ports[1]), "plain arm: GET: the server answers 400"),
             ((ports[1], ports[0]), "encrypted arm: the server does not speak TLS"),
         ):
@@ -214,7 +214,7 @@ def test_a_server_that_dies_costs_its_cell_and_no_other(tmp_path: Path, certific
 
 KINDS: dict[str, tuple[Answer, str, str]] = {
     "closes early": (EARLY, "closed-early", "ended 4100 bytes before the body does"),
-    "says nothing": (says(b"", close=True), "closed-early", "before any answer came"),
+    "says nothing": (says(b"", close=True), "closed-early", "before any response"),
     "length too short": (SHORT, "malformed", "bytes follow the response"),
     "404": (says(response("404 Not Found")), "status-404", "GET /: 404 Not Found"),
     "500": (says(response("500 Oh Dear")), "status-500", "500 Oh Dear"),

@@ -147,8 +147,8 @@ def test_all_connections_together_have_a_deadline_too(agent: Agent) -> None:
 
 
 FLOODED: dict[str, tuple[str, Talk, str]] = {
-    "notices": ("postgres", rogue.flooding(rogue.NOTICE, after=1), "more than 1 MiB before it lets us in"),
-    "parameters": ("postgres", rogue.flooding(rogue.PARAMETERS, after=1), "more than 1 MiB before it lets us in"),
+    "notices": ("postgres", rogue.flooding(rogue.NOTICE, after=1), "more than 1 MiB before the login completed"),
+    "parameters": ("postgres", rogue.flooding(rogue.PARAMETERS, after=1), "more than 1 MiB before the login completed"),
     "an endless error": ("postgres", rogue.flooding(b"x", b"E\x3f\0\0\0SERROR\0M", after=1), "more than 1 MiB"),
     "a greeting of 16 MiB": ("mysql", rogue.flooding(b"x", b"\xff\xff\xff\0\x0a"), "does not speak MySQL's protocol"),
     "a login packet": ("mysql", rogue.mysql(rogue.flooding(b"x", b"\xff\xff\xff\x02\xfe")), "more than 1 MiB"),

@@ -290,7 +290,7 @@ def test_the_password_is_on_no_wire(agent: Agent, server: FirebirdServer) -> Non
             {"WireCryptPlugin": "Arc4"},
             {"wire_crypt": "require", "wire_crypt_plugins": "ChaCha64"},
             "tls",
-            "no wire encryption in common: asked for ChaCha64, the server has Arc4",
+            "no common wire encryption plugin: requested ChaCha64, the server has Arc4",
         ),
     ],
     ids=["required", "disabled", "mismatch"],

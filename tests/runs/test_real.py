@@ -260,7 +260,7 @@ def test_prove_needs_no_server_of_the_users(tmp_path: Path, target: str) -> None
     ],
     ids=lambda value: "-".join(value[:3]).replace("/", "_") if isinstance(value, tuple) else "",
 )
-def test_nonsense_is_one_clear_message_and_a_status(
+def test_bad_options_give_one_clear_message_and_a_status(
     tmp_path: Path, argv: tuple[str, ...], words: str, status: int
 ) -> None:
     (tmp_path / "typo.toml").write_text('[[cells]]\nengin = "postgresql"\nmechanism = "tls"\n')

@@ -10,10 +10,12 @@ from typing import NoReturn
 import pytest
 from click.testing import CliRunner
 
-from ciphercost import commands, engines, mechanisms
+from ciphercost import commands, engines, mechanisms, studies
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
-from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.model.study import StudyRecord
 from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.runs import conclude, pipeline, resume
 from fake import Fake
@@ -161,6 +163,41 @@ def test_a_run_of_format_1_that_was_cut_off_is_resumed_in_format_2(tmp_path: Pat
     assert [each.registered for each in facts.cells] == [
         each.registered for each in run_directory.read_facts(tmp_path / "whole").cells
     ]
+
+
+def test_every_study_is_compared_without_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study's record names the witnesses that must report, so that its report needs no mechanism of today."""
+    made = [(studies.get(name), study_record(name)) for name in studies.names()]
+    before = [(study.compare(record, []), study) for study, record in made]
+    forget_everything(monkeypatch)
+    monkeypatch.setattr(mechanisms, "of", engines.get)
+    for (result, study), (_, record) in zip(before, made, strict=True):
+        assert study.compare(record, []) == result
+        assert study.report(result).verdict
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_the_record_says_which_witnesses_must_report(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without their reports the arms are not proven."""
+    record = study_record(name)
+    record.proofs = []
+    forget_everything(monkeypatch)
+    assert not studies.get(name).compare(record, []).complete
+
+
+def study_record(name: str) -> StudyRecord:
+    """The record of a study's procedure that was interrupted after its proofs."""
+    study = studies.get(name)
+    record = study.begin(study.engine)
+    record.witnesses = {each: list(mechanisms.get(each).witnesses) for each in [record.mechanism, *record.mechanisms]}
+    record.complete = True
+    record.proofs = [
+        Proof(arm, witness, True, "", number)
+        for number, mechanism in enumerate(record.mechanisms or [record.mechanism], start=1)
+        for arm in ARMS
+        for witness in record.witnesses[mechanism]
+    ]
+    return record
 
 
 def cut_off(run: Path) -> None:

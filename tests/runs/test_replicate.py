@@ -74,7 +74,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
     assert "the same here" in text
-    assert "What the published procedure could not have told" in text
+    assert "What the published procedure could not show" in text
     assert "31.49 → 31.92" in text
     # After a kill, the report has only what was recorded.
     kept.runs, kept.complete = kept.runs[:3], False
@@ -106,7 +106,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     ],
     ids=lambda value: "-".join(value[:4]).replace("/", "_") if isinstance(value, tuple) else "",
 )
-def test_nonsense_is_one_clear_message_and_a_status(
+def test_bad_options_give_one_clear_message_and_a_status(
     tmp_path: Path, argv: tuple[str, ...], words: str, status: int
 ) -> None:
     done = warm.run(argv, cwd=tmp_path, timeout=60)

@@ -323,7 +323,7 @@ FIREBIRD: dict[str, Speak] = {
 # ── Valkey ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 VALKEY: dict[str, Speak] = {
-    # A client sends its password unasked, with its first command or never.
+    # A client sends its password unexpected_input, with its first command or never.
     "silent": Line.rest,
     "let in": firebird(b"*2\r\n$7\r\nversion\r\n$5\r\n8.1.1\r\n"),
     "asking for it": firebird(b"-NOAUTH HELLO must be called with the client already authenticated\r\n"),

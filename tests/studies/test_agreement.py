@@ -1,4 +1,4 @@
-"""agreement: what a study's report says of its replication, by a criterion that is stated; every study's tables on every report."""
+"""What a study's report says about its replication, by a stated criterion; every study's tables in every report."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_verdict_on_all_of_them(figures: list[StudyFigure], expected: str) -> 
 
 
 def test_an_interval_that_includes_no_change_leaves_a_direction_open() -> None:
-    """Where sizes can't be compared, such an interval says nothing, whatever was published."""
+    """If sizes can't be compared, such an interval shows nothing, whatever was published."""
     judged = Judged([NO_COST], direction_only=True)
     assert judged.of(NO_COST) == "open"
     assert agreement.verdict(judged) == "open"
@@ -109,7 +109,7 @@ def test_costs_are_counted_in_plain_words(figures: list[StudyFigure], words: str
 
 
 def test_a_published_cost_that_is_compared_twice_is_counted_once() -> None:
-    """One published pair of arms beside two mechanisms here: one published cost, of which the less favourable answer counts."""
+    """One published pair of arms beside two mechanisms here counts once, with the less favourable answer."""
     fscrypt = msgspec.structs.replace(DIRECTION, operation="fscrypt")
     gocryptfs = msgspec.structs.replace(DIRECTION, operation="gocryptfs")
     both = Judged([fscrypt, gocryptfs], printed_once=True)
@@ -127,8 +127,8 @@ def test_a_published_cost_that_is_compared_twice_is_counted_once() -> None:
     assert "of 2 published" not in studies.get("postgres-tde").report(real).verdict
 
 
-def test_what_was_compared_is_said_in_the_studys_own_words() -> None:
-    """The driver alone is a new driver beside an old one: nothing is encrypted in either."""
+def test_what_was_compared_is_stated_in_the_studys_own_words() -> None:
+    """The driver alone compares a new driver with an old one: neither encrypts."""
     study = made("jdbc-tls")
     report = studies.get("jdbc-tls").report(study)
     assert "driver alone, cold, encrypted" not in report.compared
@@ -139,7 +139,7 @@ def test_what_was_compared_is_said_in_the_studys_own_words() -> None:
 
 @pytest.mark.parametrize("name", studies.names())
 def test_one_sentence_stands_between_the_verdict_and_its_table(name: str) -> None:
-    """How it was judged stands below the table."""
+    """The criterion stands below the table."""
     study = made(name)
     report = studies.get(name).report(study)
     assert report.compared.startswith("Compared: ")
@@ -224,7 +224,7 @@ def test_what_was_not_measured_is_counted() -> None:
 
 
 def made(name: str) -> StudyResult:
-    """A study's result of the made-up record of its own tests."""
+    """The result of the record that the study's own tests build."""
     module: Any = importlib.import_module(f"test_study_{studies.folder(name)}")
     if name == "jdbc-tls":
         return module.STUDY.compare(module.kept(), module.CELLS)  # type: ignore[no-any-return]

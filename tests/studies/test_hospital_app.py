@@ -1,4 +1,4 @@
-"""hospital_app: the statements of the study's application, counted by real servers, and which of its columns are encrypted."""
+"""The statements of the study's application, counted by real servers, and which of its columns are encrypted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from processes import wait_for
 N = 15
 RECORDS = list(hospital_records.records(N, 1))
 MARK = "ciphercost_mark_"
-"""Begins the word of a statement that a trace is waited for by."""
+"""Prefix of the marker statement that a trace is read up to."""
 KINDS = ("insert", "select", "update", "delete")
 TRACE = """database
 {{
@@ -148,7 +148,7 @@ class House(msgspec.Struct):
         return self.traced(arm)
 
     def traced(self, arm: Arm) -> Counter[str]:
-        """Firebird's trace may lag behind: it is whole once a statement that came later stands in it. Such marks are not counted."""
+        """Firebird's trace may lag behind: it is complete once it contains a later marker statement. Markers are not counted."""
         mark = f"{MARK}{run_directory.new_id()}"
         self.agent.query(arm, f"SELECT '{mark}' FROM RDB$DATABASE")
         wait_for("the trace", lambda: self.trace.exists() and mark in self.trace.read_text(errors="replace"))
@@ -226,7 +226,7 @@ def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come
 
 
 def which_are_encrypted(house: House, arm: Arm) -> None:
-    """By what is stored: in the encrypted arm all of the 21 columns and no other, in the plain arm none."""
+    """Checks stored values: in the encrypted arm exactly the 21 columns, in the plain arm none."""
     codec = house.codecs[arm]
     encrypted = []
     for table, fields in hospital_sql.APPLICATION.items():
@@ -242,7 +242,7 @@ def which_are_encrypted(house: House, arm: Arm) -> None:
 
 
 def shown(house: House, codec: Codec, column: str, field: str) -> str:
-    """What lies in a column: as hexadecimal digits where it is bytes."""
+    """The stored value of a column, bytes as hexadecimal digits."""
     if codec is PLAIN or field not in application.SECRETS or house.engine.name == "postgresql":
         return column
     assert isinstance(codec, stored.Unchanged)

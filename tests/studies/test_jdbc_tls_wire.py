@@ -1,4 +1,4 @@
-"""jdbc-tls on the wire: one captured insert and its OK have the bytes that the post's debug output shows, by real drivers on real servers."""
+"""One captured insert and its OK have the bytes in the post's debug output, with real drivers on real servers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def mariadb(
     del java_here
     with (
         house(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made,
-        # Offers every suite of TLS 1.2 that a cell may ask for.
+        # Offers every suite of TLS 1.2 that a cell may request.
         made.started({"version": SERVER_VERSION}, version="1.2") as server,
     ):
         yield made, server
@@ -66,7 +66,7 @@ def on_the_wire(
     loop: Loop = CAPTURED,
     tls: Mapping[str, str] | None = None,
 ) -> tuple[Sizes, str]:
-    """Sizes of one insert and its answer through a relay, and the suite that was agreed on."""
+    """Sizes of one insert and its answer through a relay, and the negotiated suite."""
     engine = home.engine
     program = workloads.prepare(workloads.get(loop.workload), engine.dialect, {})
     loaded = ";".join(step.sql for step in program.load)
@@ -92,7 +92,7 @@ def on_the_wire(
 
 
 def test_the_published_sizes_add_up() -> None:
-    """An IV of 16 bytes, the packet, a MAC of 32 and padding to whole blocks of AES."""
+    """An IV of 16 bytes, the packet, a MAC of 32 and padding to whole AES blocks."""
     assert (INSERT.record, OK.record) == (96, 64)
     for each in (INSERT, OK):
         iv, mac, padding = each.parts
@@ -134,7 +134,7 @@ def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_sup
 def test_packets_have_the_published_sizes(
     mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor, setup: Setup
 ) -> None:
-    """By both drivers: one text query, one OK, and nothing between two inserts."""
+    """With both drivers: one text query, one OK, and nothing between two inserts."""
     sizes, _ = on_the_wire(*mariadb, setup, run_supervisor)
     assert sizes == Sizes([INSERT.mysql], [OK.mysql])
 
@@ -142,7 +142,7 @@ def test_packets_have_the_published_sizes(
 def test_a_transaction_is_open_and_autocommit_is_off(
     mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The OK of an insert is byte by byte the captured one, but for its id."""
+    """The OK of an insert equals the captured one byte by byte, except for its id."""
     seen: list[bytes] = []
     close = Relay.close
 
@@ -159,7 +159,7 @@ def test_a_transaction_is_open_and_autocommit_is_off(
 def test_by_execute_an_insert_is_two_messages(
     mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor
 ) -> None:
-    """So the captured loop, in which an insert follows an OK, was not `execute()` as it is by default."""
+    """So the captured loop, in which an insert follows an OK directly, did not use `execute()` with its defaults."""
     sizes, _ = on_the_wire(*mariadb, setups.after(EXECUTE), run_supervisor)
     assert len(sizes.sent) == 2
     assert len(sizes.received) >= 2
@@ -176,7 +176,7 @@ def test_the_other_loop_has_other_sizes(mariadb: tuple[House, Server], run_super
 def test_mysql_has_the_same_packets_and_no_such_suite(
     require_server: RequireServer, tmp_path: Path, run_supervisor: supervisor.Supervisor, java_here: None
 ) -> None:
-    """MySQL takes no suite of CBC any more: by AES-GCM a record has a nonce of 8 bytes and a tag of 16."""
+    """MySQL no longer accepts CBC suites: with AES-GCM a record has a nonce of 8 bytes and a tag of 16."""
     del java_here
     with house(require_server("mysql", "9.7"), tmp_path) as home, home.started(version="1.2") as server:
         clear, _ = on_the_wire(home, server, setups.after_in_clear(UPDATE), run_supervisor)

@@ -26,14 +26,14 @@ class Check(NamedTuple):
 
     study: str
     file: str
-    """Beside the study's code."""
+    """File name beside the study's code."""
     transcription: str
     keys: tuple[str, ...]
-    """Columns that name a row; all others hold figures."""
+    """Columns that identify a row; all others hold figures."""
     figures: int
-    """That both have."""
+    """Number of rows in both."""
     blank: int = 0
-    """Figures that the publication leaves blank, or that can't be read."""
+    """Figures that the publication leaves blank or that are illegible."""
 
 
 CHECKS = (
@@ -55,7 +55,7 @@ def transcribed(check: Check) -> list[dict[str, str]]:
 
 def keyed(rows: list[dict[str, str]], check: Check) -> dict[tuple[str, ...], dict[str, str]]:
     found = {tuple(row[name] for name in check.keys): row for row in rows}
-    assert len(found) == len(rows), "a row stands there twice"
+    assert len(found) == len(rows), "duplicate row"
     return found
 
 
@@ -85,7 +85,7 @@ def test_no_transcription_is_left_out() -> None:
 
 
 def test_the_counts_are_those_of_the_audit() -> None:
-    """Of the tables that were audited: all agree but for one value, which MySQL's table has as NULL."""
+    """Of the audited tables: all agree except for one value, which MySQL's table has as NULL."""
     audited = [check for check in CHECKS if check.file not in ("change.csv", "progress.csv")]
     counts = Counter[str]()
     every = Counter[str]()
@@ -107,7 +107,7 @@ OPERATIONS = ("insert", "select", "update", "delete")
 
 
 def test_the_column_studys_times_are_those_of_its_logs() -> None:
-    """Mean and sd of the logged runs, but for the two cells of which `slips.csv` says that a run was typed twice or has no log."""
+    """Mean and sd of the logged runs, except for the two cells whose run `slips.csv` lists as typed twice or without a log."""
     study = studies.get("column-functions")
     with (TRANSCRIPTIONS / "logs" / "column_functions_times.csv").open(newline="") as file:
         logged = list(csv.DictReader(file))
@@ -142,7 +142,7 @@ def test_the_order_of_the_runs_is_that_of_the_logs() -> None:
 
 
 def test_packaged_tables_are_read_alike_under_every_locale() -> None:
-    """No table is decoded by the locale's encoding, which need not be UTF-8."""
+    """No table is decoded with the locale's encoding, which need not be UTF-8."""
     code = "from ciphercost import studies; print(sum(1 for _ in studies.get('column-functions').rows('time.csv')))"
     found = subprocess.run(
         [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning:ciphercost.studies", "-c", code],

@@ -1,4 +1,4 @@
-"""column-functions: its published figures, what is counted from runs, its options, and a very small one whole on a real server."""
+"""column-functions: published figures, figures from runs, options, and a very small whole replication on a real server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ENGINES = tuple(servers.PAIRS)
 ORDERS = {"ABBA": ("plain", "encrypted", "encrypted", "plain"), "BAAB": ("encrypted", "plain", "plain", "encrypted")}
 GROWTH = {"insert": 1.0, "select": 1.0, "update": 2.0, "delete": 1.0}
 COST = {"insert": 1.1, "select": 1.2, "update": 1.3, "delete": 1.4}
-"""Of the runs made up here, alike for both loads."""
+"""Seconds and ratios of the runs generated here, the same for both loads."""
 
 
 def host(at: float, busy: float = 90.0) -> HostSample:
@@ -57,7 +57,7 @@ def host(at: float, busy: float = 90.0) -> HostSample:
 
 
 def seconds(operation: str, arm: str, load: float, version: str = procedure.STUDYS) -> float:
-    """Time ~ load^GROWTH by the study's statements, ~ load by the tuned ones; encrypted ÷ plain is COST."""
+    """Time ~ load^GROWTH for the study's statements, ~ load for the tuned ones; encrypted ÷ plain is COST."""
     power = GROWTH[operation] if version == procedure.STUDYS else 1.0
     return math.pow(load / 1000, power) * (COST[operation] if arm == "encrypted" else 1.0)
 
@@ -76,7 +76,7 @@ def as_published(engine: str, wobble: float = 0.0) -> list[StudyRun]:
 
 
 def by_turns(engine: str, sessions: int = 3, wobble: float = 0.01) -> list[StudyRun]:
-    """A block of each version and load a session, with lead-ins that would spoil everything; sessions wobble in the encrypted arm."""
+    """One block per version, load and session, with lead-ins that would distort everything; sessions vary in the encrypted arm."""
     made = []
     for session in range(1, sessions + 1):
         number = 0
@@ -170,7 +170,7 @@ def test_each_server_is_given_what_it_had_in_the_study() -> None:
 
 
 SPREADSHEETS = {"mariadb": (4.67, 4.45), "firebird": (6.66, 7.30), "postgresql": (16.21, 5.01)}
-"""Cost in per cent and its sd over the operations, as the authors' final spreadsheets give them."""
+"""Cost in per cent and its sd over the operations, from the authors' final spreadsheets."""
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -226,7 +226,7 @@ def test_published_times_stand_beside_ours_with_their_spread(
     assert found == pytest.approx(wanted, abs=1e-6)
     cost = figure(result, engine, operation, "cost", load=load)
     assert cost.published == pytest.approx(wanted[2] / wanted[0], abs=1e-6)
-    # A load that was not run here has the published figures alone.
+    # A load that did not run here has the published figures only.
     assert (cost.here is None) == (cost.ours is None) == (load > 2000)
     assert figure(result, engine, operation, "plain", load=load, figure=names.CPU).published is not None
     memory = figure(result, engine, operation, "plain", load=load, figure=names.MEMORY).published
@@ -261,18 +261,18 @@ def test_the_verdict_rests_on_the_three_printed_costs() -> None:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("averages", "mariadb 4.6 ± 4.4 %, by its authors' spreadsheets 4.67 ± 4.45 %; firebird and postgresql agree"),
-        ("below zero", "In 6 of 48 published cells the encrypted arm is the faster one (mariadb delete 1,000 13.4 % less"),
+        ("averages", "mariadb 4.6 ± 4.4 %, from its authors' spreadsheets 4.67 ± 4.45 %; firebird and postgresql agree"),
+        ("below zero", "In 6 of 48 published cells the encrypted arm is faster (mariadb delete 1,000 13.4 % less"),
         ("order", "The plain arm came first, except for postgresql 8,000."),
         ("later runs", "contain a run that was made later than the others, up to 34 days after the first; we infer"),
-        ("mistyped", "run 2 is 19.01 s, by its log 19.70 s (cost 10.8 % more, with it 10.4 % more)"),
-        ("twice", "postgresql 2,000 plain: run 10 is run 9 once more"),
+        ("mistyped", "run 2 is 19.01 s; its log has 19.70 s (cost 10.8 % more, with the log's value 10.4 % more)"),
+        ("twice", "postgresql 2,000 plain: run 10 repeats run 9"),
         ("unlogged", "postgresql 4,000 plain: run 9 has no log"),
-        ("unit", "RAM of run 10 is 100 in a column of MB, by its log 3,049 (mean 2.65 GB, with it 2.93)"),
+        ("unit", "RAM of run 10 is 100 in a column of MB; its log has 3,049 (mean 2.65 GB, with the log's value 2.93)"),
         ("waiting", "firebird insert 49 to 54 %"),
         ("memory", "Published RAM in use is total − free of the whole machine"),
         ("reading", "mariadb update 74 %, cost 9.0 % more, of the rest 8.0 % less"),
-        ("timing", "Published times are of a whole PHP process"),
+        ("timing", "Published times are those of a whole PHP process"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ran", [True, False])
@@ -296,7 +296,7 @@ def test_the_headline_is_a_mean_over_operations_of_means_over_loads() -> None:
     assert mean == pytest.approx(1.2)
     assert sd == pytest.approx(0.1 * math.sqrt(2))
     assert measured.headline({}) is None
-    # A load that one operation lacks is left out of all.
+    # A load that one operation lacks is left out for all.
     lacking = costs | {("insert", 3.0): 9.0}
     assert measured.headline(lacking) == measured.headline(costs)
 
@@ -371,11 +371,11 @@ def test_only_whole_mirrored_blocks_count_and_no_lead_in() -> None:
     }
     for (name, _), of in blocks.items():
         assert all(math.exp(block.value) == pytest.approx(COST[name]) for own in of.values() for block in own)
-    # Cut off within a block: that block is nothing.
+    # An interrupted block counts for nothing.
     last = max(n for n, run in enumerate(runs) if run.workload == procedure.STUDYS and run.load["session"] == 2)
     cut = measured.blocks(runs[:last], "mariadb", procedure.STUDYS)
     assert set(cut["delete", 2000.0]) == {1}
-    # In an order that is no mirror (ABAB), drift would not cancel.
+    # In an order without mirroring (ABAB), drift would not cancel.
     other = [
         StudyRun("insert", arm, 0.0, {"records": 1.0, "session": 1.0, "block": 0.0, "position": float(n)}, {"seconds": [1.0]},
                  engine="mariadb", workload="w", design=measured.INTERLEAVED)
@@ -449,11 +449,11 @@ def test_each_column_is_counted_from_its_own_source() -> None:
         stored = figure(result, engine, names.EQUAL, "cost", figure=names.STORED, workload="hospital")
         assert stored.ours == pytest.approx(1.5)
     assert result.complete
-    assert "with both arms proven" in result.procedure
-    assert "first sample is dropped, and so is a last one" in result.procedure
+    assert "both arms are proven" in result.procedure
+    assert "without the first sample and without a last one" in result.procedure
 
 
-def test_of_a_server_that_is_not_proven_nothing_is_said() -> None:
+def test_an_unproven_server_has_no_figures() -> None:
     made = kept()
     made.proofs = [
         Proof(each.arm, each.witness, each.session != 2 or each.witness != "disk", "canary seen", each.session)
@@ -513,53 +513,55 @@ def test_a_spread_ends_where_its_mean_does(mean: float, sd: float | None, wanted
     assert report.spread(mean, sd, 1e3) == wanted
 
 
-# ── findings: each where it is seen, and not elsewhere ────────────────────────────────────────────────────────────────
+# ── findings: each only where it applies ──────────────────────────────────────────────────────────────────────────────
 
 
-def told(result: StudyResult, words: str) -> str:
+def finding(result: StudyResult, words: str) -> str:
     return next((each for each in result.findings if words in each), "")
 
 
 def test_modes_are_named_and_the_servers_order_at_equal_cipher() -> None:
-    same = told(
-        compared(cells=[cell("mariadb", 0.9), cell("firebird", 0.8), cell("postgresql", 0.7)]), "mode of its own"
+    same = finding(
+        compared(cells=[cell("mariadb", 0.9), cell("firebird", 0.8), cell("postgresql", 0.7)]), "used a different mode"
     )
     assert "AES-256-CBC on each" in same
     assert "cheapest first" not in same
-    other = told(
-        compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.8), cell("postgresql", 0.9)]), "mode of its own"
+    other = finding(
+        compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.8), cell("postgresql", 0.9)]), "used a different mode"
     )
-    assert "that is postgresql, firebird and mariadb; as published it was mariadb, firebird and postgresql" in other
-    alike = told(
-        compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.71), cell("postgresql", 0.9)]), "mode of its own"
+    assert (
+        "lowest cost is postgresql, firebird and mariadb; as published it was mariadb, firebird and postgresql" in other
+    )
+    alike = finding(
+        compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.71), cell("postgresql", 0.9)]), "used a different mode"
     )
     assert "The intervals of firebird and mariadb overlap" in alike
     assert "cheapest first" not in alike
 
 
 def test_a_negative_cell_of_ours_is_reported_only_where_there_is_one() -> None:
-    assert not told(compared(), "make faster")
+    assert not finding(compared(), "encrypted arm faster")
     made = kept()
     for run in made.runs:
         if (run.engine, run.operation, run.arm, run.design) == ("firebird", "delete", "encrypted", ""):
             run.series["seconds"][0] /= 2
-    text = told(compared(made), "make faster")
+    text = finding(compared(made), "encrypted arm faster")
     assert "In 2 of 24 cells" in text
     assert "firebird delete 1,000 30.0 % less" in text
-    assert "By turns none of these lies below zero" in text
+    assert "Interleaved, none of these intervals lies wholly below zero" in text
 
 
-def test_a_cost_outside_the_interval_is_told_only_where_it_is() -> None:
-    assert not told(compared(), "one arm was run wholly".capitalize())
+def test_a_cost_outside_the_interval_is_reported_only_if_there_is_one() -> None:
+    assert not finding(compared(), "One arm ran before the other")
     made = kept()
     for run in made.runs:
         if (run.engine, run.operation, run.arm, run.design) == ("mariadb", "select", "encrypted", ""):
             run.series["seconds"][0] *= 2
-    assert "In 2 of 24 cells" in told(compared(made), "One arm was run wholly before the other")
+    assert "In 2 of 24 cells" in finding(compared(made), "One arm ran before the other")
 
 
-def test_equal_values_stored_alike_are_told_as_counted() -> None:
-    assert not told(compared(), "stores equal values alike")
+def test_equal_values_stored_alike_are_reported_as_counted() -> None:
+    assert not finding(compared(), "stores equal values alike")
     made = kept()
     for engine, stored in (("mariadb", 27.0), ("postgresql", 1000.0)):
         series = {"seconds": [1.0], procedure.COUNTED: [1000.0, 27.0, stored]}
@@ -567,7 +569,7 @@ def test_equal_values_stored_alike_are_told_as_counted() -> None:
             StudyRun("insert", "encrypted", 0.0, {"records": 1000.0}, series, engine=engine, mechanism="m",
                      workload=procedure.STUDYS, design=measured.PILOT)
         )  # fmt: skip
-    text = told(compared(made), "stores equal values alike")
+    text = finding(compared(made), "stores equal values alike")
     assert "mariadb (m) 1,000 names of 27 states as 27 stored values" in text
     assert "postgresql" not in text
 
@@ -575,51 +577,51 @@ def test_equal_values_stored_alike_are_told_as_counted() -> None:
 @pytest.mark.parametrize(
     ("used", "engine", "words"),
     [
-        ("on", "postgresql,mariadb,firebird", "mariadb and postgresql could use them, which makes encryption cheaper here than there"),
+        ("on", "postgresql,mariadb,firebird", "mariadb and postgresql could use them, which makes encryption cost less here than there"),
         ("on", "mariadb", "`--cpu-crypto off` hides them"),
-        ("off", "postgresql,firebird", "by which postgresql encrypts. Firebird's LibTomCrypt never uses any"),
-        ("off", "mariadb", "that a server obeyed is proven behind TLS only, not here"),
+        ("off", "postgresql,firebird", "postgresql encrypts with OpenSSL. Firebird's LibTomCrypt never uses any"),
+        ("off", "mariadb", "Only behind TLS is it proven that a server obeyed, so not here"),
     ],
 )  # fmt: skip
 def test_whether_aes_instructions_were_used_is_stated(used: str, engine: str, words: str) -> None:
     made = kept(tuple(servers.listed(engine)), conditions={"cpu_crypto": used})
     result = compared(made)
-    assert told(result, words)
-    assert told(result, "LibTomCrypt") if "firebird" in engine else not told(result, "LibTomCrypt")
+    assert finding(result, words)
+    assert finding(result, "LibTomCrypt") if "firebird" in engine else not finding(result, "LibTomCrypt")
     assert "AES instructions" in result.procedure
 
 
 def test_of_firebird_alone_it_is_stated_that_the_option_changes_nothing() -> None:
     for used in ("on", "off"):
         made = kept(("firebird",), conditions={"cpu_crypto": used})
-        assert told(compared(made), "as in the study it ran without them, whatever --cpu-crypto is")
+        assert finding(compared(made), "as in the study it ran without them, whatever --cpu-crypto is")
 
 
 @pytest.mark.parametrize(("used", "engine"), [("none", "firebird"), ("none", "mariadb"), ("", "mariadb")])
 def test_where_there_is_no_difference_to_the_published_machine_none_is_stated(used: str, engine: str) -> None:
     made = kept((engine,), conditions={"cpu_crypto": used} if used else {})
-    assert not told(compared(made), "machine had no AES instructions")
+    assert not finding(compared(made), "had no AES instructions")
 
 
-def test_growth_is_told_of_the_operations_that_grow_and_that_two_loads_are_two_points() -> None:
-    text = told(compared(), "look at rows again")
+def test_growth_is_reported_for_operations_that_grow_and_names_its_two_points() -> None:
+    text = finding(compared(), "search rows again")
     assert "firebird update load^2.00, with hospital load^1.00" in text
     assert "insert" not in text
     assert "a slope of two points" in text
     flat = kept()
     flat.runs = [run for run in flat.runs if run.operation != "update"]
-    assert not told(compared(flat), "look at rows again")
+    assert not finding(compared(flat), "search rows again")
 
 
-def test_a_core_that_is_busy_in_both_arms_is_told() -> None:
-    assert "95 → 95 % busy" in told(compared(), "as busy in one arm as in the other")
+def test_a_core_that_is_busy_in_both_arms_is_reported() -> None:
+    assert "95 → 95 % busy" in finding(compared(), "as busy in one arm as in the other")
     made = kept()
     made.runs = [run for run in made.runs if run.design]
-    assert not told(compared(made), "as busy in one arm")
+    assert not finding(compared(made), "as busy in one arm")
 
 
 def test_operations_too_short_for_a_sample_are_counted() -> None:
-    assert not told(compared(), "the first sample dropped")
+    assert not finding(compared(), "The first sample is dropped")
     made = kept()
     for number, run in enumerate(made.runs):
         if not run.design and run.operation == "select":
@@ -633,15 +635,15 @@ def test_operations_too_short_for_a_sample_are_counted() -> None:
                 engine=run.engine,
                 workload=run.workload,
             )
-    text = told(compared(made), "the first sample dropped")
+    text = finding(compared(made), "The first sample is dropped")
     assert "In 36 of 144 runs" in text
     assert "a last one that is too short" in text
     assert "mariadb select" in text
     assert "insert" not in text
 
 
-def test_memory_that_is_not_the_servers_is_told() -> None:
-    assert not told(compared(), "RAM in use as total")
+def test_memory_that_is_not_the_servers_is_reported() -> None:
+    assert not finding(compared(), "RAM in use as total")
     made = kept()
     for run in made.runs:
         if (run.engine, run.arm, run.design) == ("firebird", "encrypted", ""):
@@ -649,12 +651,12 @@ def test_memory_that_is_not_the_servers_is_told() -> None:
                 msgspec.structs.replace(each, memory_free_bytes=600_000_000, server_memory_bytes=9_000_000)
                 for each in run.host
             ]
-    text = told(compared(made), "RAM in use as total")
+    text = finding(compared(made), "RAM in use as total")
     assert "firebird +400 MB, of which the server's own processes +9 MB" in text
     assert "mariadb" not in text
 
 
-def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
+def test_a_plan_that_one_arm_alone_compiles_is_reported() -> None:
     explained = [
         [
             "Seq Scan on notification n  (cost=0.00..190609.00 rows=1640 width=272) (actual time=73.293..116.145 rows=2000 loops=1)"
@@ -675,12 +677,12 @@ def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
             if (r.engine, r.operation, r.arm, r.load["records"], r.design) == ("postgresql", "select", arm, 2000, "")
         )
         run.series[procedure.COMPILED] = times
-    assert "postgresql select 2,000 compiles the encrypted arm's (82 of 184 ms)" in told(
-        compared(made), "nobody has analysed"
+    assert "postgresql select 2,000 compiles the encrypted arm's (82 of 184 ms)" in finding(
+        compared(made), "On tables without ANALYZE"
     )
     both = [r for r in made.runs if procedure.COMPILED in r.series]
     both[0].series[procedure.COMPILED] = [80.0, 150.0]
-    assert not told(compared(made), "nobody has analysed"), "both arms compile"
+    assert not finding(compared(made), "On tables without ANALYZE"), "both arms compile"
 
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -689,21 +691,21 @@ def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("--loads", "many"), "'many' is no number of records"),
-        (("--loads", "1000,,2000"), "'' is no number of records"),
-        (("--loads", "9" * 5000), "is no number of records"),
-        (("--loads", "0"), "'0' is no number of records"),
-        (("--loads", "1000,1000"), "a load stands there twice"),
+        (("--loads", "many"), "'many' is not a number of records"),
+        (("--loads", "1000,,2000"), "'' is not a number of records"),
+        (("--loads", "9" * 5000), "is not a number of records"),
+        (("--loads", "0"), "'0' is not a number of records"),
+        (("--loads", "1000,1000"), "the same load appears twice"),
         (("--runs", "0"), "--runs 0: must be at least 1"),
         (("--runs", "-3"), "--runs -3: must be at least 1"),
         (("--engine", "mariadb,oracle"), "does not run on 'oracle'"),
         (("--engine", "firebrid"), "did you mean 'firebird'"),
         (("--engine", ","), "names no server"),
-        (("--scale", "3"), "study column-functions has no --scale; postgres-tde has"),
+        (("--scale", "3"), "study column-functions has no option --scale, which postgres-tde has"),
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else "",
 )
-def test_nonsense_is_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+def test_bad_options_give_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ciphercost", "replicate", "column-functions", *argv],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
@@ -711,7 +713,7 @@ def test_nonsense_is_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    assert not list(tmp_path.iterdir()), "nothing started"
 
 
 def test_aes_instructions_are_hidden_in_the_procedure_and_in_our_cells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -730,7 +732,7 @@ def test_a_cpu_without_aes_instructions_has_none_to_hide(monkeypatch: pytest.Mon
 
 
 def test_another_study_has_no_loads() -> None:
-    with pytest.raises(UsageError, match="no --loads; column-functions has"):
+    with pytest.raises(UsageError, match="no option --loads, which column-functions has"):
         replicate.chosen("mysql-tls", {"loads": "1,2"})
 
 
@@ -757,7 +759,7 @@ def test_its_cells_are_one_experiment_at_equal_cipher() -> None:
 
 
 def register(path: Path, count: int) -> Path:
-    """A file as the register's is, of so many lines."""
+    """A file in the register's format with so many lines."""
     titles = {**hospital_register.HEADERS, "estado": "estado", "municipio": "municipio"}
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -794,17 +796,17 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert found.versions[engine]
     assert found.tools["records"] == (f"of {source}" if file else "made up")
     ours = [run for run in found.runs if run.design == measured.PUBLISHED]
-    # One arm wholly before the other; of each load two runs; of each run the four operations.
+    # One whole arm before the other; two runs of each load; four operations in each run.
     assert [(run.arm, run.load["records"], run.load["run"], run.operation) for run in ours] == [
         (arm, load, number, name) for arm in ARMS for load in (20, 40) for number in (1, 2) for name in OPERATIONS
     ]
-    # What ends within a tick of the clock has no sample.
+    # An operation that ends within a clock tick has no sample.
     assert all(row.memory_free_bytes > 0 for run in ours for row in run.host)
     assert any(run.host for run in ours)
     assert all(earlier.started <= later.started for earlier, later in pairwise(found.runs))
-    # A client process of its own each, timed as a whole.
+    # Each has a client process of its own, timed as a whole.
     assert all(0 < run.series[procedure.STATEMENTS][0] < run.series[measured.SECONDS][0] for run in ours)
-    assert "a client process of its own for each operation" in compare.as_run(found)
+    assert "a separate client process for each operation" in compare.as_run(found)
     turned = [run for run in found.runs if run.design == measured.INTERLEAVED]
     counts = Counter(
         (run.workload, run.load["session"], run.load["records"], run.operation)
@@ -815,15 +817,16 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert len(counts) == 2 * 2 * 2 * 4
     assert sum(run.series["server_cpu_s"][0] for run in turned) > 0
     explained = [run.series[procedure.COMPILED] for run in ours if procedure.COMPILED in run.series]
-    assert len(explained) == (4 if engine == "postgresql" else 0), "each arm's SELECT, once a load"
+    assert len(explained) == (4 if engine == "postgresql" else 0), "each arm's SELECT, once per load"
     assert all(executing > 0 for _, executing in explained)
-    # The twenty made-up records' states, under one IV or none, are as many values as there are states.
+    # With one IV or none, the generated records have as many stored values as states.
     counted = next(run.series[procedure.COUNTED] for run in found.runs if procedure.COUNTED in run.series)
     assert counted[0] == 20
     assert counted[1] == counted[2] < 20
     heard = {(proof.arm, proof.witness) for proof in found.proofs}
     assert heard == {(arm, witness) for arm in ARMS for witness in ("server", "disk")}
-    assert len(found.proofs) == 3 * 4, "of the procedure and of each session by turns"
+    assert len(found.proofs) == 3 * 4, "those of the procedure and of each interleaved session"
+    assert found.witnesses == {name: ["server", "disk"] for name in found.mechanisms}
     assert all(proof.passed for proof in found.proofs)
 
     assert result.study is not None
@@ -855,16 +858,16 @@ def test_without_aes_instructions_the_agent_is_proven_to_have_none_and_the_resul
     assert found.complete, found.reason
     assert found.conditions == {"cpu_crypto": "off"}
     masks = [proof for proof in found.proofs if "AES hidden from the agent" in proof.detail]
-    assert [(proof.witness, proof.passed) for proof in masks] == [("client", True)] * 2, "as published, and by turns"
+    assert [(proof.witness, proof.passed) for proof in masks] == [("client", True)] * 2, "as published, and interleaved"
     assert [each.conditions["cpu_crypto"] for each in result.cells] == ["off"]
     assert result.study is not None
     assert "hidden from OpenSSL (--cpu-crypto off)" in result.study.procedure
-    assert told(result.study, "As the study's machine had no AES instructions, they were hidden here")
-    assert not told(result.study, "makes encryption cheaper here than there")
+    assert finding(result.study, "As on the study's machine, OpenSSL had no AES instructions here")
+    assert not finding(result.study, "makes encryption cost less here than there")
     result_schema.validate(json.loads((directory / "result.json").read_bytes()))
 
 
-def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(
+def test_a_mask_that_hides_nothing_is_detected_before_anything_is_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Require, require_server: RequireServer
 ) -> None:
     require("aes" in aes.cpu_flags(), "this CPU has no AES instructions to hide")
@@ -880,10 +883,10 @@ def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(
     assert "not proven" in found.reason
     assert not found.runs
     assert result.study is not None
-    assert not told(result.study, "they were hidden here")
+    assert not finding(result.study, "they were hidden from it")
 
 
-def test_a_server_that_is_missing_is_named_and_the_others_go_on(
+def test_a_missing_server_is_named_and_the_others_still_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_postgresql: Installation
 ) -> None:
     assert require_postgresql

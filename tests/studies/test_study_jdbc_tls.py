@@ -1,4 +1,4 @@
-"""jdbc-tls: the published figures, a split whose parts are known, one that must not add up, and a small replication on a real server."""
+"""jdbc-tls: published figures, a split with known parts, one that must not add up, and a small replication on a real server."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ STUDY = studies.get("jdbc-tls")
 WITNESSES = ("client", "server", "wire")
 ASKED = "SELECT @@session.tx_read_only"
 OLD_US, DRIVER_US, TLS_US, ASKING_US = 40.0, 2.0, 10.0, 30.0
-"""Warm, an insert: the old driver, what the new one adds, what TLS adds to each round trip, and what asking adds."""
+"""Warm, per insert: the old driver, what the new one adds, what TLS adds per round trip, and what its own queries add."""
 START_US = {OLD: 50.0, NEW: 70.0, "TLS": 60.0}
-"""What a cold start adds: either driver, and TLS beside it."""
+"""What a cold start adds: with either driver, and with TLS."""
 
 
 def warm_us(setup: Setup) -> float:
@@ -89,12 +89,12 @@ def kept(factors: tuple[float, ...] = (0.97, 1.0, 1.03), **changes: object) -> S
 
 
 def rate(below: float, above: float) -> Estimate:
-    """Of throughput: the time `above` ÷ `below`, turned over; known to 1 %."""
+    """Ratio of rates for the times `above` ÷ `below`; known to 1 %."""
     return Estimate(below / above, 0.99 * below / above, 1.01 * below / above, n=6)
 
 
 def cell(setup: Setup, counts: Mapping[str, float]) -> Cell:
-    """One of ours: the driver in clear, and where it can with TLS."""
+    """One of our cells: the driver without TLS and, if it can, with TLS."""
     tls = setup.driver == NEW
     clear, coded = setup._replace(arm="plain"), setup._replace(arm="encrypted" if tls else "plain")
     return Cell(
@@ -170,7 +170,7 @@ def test_what_the_post_says_and_what_it_does_not() -> None:
 
 
 def test_the_other_loop_is_called_by_its_own_words() -> None:
-    """A record from before the captured loop was known has no flag: it is of the other loop too."""
+    """A record from before the captured loop existed has no flag: it also used the other loop."""
     for record in (kept(settings={FLAG: 0.0, "rows": 5000.0}), kept(settings={"rows": 5000.0})):
         result = STUDY.compare(record, CELLS)
         assert "each committed by itself" in result.procedure
@@ -211,7 +211,7 @@ def test_the_split_finds_the_parts_that_were_put_in(call: str) -> None:
 
 
 def test_a_split_that_does_not_add_up_says_so() -> None:
-    """Fresh machines whose warm end is not what ours is: 30 µs of the whole belong to nothing."""
+    """New JVMs with a warm end that differs from ours: 30 µs of the whole belong to no part."""
     record = kept()
     for each in record.runs:
         if each.workload == NEW and each.arm == "encrypted" and each.design != WIRE:
@@ -223,7 +223,7 @@ def test_a_split_that_does_not_add_up_says_so() -> None:
 
 
 def test_cold_starts_that_scatter_hide_no_difference_between_warm_ends() -> None:
-    """What is cold is in the whole and in the warm-up alike, and cancels: 75 µs of scatter there, and 30 µs too many are found."""
+    """Cold time is part of the whole and of the warm-up and cancels: despite 75 µs of scatter there, 30 extra µs are found."""
     record = kept((1.0,) * 5)
     for number, scatter in enumerate((-75.0, 60.0, -20.0, 75.0, -40.0), 1):
         for each in record.runs:
@@ -239,10 +239,10 @@ def test_cold_starts_that_scatter_hide_no_difference_between_warm_ends() -> None
 
 def test_wide_intervals_are_called_so() -> None:
     result = STUDY.compare(kept((0.5, 1.6)), CELLS)
-    assert "what may be left over is half of it" in " ".join(_study.render(result).split())
+    assert "the remainder may be as large as half of it" in " ".join(_study.render(result).split())
 
 
-def test_chatter_is_of_statements_that_the_old_driver_does_not_send() -> None:
+def test_chatter_counts_statements_that_the_old_driver_does_not_send() -> None:
     result = STUDY.compare(kept(), CELLS)
     text = _study.render(result)
     assert "the same statements" in text  # by executeUpdate
@@ -251,7 +251,7 @@ def test_chatter_is_of_statements_that_the_old_driver_does_not_send() -> None:
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=8))
 def test_a_ratio_lies_within_its_interval_and_the_rounds(factors: list[float]) -> None:
-    """A round's factor is in all of its setups, so that ratios do not see it."""
+    """A round's factor applies to all of its setups, so ratios don't contain it."""
     rounds = measured.rounds(kept(tuple(factors)))
     found = measured.ratio(rounds, setups.after(UPDATE), setups.before(UPDATE), "cold")
     assert found is not None
@@ -265,8 +265,8 @@ def test_a_round_that_was_cut_off_is_left_out() -> None:
     assert len(measured.rounds(record)) == 3
 
 
-def test_what_asks_and_was_not_measured_without_is_not_split() -> None:
-    """The cell that is kept from asking has failed: chatter is then no nothing."""
+def test_a_call_with_queries_is_not_split_without_the_cell_that_has_none() -> None:
+    """The cell without the driver's own queries failed: their cost is then unknown, not zero."""
     result = STUDY.compare(kept(), CELLS[:-1])
     assert not any(each.figure.startswith("split") and each.operation == EXECUTE for each in result.figures)
     assert value(result, UPDATE, "split: TLS") == pytest.approx(TLS_US)
@@ -279,7 +279,7 @@ def test_without_our_cells_there_is_no_split(cells: list[Cell]) -> None:
     assert "18,607" in _study.render(result)
 
 
-def test_of_arms_that_are_not_proven_nothing_is_said() -> None:
+def test_unproven_arms_have_no_figures() -> None:
     record = kept()
     record.proofs[0] = Proof("plain", "client", False, "it is encrypted", 1)
     result = STUDY.compare(record, CELLS)
@@ -310,7 +310,7 @@ def test_a_small_replication_on_a_real_server(require_server: RequireServer, tmp
     require_server("mariadb", "10.11")
     study = JdbcTls(rows=200, runs=2, sessions=1, warm_slice=0.05)
     result, directory = replicate.run_in(study, study.spec("mariadb", 1.5, 7), tmp_path / "run")
-    # A shaken machine may have no level in so short a time.
+    # On a disturbed machine so short a time may have no steady level.
     assert {cell.status for cell in result.cells} <= {"ok", "no-steady-state"}, [cell.reason for cell in result.cells]
     made = result.study
     assert made is not None
@@ -324,7 +324,7 @@ def test_a_small_replication_on_a_real_server(require_server: RequireServer, tmp
     assert record["tools"]["server_library"].startswith("OpenSSL ")
     by_variant = {cell.variant: cell for cell in result.cells}
     asked = by_variant[f"{NEW} {EXECUTE}"].chatter["encrypted"]
-    assert asked[ASKED] == pytest.approx(1.0), asked  # by the server's own count, and gone where the driver remembers
+    assert asked[ASKED] == pytest.approx(1.0), asked  # by the server's own count; none if the driver caches the state
     assert ASKED not in by_variant[f"{NEW} {EXECUTE} {LOCAL}"].chatter["encrypted"]
     assert ASKED not in by_variant[f"{NEW} {UPDATE}"].chatter["encrypted"]
     assert by_variant[f"{OLD} {UPDATE}"].mechanism == "none"

@@ -1,4 +1,4 @@
-"""mysql-tls: its published figures, what is counted from them, and the three columns, without a server."""
+"""mysql-tls: published figures, what is computed from them, and the three columns, without a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOST = HostSample(5.0, 5.0, 40.0, 0.0, 15.0, 1.0, 0.0, 44.0, 9_000_000_000, 1_00
 
 
 def record(**changes: object) -> StudyRecord:
-    """The procedure here: 1000 queries an iteration; in clear 1 s each, with TLS 1.2 s."""
+    """The procedure here: 1000 queries per iteration; 1 s each without TLS, 1.2 s with TLS."""
     made = STUDY.begin("postgresql")
     made.version, made.complete = "17.5", True
     made.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def record(**changes: object) -> StudyRecord:
 
 
 def cell(name: str, ratio: float = 0.98) -> Cell:
-    """Ours: 2 % fewer operations a second with TLS, 1.5 to 2.5."""
+    """Our cell: 2 % fewer operations/s with TLS, interval 1.5 to 2.5."""
     host = {each: {"mean": 10.0} for each in (*published.COUNTERS, "memory_available_bytes")}
     arms = {
         "plain": {"throughput": 5000.0, "server_cpu_us_per_op": 100.0, "host": host},
@@ -74,7 +74,7 @@ def test_every_published_row_adds_up_to_all_cpu_time() -> None:
                     assert sum(row.values()) == pytest.approx(100, abs=0.05)
 
 
-def test_the_last_row_is_told_apart_where_it_is_the_average_of_those_above() -> None:
+def test_a_last_row_that_is_the_average_of_those_above_is_recognised() -> None:
     cpu = published.cpu(STUDY)
     without = {(name, arm) for name in cpu for arm in ARMS if not cpu[name][arm].average}
     assert without == {("insert", "plain"), ("select", "encrypted")}
@@ -180,7 +180,7 @@ def test_each_column_is_counted_from_its_own_source() -> None:
     plain = next(
         each for each in compared().figures if (each.operation, each.figure, each.arm) == ("update", "time", "plain")
     )
-    assert plain.here == pytest.approx(10.0), "1000 queries in 1 s are 10 s for as many as were published"
+    assert plain.here == pytest.approx(10.0), "1000 queries in 1 s, scaled to the published number of queries"
     assert plain.ours == pytest.approx(2.0)
 
 
@@ -209,11 +209,11 @@ def test_findings_say_what_was_counted() -> None:
     for words in (
         "No published figure has an interval: insert 1.4 % more, select 11.4 % more, update 2.5 % more, delete 0.6 % more",
         "insert 22.2 % more",  # 1.1 against 0.9
-        "another cost than that for insert 20.0 % more, not 1.5–2.6 % more",
+        "a different cost for insert 20.0 % more, not 1.5–2.6 % more",
         "never checks the certificate",
         "select 70 s of rows for a time of 61 s",
         "The last row of 6 of the 8 CPU tables is the average",
-        "5 rows show a machine that does nothing",
+        "5 rows show an idle machine",
         "update %system 2.18 → 1.26, %user 37.17 → 39.26",
         "For UPDATE %system falls with TLS on",
         "During DELETE %user falls from 26 to 5",
@@ -224,14 +224,12 @@ def test_findings_say_what_was_counted() -> None:
 @pytest.mark.parametrize(
     ("engine", "words", "others"),
     [
-        ("postgresql", "our method's connections check chain and name", "verifies nobody"),
-        ("mysql", "our method's connections check chain and name", "verifies nobody"),
-        ("firebird", "by wire-crypt in TLS's place, which verifies nobody either", "check chain and name"),
+        ("postgresql", "our method's connections check chain and name", "verifies no server"),
+        ("mysql", "our method's connections check chain and name", "verifies no server"),
+        ("firebird", "wire-crypt encrypts in TLS's place; it verifies no server either", "check chain and name"),
     ],
 )
-def test_what_our_connections_verify_is_said_of_the_mechanism_that_was_measured(
-    engine: str, words: str, others: str
-) -> None:
+def test_verification_is_stated_for_the_measured_mechanism(engine: str, words: str, others: str) -> None:
     text = " ".join(STUDY.compare(STUDY.begin(engine), []).findings)
     assert words in text
     assert others not in text
@@ -304,14 +302,14 @@ def test_the_papers_order_is_each_operation_with_tls_and_then_in_clear() -> None
 
 
 def test_the_result_states_which_order_was_used() -> None:
-    assert "operation by operation, with TLS and then in clear, as the paper lists them" in compared().procedure
+    assert "operation by operation, with TLS and then without, as the paper lists them" in compared().procedure
     other = record(settings={**STUDY.begin("mysql").settings, "by_operation": 0.0})
-    assert "every operation in clear and then every operation with TLS" in STUDY.compare(other, []).procedure
+    assert "every operation without TLS and then every operation with TLS" in STUDY.compare(other, []).procedure
     limited = record(settings={**STUDY.begin("mysql").settings, "memory_bytes": 2e9})
     assert "server and client in a control group of 2 GB of memory" in STUDY.compare(limited, []).procedure
     earlier = dict(STUDY.begin("mysql").settings)
     del earlier["by_operation"]
-    assert "not in the paper's order" in STUDY.compare(record(settings=earlier), []).procedure
+    assert "unlike the paper" in STUDY.compare(record(settings=earlier), []).procedure
 
 
 def test_options_set_the_sizes_of_the_procedure_and_its_record_can_be_read_back() -> None:
@@ -332,7 +330,7 @@ def test_options_set_the_sizes_of_the_procedure_and_its_record_can_be_read_back(
         ({"order": "arm"}, "did you mean 'arms'"),
         ({"memory": "lots"}, "'lots' is not a number or a size"),
         ({"memory": "2MB"}, "at least 128MB"),
-        ({"scale": 2}, "no --scale"),
+        ({"scale": 2}, "no option --scale"),
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""postgres-tde: what pgbench prints, the published figures and what they contradict, and a small run of the procedure on a real server."""
+"""postgres-tde: pgbench's output, the published figures and their contradictions, and a small run of the procedure on a real server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from conftest import Require
 STUDY = studies.get("postgres-tde")
 CLI = Path(sys.executable).parent / "ciphercost"
 
-# ── what pgbench prints: recorded from runs of the versions here, and 14's as its source has it ───────────────────────
+# ── pgbench's output: recorded from runs of the versions here, and 14's according to its source ───────────────────────
 
 FROM_15 = """\
 pgbench (15.18 (Debian 15.18-0+deb12u1))
@@ -212,15 +212,15 @@ def test_all_progress_lines_are_packaged() -> None:
     assert (len(other), other[-1].at) == (23, "24 or 25")
 
 
-def test_the_captions_are_not_turned_round() -> None:
-    """Figure 2 is captioned non-TDE. What follows of that, and of the other reading, are both inferences."""
+def test_captions_and_readings_are_not_swapped() -> None:
+    """Figure 2 is captioned non-TDE. The conclusions from that and from the other reading are both inferences."""
     text = findings.falling(STUDY, published.arms(STUDY), {})
     for words in (
         "1,162.9 TPS at 1 s, 593.7 TPS at 8 s, 141.0 TPS at 9 s, 80.9 TPS at 10 s, 101.0 TPS at 24 or 25 s",
         "Its caption says non-TDE and names a run of 600 s (-c 50 -j 50 -P 1 -T 600)",
         "the last 4 lines with TDE: 93 to 117 TPS",
         "Within 10 s it fell",
-        "131 TPS on average from then on, where TDE has 183 over its 601 s",
+        "131 TPS on average from then on, and TDE has 183 over its 601 s",
         "We infer that the published factor of 6.0 may come from a disk cache that fills, or a checkpoint, and not from encryption",
         "The other reading",
         "no slower than 1,095 without",
@@ -255,7 +255,7 @@ ASKED = {
 
 
 def ran(mechanism: str, arm: str) -> StudyRun:
-    """60 s: in clear 1000 TPS that fall to 500; encrypted 900 throughout."""
+    """60 s: unencrypted 1000 TPS that fall to 500; encrypted 900 throughout."""
     rates = [1000.0] * 30 + [500.0] * 30 if arm == "plain" else [900.0] * 60
     tps = sum(rates) / len(rates)
     series = {
@@ -287,7 +287,7 @@ def made(*mechanisms: str, **changes: object) -> StudyRecord:
 
 
 def cell(mechanism: str) -> Cell:
-    """Ours: 2 % fewer operations a second, 1.5 to 2.5."""
+    """Our cell: 2 % fewer operations/s, interval 1.5 to 2.5."""
     arms = {
         "plain": {
             "throughput": 1000.0,
@@ -314,7 +314,7 @@ def cell(mechanism: str) -> Cell:
 
 
 PAIR = ("sqlcipher", "none")
-"""Any mechanism at rest, and one that needs no witness: `compare` asks only which witnesses must be heard."""
+"""Any mechanism at rest, and one that needs no witness: `compare` only needs the list of required witnesses."""
 
 
 def compared(*mechanisms: str, **changes: object) -> StudyResult:
@@ -349,7 +349,7 @@ def test_three_columns_of_each_pair_of_arms() -> None:
     assert next(each.published for each in other if (each.figure, each.arm) == ("TPS", "plain")) == 777.428
 
 
-def test_nothing_is_said_of_a_pair_that_was_not_proven() -> None:
+def test_an_unproven_pair_has_no_figures() -> None:
     whole = made(*PAIR)
     heard = [proof for proof in whole.proofs if (proof.session, proof.arm) != (1, "encrypted")]
     result = compared(*PAIR, proofs=heard)
@@ -357,11 +357,11 @@ def test_nothing_is_said_of_a_pair_that_was_not_proven() -> None:
     assert figure(result, "sqlcipher", "TPS", "plain")[1] is None
     assert figure(result, "none", "TPS", "plain")[1] == 750.0
     assert "not proven: sqlcipher" in result.procedure
-    # Proofs of the other pair don't stand for it.
+    # Proofs of the other pair don't count for it.
     assert figure(compared(*PAIR), "sqlcipher", "TPS", "plain")[1] == 750.0
 
 
-def test_why_there_is_no_procedure_is_told() -> None:
+def test_the_reason_for_a_missing_procedure_is_reported() -> None:
     result = compared("none", runs=[], complete=False, reason="no pgbench beside it")
     assert "no pgbench beside it" in result.procedure
     assert figure(result, "none", "TPS", "plain") == (1095.376634, None, 1000.0)
@@ -369,7 +369,7 @@ def test_why_there_is_no_procedure_is_told() -> None:
     assert "cut off" in compared("none", runs=[], complete=False).procedure
 
 
-def test_what_encrypts_is_said_in_plain_words() -> None:
+def test_what_encrypts_is_stated_in_plain_words() -> None:
     assert "no server with TDE was named (--bindir)" in compared("none").procedure
 
 
@@ -378,7 +378,7 @@ def test_the_studys_inconsistencies_are_counted_from_its_figures() -> None:
     for words in (
         "25 to 35 %",
         "a factor of 6.0: 83 % lost",
-        "109,735 transactions; those without are 500",
+        "ran 109,735 transactions; those without ran 500",
         "10 for each of 50 clients",
         "0.46 s and 0.64 s",
         "The same mean latency is printed for 50, 500 and 5,000,000 rows",
@@ -387,7 +387,7 @@ def test_the_studys_inconsistencies_are_counted_from_its_figures() -> None:
         "908 by latency and 777 printed",
         "183 by latency and 183 printed",
         "1.04 of its mean",
-        "For EnterpriseDB 2 pairs of figures are printed",
+        "prints 2 pairs of figures for EnterpriseDB",
         "10 ÷ 0.073147 s = 136.711 TPS. That number of clients is computed, not printed",
         "the cost of TDE under low load was not published",
         "182.695482 in pgbench's output, 182.659 in the text",
@@ -405,14 +405,14 @@ def test_what_was_run_here_is_counted_too() -> None:
     assert "none encrypted 900 and 900; none plain 1,000 and 500" in text
     assert "none 20.0 % more, outside our 1.5–2.5 % fewer" in text
     assert "fsync, synchronous_commit and full_page_writes on, a checkpoint every 300 s or 1,024 MB" in text
-    assert "differ by 0.0 % at most" in text
+    assert "differ by at most 0.0 %" in text
     bare = " ".join(STUDY.compare(made("none", runs=[]), []).findings)
     assert "Here, TPS in the first" not in bare
     assert "checkpoints in a run" not in bare
 
 
-def test_other_published_figures_would_be_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Findings are counted, not written down: arms that ran alike are not called unlike."""
+def test_other_published_figures_give_other_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings are computed, not written down: arms that ran alike are not called different."""
     arms = published.arms(STUDY)
     arms[published.PLAIN] = arms[published.TDE]
     arms[published.OTHER] = arms[published.TDE]
@@ -470,7 +470,7 @@ echo '{options}'
 
 
 def vendor(tmp_path: Path, name: str, version: str, *options: str) -> str:
-    """Programs that say they are a vendor's server; nothing runs them."""
+    """Programs that print a vendor's version; nothing runs them as servers."""
     place = tmp_path / name
     place.mkdir()
     for program, text in (("postgres", SERVER), ("initdb", INITDB)):
@@ -530,17 +530,17 @@ def test_stand_ins_encrypt_with_256_bits() -> None:
         ("data_encryption_version is 1; pg_encryption/key.bin exists", None),
     ],
 )
-def test_how_long_the_key_was_is_what_the_witnesses_said(said: str, bits: int | None) -> None:
+def test_the_key_length_comes_from_the_witnesses(said: str, bits: int | None) -> None:
     assert (
         servers.bits_in([Proof("plain", "server", True, "AES-128"), Proof("encrypted", "server", True, said)]) == bits
     )
     assert servers.bits_in([Proof("encrypted", "server", False, said)]) is None
 
 
-def test_the_key_length_that_nobody_names_is_the_one_asked_for() -> None:
+def test_a_key_length_that_no_witness_shows_is_the_requested_one() -> None:
     kept = made("none")
     kept.runs[0].load["key_bits"] = 128.0
-    assert "AES key: none 128 bits, as asked for; no witness names the length (published: 256 bits)" in (
+    assert "AES key: none 128 bits as requested; no witness shows the length (published: 256 bits)" in (
         STUDY.compare(kept, []).procedure
     )
     assert servers.asked_bits("edb-tde", {"bits": "128"}) == {"key_bits": 128}
@@ -549,7 +549,7 @@ def test_the_key_length_that_nobody_names_is_the_one_asked_for() -> None:
 
 
 def test_a_record_of_an_earlier_version_is_read() -> None:
-    """It has one point, and says its scale and its clients among the settings."""
+    """It has one point; its settings hold scale and clients."""
     settings = {"scale": 10.0, "clients": 50.0, "threads": 50.0, "duration_s": 60.0, "interval_s": 1.0}
     result = compared("none", grid=[], settings=settings)
     assert figure(result, "none", "TPS", "plain") == (1095.376634, 750.0, 1000.0)
@@ -563,7 +563,9 @@ def test_low_and_high_load_are_run_and_share_their_servers() -> None:
         (50, 5_000_000),
     ]
     assert [each["clients"] for each in own.begin("postgresql").grid] == [10, 50]
-    assert own.begin("postgresql").settings["clients"] == 50, "the published figures stand beside the study's own load"
+    assert own.begin("postgresql").settings["clients"] == 50, (
+        "the study's own load is compared with the published figures"
+    )
     assert len({each.group for each in own.spec("postgresql", 30.0, 1).cells}) == 1
 
 
@@ -588,13 +590,13 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--clients", "0"), "--clients 0: must be at least 1"),
         (("postgres-tde", "--rows", "9" * 13), "must be at most 10,000,000,000"),
         (("postgres-tde", "--scale", "1000000"), "--scale 1000000: must be at most 100,000"),
-        (("jdbc-tls", "--rows", "5"), "study jdbc-tls has no --rows; mysql-tls and postgres-tde have"),
-        (("postgres-tde", "--rows", "50", "--scale", "2"), "--scale and --rows both say"),
+        (("jdbc-tls", "--rows", "5"), "study jdbc-tls has no option --rows, which mysql-tls and postgres-tde have"),
+        (("postgres-tde", "--rows", "50", "--scale", "2"), "--scale and --rows both set"),
         (("postgres-tde", "--mechanism", "fscript"), "--mechanism fscript: did you mean 'fscrypt'"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "/y"), "--bindir /y: with several servers each needs a name"),
-        (("postgres-tde", "--bindir", "a=/x", "--bindir", "a=/y"), "two servers are called a"),
-        (("mysql-tls", "--scale", "10"), "study mysql-tls has no --scale; postgres-tde has"),
-        (("mysql-tls", "--bindir", "/"), "study mysql-tls has no --bindir"),
+        (("postgres-tde", "--bindir", "a=/x", "--bindir", "a=/y"), "two servers are named a"),
+        (("mysql-tls", "--scale", "10"), "study mysql-tls has no option --scale, which postgres-tde has"),
+        (("mysql-tls", "--bindir", "/"), "study mysql-tls has no option --bindir"),
         (("postgres-tde", "--scale", "0"), "--scale 0: must be at least 1"),
         (("postgres-tde", "--duration", "soon"), "--duration: 'soon' is not a duration"),
         (("postgres-tde", "--duration", "500ms"), "--duration 0.5: must be at least 1"),
@@ -608,7 +610,7 @@ def test_nonsense_is_one_clear_message(tmp_path: Path, argv: tuple[str, ...], wo
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    assert not list(tmp_path.iterdir()), "nothing started"
 
 
 def test_options_go_to_the_studies_that_have_them() -> None:
@@ -616,14 +618,14 @@ def test_options_go_to_the_studies_that_have_them() -> None:
     assert isinstance(chosen["postgres-tde"], PostgresTde)
     assert chosen["postgres-tde"].sizes == (300_000,)
     assert chosen["mysql-tls"].begin("mysql") == studies.get("mysql-tls").begin("mysql"), "it has no --scale"
-    with pytest.raises(UsageError, match="no --flavour; no study has"):
+    with pytest.raises(UsageError, match="no option --flavour, which no study has"):
         replicate.chosen("all", {"flavour": 1})
 
 
 # ── for real ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_pgbench_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_pgbench_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(procedure, "version_of", lambda _: "")
     with pytest.raises(MissingServer, match=r"no pgbench beside .*install postgresql@17"):
         procedure.find(Installation("postgresql", "17.5", "path", str(tmp_path)))
@@ -672,7 +674,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
     text = terminal.render(result)
     assert "the same here" in text
     assert "a factor of 6.0" in text
-    # A run that was cut off after its first arm: nothing is made up.
+    # A run that was interrupted after its first arm: nothing is made up.
     kept.runs, kept.complete = kept.runs[:1], False
     (directory / "study.json").write_bytes(run_directory.encode(kept))  # type: ignore[arg-type]
     again = run_directory.read_study(directory)
@@ -685,7 +687,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
 
 
 def test_a_sweep_over_two_servers_is_one_table(tmp_path: Path, require_postgresql: Installation) -> None:
-    """Sizes that pgbench can and can't make, SELECT-only too; both servers stand in each row's group."""
+    """Sizes that pgbench can and can't create, also SELECT-only; each row's group has both servers."""
     place = require_postgresql.location
     own = PostgresTde(
         (50, 100_000), (2,), 1.0, (f"first={place}", f"second={place}"), mechanisms=("none",), select_only=True
@@ -708,7 +710,8 @@ def test_a_sweep_over_two_servers_is_one_table(tmp_path: Path, require_postgresq
     assert all(each.here for each in swept)
     assert all(each.ours for each in swept), [(cell.variant, cell.status, cell.reason) for cell in result.cells]
     assert any(
-        "What unequal statements alone do, here: first none, 50 rows, 2 clients" in f for f in result.study.findings
+        "The effect of different statements alone, here: first none, 50 rows, 2 clients" in f
+        for f in result.study.findings
     )
     text = _study.render(result.study)
     assert max(map(len, text.splitlines())) <= 80
@@ -721,7 +724,7 @@ def test_a_sweep_over_two_servers_is_one_table(tmp_path: Path, require_postgresq
 def test_a_run_that_pgbench_gives_up_leaves_the_reason(
     tmp_path: Path, require_postgresql: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The published column is absent and says why, and our method goes on."""
+    """The repeated column is absent with a reason, and our method still runs."""
     monkeypatch.setattr(procedure, "find", lambda _: (Path("/bin/false"), "17"))
     assert require_postgresql
     small = PostgresTde((100_000,), (2,), 1.0, mechanisms=("none",))

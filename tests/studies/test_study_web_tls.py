@@ -1,4 +1,4 @@
-"""web-tls: its published tables, what is counted from them, the counters against numpy, and a small replication on a real server."""
+"""web-tls: published tables, figures computed from them, the counters against numpy, and a small replication on a real server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WINDOW, INTERVAL = 10.0, 0.5
 
 
 def levels(busy: float, speed: float, cpu: float) -> list[counters.Level]:
-    """A window of 10 s, read each 0.5 s: from 0.5 s on `busy` seconds at `speed` bytes a second and `cpu` of one CPU."""
+    """A window of 10 s, read every 0.5 s: from 0.5 s on `busy` seconds at `speed` bytes a second and `cpu` of one CPU."""
     found = []
     for number in range(round(WINDOW / INTERVAL) + 1):
         at = number * INTERVAL
@@ -67,7 +67,7 @@ def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
 
 
 def kept(**changes: object) -> StudyRecord:
-    """The procedure here: 3 MB in 0.5 s of 10, 250 MB in 2 s; TLS takes twice the CPU, and as long."""
+    """The procedure here: 3 MB in 0.5 s of 10, 250 MB in 2 s; TLS takes twice the CPU and the same time."""
     made = STUDY.begin("nginx")
     made.version, made.complete, made.encryption = (
         "1.26",
@@ -92,7 +92,7 @@ HOST = {
 
 
 CONTROLS = {size * 10**6: len(published.SIZES) + number for number, size in enumerate((3, 30, 250))}
-"""Where in CELLS the control of each size stands."""
+"""Index of each size's control in CELLS."""
 
 
 def cell(mechanism: str, size: int, clients: int, group: str, ratio: float) -> Cell:
@@ -156,7 +156,7 @@ def test_the_published_tables_are_complete() -> None:
 
 
 def test_published_coefficients_of_variation_are_those_of_the_published_variances() -> None:
-    """A row that was typed wrongly would show."""
+    """Would show a mistyped row."""
     off = {
         (counter, size, arm)
         for counter in (PROCESSOR, MEMORY, NETWORK)
@@ -216,7 +216,7 @@ def test_what_is_inferred_of_the_published_procedure_is_called_inferred() -> Non
     assert "(94 s, which is inferred, ÷ 9.4)" in result.procedure
     assert "(1 s, which is inferred, ÷ 9.4)" in result.procedure
     assert "neither this window nor the sampling interval" in " ".join(result.findings)
-    with pytest.raises(UsageError, match="the study's, as inferred from its bytes a second, was 94 s"):
+    with pytest.raises(UsageError, match="the study's was 94 s, as inferred from its bytes a second"):
         STUDY.configured({"duration": 0.1})
     for name in ("docs/studies.md", "METHODOLOGY.md"):
         assert "inferred" in (Path(__file__).parents[2] / name).read_text()
@@ -250,7 +250,7 @@ def test_over_the_window_bytes_a_second_are_the_file_and_while_busy_its_speed() 
     assert measured.busy_share(fetch) == pytest.approx(0.2)
     assert measured.server_seconds(fetch) == pytest.approx(0.2)
     assert measured.whole(fetch, PROCESSOR)[MEAN] * 5 == pytest.approx(measured.busy(fetch, PROCESSOR)[MEAN])
-    # The window knows the share by its scatter alone.
+    # Over the window only the scatter shows the share.
     values = fetch.series[NETWORK]
     assert published.share_of(float(np.std(values) / np.mean(values))) == pytest.approx(0.2)
 
@@ -271,7 +271,7 @@ def test_a_whole_disk_is_no_partition_and_no_loop_device() -> None:
         assert not name.startswith(b"loop")
 
 
-def test_a_threads_own_time_is_told_apart_and_odd_names_are_read() -> None:
+def test_a_threads_own_times_and_odd_names_are_parsed() -> None:
     stat = b"77 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 250 150 0 0 20 0 1 0 5"
     assert threads.parse(stat, b"5000000000 1 2") == ("a (b) c", 5.0, 2.5, 1.5)
     assert threads.parse(stat) == ("a (b) c", 4.0, 2.5, 1.5)
@@ -364,9 +364,9 @@ def test_findings_are_counted_from_both() -> None:
     text = " ".join(compared().findings)
     for words in (
         "are the file's size ÷ 94.1 s",
-        "window ÷ file is 1.000 to 1.000 in the 4 fetches, headers",
+        "window ÷ file is 1.000 to 1.000 in the 4 fetches, including headers",
         "250 MB 31 % (29 s)",
-        "8.56 → 9.28 MB/s, 8.4 % more, where the table says 0.2 % less",
+        "8.56 → 9.28 MB/s, 8.4 % more; the table says 0.2 % less",
         "Here 250 MB take 20 → 20 % of the window; bytes/s: no change over the window, no change while busy",
         "1.33 → 2.81 % are 4.28 → 9.82 %",
         "250 MB over HTTP: limited by the link of 940 Mb/s (100 % used)",
@@ -408,7 +408,7 @@ def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
     assert _study.render(STUDY.compare(STUDY.begin("apache"), []))
 
 
-def test_where_no_link_can_be_made_it_is_loopback_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_link_it_runs_on_loopback_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ciphercost.studies.web_tls.can_shape", lambda: False)
     (own,) = STUDY.procedure_cells("nginx")
     assert not own.bandwidth
@@ -485,7 +485,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert found is not None
     assert not found.reason
     assert found.complete
-    # One arm wholly before the other, each file once.
+    # One whole arm before the other, each file once.
     assert [(each.arm, each.operation) for each in found.runs] == [
         (arm, name) for arm in ARMS for name in ("3MB", "250MB")
     ]
@@ -497,15 +497,15 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         assert len(each.series["at_s"]) >= 10
         assert all(value >= 0 for name in counters.READ for value in each.series[name])
         crossed = sum(value * s for value, s in zip(each.series[NETWORK], each.series["seconds"], strict=True))
-        assert crossed >= each.load["bytes"], "the file came in the window"
+        assert crossed >= each.load["bytes"], "the file arrived within the window"
         assert measured.busy_seconds(each) > 0
-        assert measured.threads(each), "the server has a thread that did something"
+        assert measured.threads(each), "at least one server thread was active"
     if found.settings["link_bits"]:
-        # The link is ours alone: nothing but the file, its headers and its acknowledgements.
+        # Only this test uses the link: nothing but the file, its headers and its acknowledgements.
         largest = next(each for each in found.runs if each.operation == "250MB")
         crossed = sum(value * s for value, s in zip(largest.series[NETWORK], largest.series["seconds"], strict=True))
         assert crossed < 1.3 * largest.load["bytes"]
-    ended = [each for each in result.cells if each.status != "no-steady-state"]  # a shaken machine may refuse one
+    ended = [each for each in result.cells if each.status != "no-steady-state"]  # possible on a disturbed machine
     assert ended
     assert all(each.status == "ok" for each in ended), [each.reason for each in ended]
     assert {each.mechanism for each in result.cells} == {"tls", "no-sendfile"}

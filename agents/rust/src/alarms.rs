@@ -1,13 +1,13 @@
-//! alarms: when each slot of a load thread wants to be woken -> which one is next. A tournament: setting one costs log n.
+//! Tracks when each slot of a load thread wants to wake up, and which is next. A tournament tree: setting an alarm costs log n.
 
-/// Nothing is allocated before the first alarm is set, and nothing after that.
+/// Allocates only when the first alarm is set.
 pub struct Alarms {
     slots: usize,
-    /// A binary tree whose leaves are the slots' times, each node the lesser of its two; the root is at 1.
+    /// A binary tree: its leaves are the slots' times, each node is the smaller of its children, the root is at 1.
     times: Vec<u64>,
 }
 
-/// When a slot wants to be woken that doesn't.
+/// The time of a slot without an alarm.
 pub const NEVER: u64 = u64::MAX;
 
 impl Alarms {
@@ -15,13 +15,13 @@ impl Alarms {
         Alarms { slots: slots.next_power_of_two(), times: Vec::new() }
     }
 
-    /// The earliest time of all, or NEVER.
+    /// The earliest time, or NEVER.
     #[inline]
     pub fn next(&self) -> u64 {
         self.times.get(1).copied().unwrap_or(NEVER)
     }
 
-    /// Whose time that is.
+    /// The slot with the earliest time.
     pub fn whose(&self) -> usize {
         let mut at = 1;
         while at < self.slots {
@@ -30,8 +30,8 @@ impl Alarms {
         at - self.slots
     }
 
-    /// Sees to it that slot `slot` is woken no later than at `ns`. An earlier time stays, and turns out to be none when
-    /// it comes: a deadline that each operation moves on costs nothing.
+    /// Wakes slot `slot` at `ns` at the latest. An earlier alarm stays and may fire for nothing: so a deadline that every
+    /// operation moves forward costs nothing.
     #[inline]
     pub fn no_later(&mut self, slot: usize, ns: u64) {
         if self.times.get(self.slots + slot).is_none_or(|known| ns < *known) {

@@ -1,4 +1,4 @@
-//! arm: the connections of one side of a comparison, dealt out to load threads.
+//! The connections of one side of a comparison, distributed over load threads.
 
 use crate::connection::{Connection, Rows};
 use crate::deadline;
@@ -8,7 +8,7 @@ use crate::message::Connected;
 use crate::program::Script;
 use std::sync::Arc;
 
-/// An arm: connections of one driver, dealt out to load threads.
+/// An arm: connections of one driver, distributed over load threads.
 pub trait Arm {
     fn query(&mut self, sql: &str, all: bool) -> Result<Rows>;
     fn slice(&mut self, script: &Arc<Script>, plan: &Plan, counting: &mut dyn FnMut()) -> Result<Total>;
@@ -43,5 +43,5 @@ impl<C: Connection> Arm for Pool<C> {
     }
 }
 
-/// What a driver's `connect` gives.
+/// Result of a driver's `connect`.
 pub type Opened = (Box<dyn Arm>, Connected);

@@ -1,9 +1,9 @@
-//! clock: what time it is, and what CPU time this thread has used.
+//! Reads the time and this thread's CPU time.
 
 use std::mem::zeroed;
 
 fn read(clock: libc::clockid_t) -> u64 {
-    // SAFETY: clock_gettime fills the struct that it is given; these clocks always exist on Linux.
+    // SAFETY: clock_gettime fills the struct it is given; these clocks always exist on Linux.
     let time = unsafe {
         let mut time: libc::timespec = zeroed();
         libc::clock_gettime(clock, &mut time);
@@ -18,7 +18,7 @@ pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// The same clock as it was at its last tick, a few milliseconds ago at most: for what need not be exact.
+/// The same clock at its last tick, at most a few milliseconds ago: for times that need not be exact.
 #[inline]
 pub fn coarse_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_COARSE)
@@ -27,8 +27,8 @@ pub fn coarse_ns() -> u64 {
 /// Sleeps until the monotonic clock shows `due_ns`.
 pub fn sleep_until(due_ns: u64) {
     let time = timespec(due_ns);
-    // SAFETY: the request is a valid timespec and no remainder is asked for. An interrupted sleep is simply shorter,
-    // and every caller looks at the clock again.
+    // SAFETY: the request is a valid timespec, and no remainder is requested. An interrupted sleep is just shorter;
+    // every caller reads the clock again.
     unsafe {
         libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut());
     }
@@ -38,7 +38,7 @@ pub fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// Lets this thread's timers fire when they are due: the kernel's default slack of 50 µs would be latency of ours.
+/// Lets this thread's timers fire when due: the kernel's default slack of 50 µs would add to latencies.
 pub fn wake_on_time() {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and changes only this thread.
     unsafe {
@@ -55,7 +55,7 @@ pub struct CpuTime {
 
 impl CpuTime {
     pub fn of_this_thread() -> ThreadCpu {
-        // SAFETY: getrusage fills the struct that it is given.
+        // SAFETY: getrusage fills the struct it is given.
         let usage = unsafe {
             let mut usage: libc::rusage = zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
@@ -88,7 +88,7 @@ pub struct ThreadCpu {
 }
 
 impl ThreadCpu {
-    /// CPU time since `earlier`: the exact total, split in the proportion that getrusage shows.
+    /// CPU time since `earlier`: the exact total, split in getrusage's proportion.
     pub fn since(self, earlier: ThreadCpu) -> CpuTime {
         let total = self.total_ns.saturating_sub(earlier.total_ns);
         let user = self.user_ns.saturating_sub(earlier.user_ns) as f64;

@@ -1,4 +1,4 @@
-//! connection: the seam between the load loop and the drivers: what a connection does, and what an operation on it brings.
+//! The interface between the load loop and the drivers: a connection, and the outcome of an operation on it.
 
 use crate::envelope::{self, Vault};
 use crate::failure::{Failure, Fault, Result};
@@ -8,23 +8,23 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How far an operation has come.
+/// Progress of an operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// It waits for the peer: call `proceed` when the socket is ready (a blocking connection waits in `proceed`).
+    /// It waits for the peer: call `proceed` when the socket is ready (a blocking connection waits inside `proceed`).
     Pending,
     Done,
 }
 
-/// What an operation brought.
+/// Result of an operation.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub rows: u64,
     /// Sum modulo 2⁶⁴ of each row's XXH3-64.
     pub checksum: u64,
-    /// Sealed values of its rows that were opened.
+    /// Number of sealed values in its rows that were opened.
     pub opened: u64,
-    /// Why it failed, if it did. The connection can be used again.
+    /// Why it failed, if it did. The connection stays usable.
     pub error: Option<Fault>,
 }
 
@@ -45,7 +45,7 @@ impl Outcome {
         self.checksum = self.checksum.wrapping_add(hash);
     }
 
-    /// Counts a row as it is once its sealed values are opened. `rewrite` puts it so into an empty buffer.
+    /// Counts a row with its sealed values opened. `rewrite` writes that row into an empty buffer.
     #[inline]
     pub fn opened_row(&mut self, rewrite: impl FnOnce(&mut Vault, &mut Vec<u8>) -> Result<()>) {
         envelope::with(|vault, row| {
@@ -60,13 +60,13 @@ impl Outcome {
         });
     }
 
-    /// The operation failed; what it failed by first is kept.
+    /// Marks the operation as failed; the first failure is kept.
     #[cold]
     pub fn fail(&mut self, failure: &Failure) {
         self.error.get_or_insert_with(|| failure.into());
     }
 
-    /// The operation failed by this, whatever it had failed by before.
+    /// Marks the operation as failed, replacing any earlier failure.
     #[cold]
     pub fn fail_over(&mut self, failure: &Failure) {
         self.error = Some(failure.into());
@@ -81,7 +81,7 @@ pub struct Rows {
     pub text: String,
 }
 
-/// What a polled connection waits for. `opened` tells sockets apart that got the same descriptor one after the other.
+/// What a polled connection waits for. `opened` distinguishes sockets that got the same descriptor one after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interest {
     pub opened: u64,
@@ -89,23 +89,23 @@ pub struct Interest {
     pub events: u32,
 }
 
-/// A connection to a database. An `Err` of any method but `query` and `prepare` means that the connection is lost.
+/// A connection to a database. An `Err` of any method except `query` and `prepare` means that the connection is lost.
 pub trait Connection: Send {
-    /// Prepares every statement, unless this very script is prepared already.
+    /// Prepares every statement, unless this very script is already prepared.
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()>;
     /// Begins an operation.
     fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step>;
-    /// Takes what has come and goes on with the operation.
+    /// Takes received bytes and continues the operation.
     fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step>;
-    /// What the last operation brought.
+    /// Result of the last operation.
     fn outcome(&self) -> &Outcome;
-    /// Runs statements separated by `;` and gives the last result.
+    /// Runs statements separated by `;` and returns the last result.
     fn query(&mut self, sql: &str) -> Result<Rows>;
-    /// All traffic so far, of connections too that were opened and closed for one operation.
+    /// All traffic so far, including connections that were opened and closed for one operation.
     fn traffic(&mut self) -> Traffic {
         Traffic::default()
     }
-    /// Whether several connections can share a thread, each saying what it waits for.
+    /// Whether several connections can share a thread, each stating what it waits for.
     fn polled(&self) -> bool {
         false
     }
@@ -113,19 +113,19 @@ pub trait Connection: Send {
     fn interest(&self) -> Option<Interest> {
         None
     }
-    /// By the monotonic clock, when `proceed` is to be called on a pending operation even if nothing has come: a thought
-    /// is over, or the peer has had its time. Only a polled connection is asked; others wait so long themselves.
+    /// When to call `proceed` on a pending operation even if nothing arrived (monotonic clock): a think time ends, or the
+    /// peer's time is up. Only called for polled connections; others wait by themselves.
     fn wakes(&self) -> Option<u64> {
         None
     }
-    /// Something came while no operation was pending. What it is must be taken, or be waited for no longer: the loop
-    /// would be told of it again at once.
-    fn unasked(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+    /// Handles bytes that arrived while no operation was pending: read them, or stop watching the socket. Otherwise the
+    /// poll loop would report it again at once.
+    fn unexpected_input(&mut self, script: &Script, operation: &Operation) -> Result<()> {
         self.proceed(script, operation).map(drop)
     }
-    /// Said before each slice: whether its operations think (in an open loop) or leave that out (in a closed one).
+    /// Called before each slice: whether its operations think (open loop) or skip thinking (closed loop).
     fn thinks(&mut self, _on: bool) {}
-    /// Nanoseconds of the last operation in which nobody waited for the peer: its latency leaves them out.
+    /// Nanoseconds of think time in the last operation, which its latency excludes.
     fn thought_ns(&self) -> u64 {
         0
     }
@@ -144,7 +144,7 @@ pub fn escape(value: &str, into: &mut String) {
     }
 }
 
-/// The most text that a `query` answers with.
+/// Maximum text of a `query` result.
 pub const QUERY_LIMIT_BYTES: usize = 16 << 20;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! cpu: which of the CPU's instructions OpenSSL uses here. A mask in the environment (`OPENSSL_ia32cap`) hides some of them.
+//! Which CPU instructions OpenSSL uses here. A mask in the environment (`OPENSSL_ia32cap`) hides some of them.
 
 use std::ffi::{CStr, c_char, c_int};
 
 const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
-/// In the first word of `OPENSSL_ia32cap`, and in `OPENSSL_armcap`.
+/// Bits in the first word of `OPENSSL_ia32cap` and in `OPENSSL_armcap`.
 const X86_AES: u64 = 1 << 57;
 const ARM_AES: u64 = 1 << 2;
 
@@ -11,9 +11,9 @@ unsafe extern "C" {
     fn OPENSSL_info(what: c_int) -> *const c_char;
 }
 
-/// Whether OpenSSL encrypts AES by the CPU's own instructions: the CPU has them, and no mask hides them.
+/// Whether OpenSSL encrypts AES with the CPU's own instructions: the CPU has them and no mask hides them.
 pub fn aes_instructions() -> bool {
-    // SAFETY: the function takes any number; its answer is a static string or null.
+    // SAFETY: the function takes any number and returns a static string or null.
     let settings = unsafe {
         let text = OPENSSL_info(OPENSSL_INFO_CPU_SETTINGS);
         if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }

@@ -1,4 +1,4 @@
-//! deadline: until when a thread may wait for its peers, however much they send meanwhile. Sockets keep to it.
+//! Limits how long a thread may wait for its peers, however much they send meanwhile. Sockets respect it.
 //!
 //! A timeout of one system call is not enough: a server that sends a byte now and then keeps every such timeout from
 //! expiring.
@@ -12,30 +12,30 @@ const NEVER: u64 = u64::MAX;
 /// The coarse clock is at most one tick late.
 const TICK_NS: u64 = 10_000_000;
 
-/// Seconds that one connection may take until it can be used, where the request names no `timeout`.
+/// Default of `timeout`: seconds until a new connection must be usable.
 pub const CONNECT_SECONDS: f64 = 30.0;
-/// How many times as long as one connection all connections of an arm may take together. They open one after the other, so
-/// a slow link needs more time for more of them.
+/// All connections of an arm together may take this many times as long as one. They open one after the other, so a
+/// slow link needs more time for many.
 pub fn of_all(connections: usize) -> f64 {
     4.0 + connections as f64 / 8.0
 }
 /// Seconds that a query may take.
 pub const QUERY_SECONDS: f64 = 60.0;
-/// Seconds by which a slice may outlast its length, and that its preparation may take.
+/// Seconds by which a slice may exceed its length; also the limit for its preparation.
 pub const SLICE_SECONDS: f64 = 120.0;
 pub const LONGEST_SECONDS: f64 = 86_400.0;
 
-/// What a server may send before it has let us in. Real ones send a few kilobytes.
+/// Maximum bytes from a server before login completes. Real ones send a few kilobytes.
 pub const LOGIN_BYTES: usize = 1 << 20;
 
 thread_local! {
     static UNTIL_NS: Cell<u64> = const { Cell::new(NEVER) };
-    /// A blocking socket is polled before it is read, so that the deadline wakes the thread. Costs a system call for
-    /// each wait, so load threads do without.
+    /// A blocking socket is polled before it is read, so the deadline can wake the thread. That costs a system call per
+    /// wait, so load threads don't do it.
     static WAKES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Restores the thread's deadline, whatever happened.
+/// Restores the thread's previous deadline on drop.
 struct Before {
     until_ns: u64,
     wakes: bool,
@@ -55,7 +55,7 @@ fn set(until_ns: u64) -> Before {
     before
 }
 
-/// Runs what must end within so many seconds. `what`: the end of "the server did not …" for the error.
+/// Runs `run`, which must end within this many seconds. `what` completes "the server did not …" in the error.
 pub fn within<T>(seconds: f64, what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let until_ns = now_ns().saturating_add((seconds * 1e9) as u64);
     let result = {
@@ -71,38 +71,38 @@ pub fn within<T>(seconds: f64, what: &str, run: impl FnOnce() -> Result<T>) -> R
     })
 }
 
-/// Runs what must wait for nobody: it sends what can be sent at once.
+/// Runs code that must not wait: it sends only what can be sent at once.
 pub fn at_once<T>(run: impl FnOnce() -> T) -> T {
     let _before = set(0);
     run()
 }
 
-/// This thread makes load until then at the latest.
+/// This thread makes load until this time at the latest.
 pub fn of_load(until_ns: u64) {
     UNTIL_NS.set(until_ns);
     WAKES.set(false);
 }
 
-/// Whether waits of this thread must be cut short by polling.
+/// Whether this thread's waits must be cut short by polling.
 #[inline]
 pub fn wakes() -> bool {
     WAKES.get()
 }
 
-/// An error once the deadline has passed. Cheap.
+/// Returns an error once the deadline has passed. Cheap.
 #[inline]
 pub fn check() -> io::Result<()> {
     let until_ns = UNTIL_NS.get();
     if until_ns != NEVER && coarse_ns() >= until_ns { Err(passed()) } else { Ok(()) }
 }
 
-/// How long a wait of at most `ms` milliseconds (-1: without limit) may last.
+/// How long a wait of at most `ms` milliseconds (-1: no limit) may last.
 pub fn left_ms(ms: i32) -> i32 {
     let until_ns = UNTIL_NS.get();
     if until_ns == NEVER {
         return ms;
     }
-    // Whoever is woken looks at the coarse clock, which must then show that the time is over.
+    // A woken thread reads the coarse clock, which must then be past the deadline.
     let left_ns = until_ns.saturating_sub(now_ns());
     let left = if left_ns == 0 { 0 } else { (left_ns + TICK_NS).div_ceil(1_000_000) };
     let left = i32::try_from(left).unwrap_or(i32::MAX);
@@ -111,7 +111,7 @@ pub fn left_ms(ms: i32) -> i32 {
 
 #[cold]
 pub fn passed() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "the server has had its time")
+    io::Error::new(io::ErrorKind::TimedOut, "the server took too long")
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearer_deadline_holds_and_the_one_before_comes_back() {
+    fn the_earlier_deadline_holds_and_the_previous_one_returns() {
         let inner = within(100.0, "answer", || {
             let outer = left_ms(-1);
             assert!((99_000..=100_020).contains(&outer), "{outer}");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_after_its_deadline_failed_by_it() {
+    fn a_failure_after_the_deadline_is_a_timeout() {
         let failed = within(0.0, "finish the login", || Err::<(), _>(Failure::statement("connection lost")));
         let failure = failed.unwrap_err();
         assert!(failure.lost && failure.code == "timeout", "{failure}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_once_the_deadline_has_passed() {
+    fn nothing_waits_after_the_deadline() {
         at_once(|| assert!(check().is_err() && left_ms(-1) == 0 && left_ms(50) == 0));
         assert!(check().is_ok());
     }

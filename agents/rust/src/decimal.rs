@@ -1,4 +1,4 @@
-//! decimal: an integer -> its decimal digits, without allocating.
+//! Formats an integer as decimal digits without allocating.
 
 /// Room for any i64.
 pub const DIGITS: usize = 20;

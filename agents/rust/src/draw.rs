@@ -1,13 +1,13 @@
-//! draw: a seed -> the values of variables. Two arms with the same seed draw the same values.
+//! Draws the values of variables from a seed. Two arms with the same seed draw the same values.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// SplitMix64 (Steele, Lea, Flood 2014): one addition and three multiplications a number, and any seed is a good one.
+/// SplitMix64 (Steele, Lea, Flood 2014): one addition and three multiplications per number; any seed is a good one.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of one operation: independent of every other operation's and of which connection runs it.
+    /// The generator of one operation, independent of all other operations and of the connection that runs it.
     pub fn of_operation(seed: u64, number: u64) -> Random {
         let mut outer = Random(seed);
         Random(outer.next() ^ Random(number.wrapping_mul(0xd1b5_4a32_d192_ed03)).next())
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// How a variable's values come about.
+/// How a variable's values are generated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     Uniform {
@@ -71,7 +71,7 @@ pub enum Kind {
     Constant {
         value: String,
     },
-    /// Every value in turn: the statements that take it run once for each of them.
+    /// Every value in turn: statements that use it run once per value.
     Each {
         low: i64,
         high: i64,
@@ -82,11 +82,11 @@ pub enum Kind {
     },
 }
 
-/// A drawn value. Text lies in the operation's own buffer, so that drawing allocates nothing.
+/// A drawn value. Text lies in the operation's own buffer, so drawing doesn't allocate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     Unset,
-    /// The value whose turn it is, of `Kind::Each`.
+    /// The current value of a `Kind::Each`.
     Turn,
     Integer(i64),
     Text {
@@ -124,7 +124,7 @@ impl Kind {
                 Value::Text { start, end: texts.len() }
             }
             Kind::Each { .. } => Value::Turn,
-            // Draws nothing: the operation seals, once all others are drawn.
+            // Draws nothing: the operation seals it after drawing all others.
             Kind::Sealed { .. } => Value::Unset,
         }
     }
@@ -137,7 +137,7 @@ fn letters(random: &mut Random, length: usize, into: &mut Vec<u8>) {
     while left > 0 {
         let mut bits = random.next();
         for _ in 0..left.min(8) {
-            // The product's high half is the letter, its low half the next letter's randomness.
+            // The product's high half is the letter; its low half is the randomness for the next one.
             let wide = u128::from(bits) * 26;
             into.push(b'a' + (wide >> 64) as u8);
             bits = wide as u64;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_lower_case_letters_of_the_asked_length() {
+    fn text_is_lower_case_letters_of_the_requested_length() {
         let mut texts = Vec::new();
         letters(&mut Random::of_operation(3, 3), 10_001, &mut texts);
         assert_eq!(texts.len(), 10_001);

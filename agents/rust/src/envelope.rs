@@ -1,6 +1,6 @@
-//! envelope: a value <-> the same sealed with AES-256-GCM, as an application stores it. One set of contexts a load thread.
+//! Seals and opens values with AES-256-GCM, as an application would store them. One set of contexts per load thread.
 //!
-//! mark (2 bytes) · nonce (12, random) · ciphertext · tag (16). No text of UTF-8 begins with the mark's first byte.
+//! mark (2 bytes) · nonce (12, random) · ciphertext · tag (16). No UTF-8 text begins with the mark's first byte.
 
 use crate::failure::{Failure, Result};
 use openssl::cipher::Cipher;
@@ -15,11 +15,11 @@ pub const MARK: [u8; 2] = [0xc1, 0x01];
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const HEAD_BYTES: usize = MARK.len() + NONCE_BYTES;
-/// What a sealed value is longer than its text.
+/// How much longer a sealed value is than its text.
 pub const OVERHEAD: usize = HEAD_BYTES + TAG_BYTES;
-/// Nonces are drawn so many at a time: one call for twelve bytes would cost more than the cipher.
+/// Number of nonces drawn at a time: one call for twelve bytes would cost more than the cipher.
 const NONCES: usize = 256;
-/// A row's buffer that has grown beyond this is given back.
+/// A row's buffer that has grown beyond this is freed.
 const ROW_BYTES: usize = 1 << 20;
 const KEY_BYTES: usize = 32;
 
@@ -27,7 +27,7 @@ const KEY_BYTES: usize = 32;
 #[derive(Clone, PartialEq)]
 pub struct Key([u8; KEY_BYTES]);
 
-/// It is a secret.
+/// Hides the secret.
 impl fmt::Debug for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Key")
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// Appends the bytes that hexadecimal digits stand for. `false`: they are none.
+/// Appends the bytes of hexadecimal digits. `false`: they are not hexadecimal.
 fn from_hex(digits: &[u8], into: &mut Vec<u8>) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     digits.len() % 2 == 0
@@ -60,26 +60,26 @@ fn from_hex(digits: &[u8], into: &mut Vec<u8>) -> bool {
         })
 }
 
-/// Whether a value says of itself that it is sealed.
+/// Whether a value bears the mark of sealed values.
 #[inline]
 pub fn is_sealed(value: &[u8]) -> bool {
     value.starts_with(&MARK)
 }
 
-/// How long a value is once it is opened, if it is sealed.
+/// Length of a sealed value's text; None if it isn't sealed.
 #[inline]
 pub fn opened_length(value: &[u8]) -> usize {
     if is_sealed(value) { value.len().saturating_sub(OVERHEAD) } else { value.len() }
 }
 
-/// What seals and opens values. Nothing that it does for a value allocates.
+/// Seals and opens values without allocating per value.
 pub struct Vault {
     sealing: CipherCtx,
     opening: CipherCtx,
     nonces: Box<[u8; NONCE_BYTES * NONCES]>,
     next_nonce: usize,
     digits: Vec<u8>,
-    /// Values opened since it was last set to 0.
+    /// Values opened since this was last set to 0.
     pub opened: u64,
 }
 
@@ -93,7 +93,7 @@ impl Vault {
         Ok(Vault { sealing, opening, nonces, next_nonce: NONCES, digits: Vec::new(), opened: 0 })
     }
 
-    /// Seals the bytes `start..end` of `texts`, and puts the envelope behind all others of them.
+    /// Seals the bytes `start..end` of `texts`, and appends the envelope to it.
     #[inline]
     pub fn seal(&mut self, texts: &mut Vec<u8>, start: usize, end: usize) -> std::result::Result<(), ErrorStack> {
         if self.next_nonce == NONCES {
@@ -114,7 +114,7 @@ impl Vault {
         self.sealing.tag(tag)
     }
 
-    /// Appends a value to a row: opened if it bears the mark, else as it is.
+    /// Appends a value to a row: opened if it bears the mark, unchanged otherwise.
     #[inline]
     pub fn put(&mut self, value: &[u8], row: &mut Vec<u8>) -> Result<()> {
         if !is_sealed(value) {
@@ -137,7 +137,7 @@ impl Vault {
         Ok(())
     }
 
-    /// The same for a value that PostgreSQL has written as text: a sealed one as `\x` and digits.
+    /// The same for a value that PostgreSQL has formatted as text: a sealed one as `\x` and digits.
     pub fn put_text(&mut self, value: &[u8], row: &mut Vec<u8>) -> Result<()> {
         let Some(digits) = value.strip_prefix(b"\\x") else { return self.put(value, row) };
         let mut bytes = std::mem::take(&mut self.digits);
@@ -171,7 +171,7 @@ thread_local! {
     static OWN: RefCell<Option<(Vault, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
-/// This thread seals and opens under this key from now on, if there is one.
+/// Sets the key with which this thread seals and opens, if there is one.
 pub fn enter(key: Option<&Key>) -> Result<()> {
     let vault = key.map(Vault::new).transpose();
     let vault = vault.map_err(|error| Failure::internal(format!("the cipher failed: {error}")))?;
@@ -179,7 +179,7 @@ pub fn enter(key: Option<&Key>) -> Result<()> {
     Ok(())
 }
 
-/// Does something with this thread's vault and an empty row. A program that has no cipher has nothing to seal or open.
+/// Calls a function with this thread's vault and an empty row. A program without a cipher seals and opens nothing.
 #[inline]
 pub fn with<T>(act: impl FnOnce(&mut Vault, &mut Vec<u8>) -> T) -> T {
     OWN.with_borrow_mut(|own| {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_again_whatever_its_length() {
+    fn sealed_values_of_any_length_open() {
         let mut vault = vault("5a");
         for length in [0, 1, 15, 16, 17, 4096, 100_000] {
             let text: Vec<u8> = (0..length).map(|at| at as u8).collect();
@@ -239,14 +239,14 @@ mod tests {
     const KNOWN: &str = "c101000102030405060708090a0b0ccd4c0251a2cddf2a9d615b8a0013a7b53e6595ec36b0";
 
     #[test]
-    fn no_nonce_comes_twice() {
+    fn nonces_never_repeat() {
         let mut vault = vault("01");
         let nonces: HashSet<Vec<u8>> = (0..1000).map(|_| sealed(&mut vault, b"x")[2..14].to_vec()).collect();
         assert_eq!(nonces.len(), 1000);
     }
 
     #[test]
-    fn whatever_bit_of_it_changes_it_does_not_open() {
+    fn a_changed_bit_prevents_opening() {
         let (mut vault, mut other) = (vault("5a"), vault("5b"));
         let value = sealed(&mut vault, b"a secret");
         for at in MARK.len()..value.len() {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bears_no_mark_is_left_as_it_is() {
+    fn values_without_the_mark_stay_unchanged() {
         let mut vault = vault("5a");
         for value in [&b""[..], b"\xc1", b"text", "Áéü".as_bytes(), b"\\xc1", b"\\x41"] {
             assert_eq!(opened(&mut vault, value).unwrap(), value);

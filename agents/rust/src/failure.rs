@@ -1,4 +1,4 @@
-//! failure: what went wrong -> the code and the one line of text of an `error` answer.
+//! The code and the one-line text of an `error` answer.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use std::fmt;
 pub struct Failure {
     pub code: String,
     pub text: String,
-    /// The connection is gone: nothing more can be done on it.
+    /// The connection is lost.
     pub lost: bool,
 }
 
-/// Letters of an error's text and of its code, which may be a server's own words.
+/// Maximum letters of an error's text and code, which may come from a server.
 const LONGEST_TEXT: usize = 2000;
 const LONGEST_CODE: usize = 60;
 
-/// A server's words as one line of at most so many letters, without control characters: they are shown on terminals.
+/// A server's text as one line of at most this many letters, without control characters: terminals will show it.
 pub fn one_line(text: &str, most: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let cut = text.chars().nth(most).map(|_| '…');
@@ -76,7 +76,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why one operation failed: what `error_kinds` counts it under, and what `first_error` says.
+/// Why one operation failed: its code in `error_kinds` and its text in `first_error`.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// One word.
@@ -86,7 +86,7 @@ pub struct Fault {
 
 impl From<&Failure> for Fault {
     fn from(failure: &Failure) -> Fault {
-        // A server's code is its own to choose; in a list of `CODE=COUNT` it must stay one word.
+        // A server chooses its codes freely; in a list of `CODE=COUNT` a code must be one word.
         let word = |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
         let kind: String = failure.code.chars().map(word).collect();
         Fault { kind: if kind.is_empty() { "unknown".into() } else { kind }, text: failure.to_string() }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_servers_words_are_one_line_without_control_characters_and_not_endless() {
+    fn a_servers_text_is_one_bounded_line_without_control_characters() {
         let failure = Failure::new(&"4".repeat(100), format!("a\r\n\x1b]0;title\x07{}", "b".repeat(1 << 20)));
         assert!(failure.text.starts_with("a   ]0;title bbb") && failure.text.ends_with("b…"), "{failure}");
         assert_eq!(failure.text.chars().count(), LONGEST_TEXT + 1);

@@ -1,4 +1,4 @@
-//! floor: what a cipher alone costs a byte on this CPU, as a TLS record layer uses it. No network, no server.
+//! Measures what a cipher alone costs per byte on this CPU, used like a TLS record layer. No network, no server.
 
 use crate::clock::CpuTime;
 use crate::failure::{Failure, Result};
@@ -6,18 +6,18 @@ use openssl::cipher::{Cipher, CipherRef};
 use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 
-/// The largest record of TLS: bulk transfers are made of these.
+/// The largest TLS record: bulk transfers consist of these.
 const RECORD_BYTES: usize = 16 * 1024;
 const TAG_BYTES: usize = 16;
 /// A record's header is authenticated with it.
 const HEADER: [u8; 5] = [0x17, 3, 3, 0x40, 0x11];
-/// The bytes are dealt out to this many passes, of which the fastest counts: what else the machine does only adds.
+/// Number of passes over which the bytes are spread; the fastest counts, since other work on the machine only adds time.
 const PASSES: u64 = 5;
 pub const MOST_BYTES: u64 = 1 << 32;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Floor {
-    /// What was sealed, and opened again, in all passes.
+    /// Bytes sealed and opened in all passes.
     pub bytes: u64,
     pub seal_ns_per_byte: f64,
     pub open_ns_per_byte: f64,
@@ -30,7 +30,7 @@ pub fn measure(cipher: &str, bytes: u64) -> Result<Floor> {
         "aes128-gcm" => Cipher::aes_128_gcm(),
         "chacha20" => Cipher::chacha20_poly1305(),
         other => {
-            let text = format!("cipher: {other:?} is none of aes256-gcm, aes128-gcm, chacha20");
+            let text = format!("cipher: {other:?} is not one of aes256-gcm, aes128-gcm, chacha20");
             return Err(Failure::bad_message(text));
         }
     };
@@ -56,7 +56,7 @@ fn passes(cipher: &CipherRef, records: u64) -> std::result::Result<Floor, ErrorS
             seal(&mut sealing, &nonce(pass, record), &clear, &mut sealed, &mut tag)?;
         }
         let middle = CpuTime::of_this_thread();
-        // All records have one length, and opening the last one again and again costs the same as opening each.
+        // All records have one length, so opening the last one repeatedly costs the same as opening each.
         for _ in 0..records {
             open(&mut opening, &nonce(pass, records - 1), &sealed, &mut opened, &tag)?;
         }
@@ -100,7 +100,7 @@ fn open(
     context.cipher_final(&mut []).map(|_| ())
 }
 
-/// Each record has a nonce of its own, as in TLS: the record's number.
+/// Each record has its own nonce, the record's number, as in TLS.
 fn nonce(pass: u64, record: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[..4].copy_from_slice(&(pass as u32).to_be_bytes());
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_opens_again_and_a_changed_byte_does_not() {
+    fn sealed_records_open_and_changed_ones_do_not() {
         for cipher in [Cipher::aes_256_gcm(), Cipher::chacha20_poly1305()] {
             let key = vec![7; cipher.key_length()];
             let (mut sealing, mut opening) = (CipherCtx::new().unwrap(), CipherCtx::new().unwrap());

@@ -1,4 +1,4 @@
-//! histogram: latencies -> an HDR histogram, V2 compressed, base64: what Python's hdrhistogram decodes.
+//! Encodes latencies as an HDR histogram (V2, compressed, base64), which Python's hdrhistogram decodes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,10 +1,10 @@
-//! kinds: failed operations by their code -> one text: `status-404=12 closed-early=3`.
+//! Counts failed operations by their code, as one text: `status-404=12 closed-early=3`.
 
-/// How many operations failed by what.
+/// Number of failed operations by code.
 #[derive(Debug, Default, Clone)]
 pub struct Kinds(Vec<(String, u64)>);
 
-/// Kinds that are named; the rest is `other`.
+/// Maximum number of kinds; the rest counts as `other`.
 const NAMED: usize = 16;
 
 impl Kinds {
@@ -22,7 +22,7 @@ impl Kinds {
         }
     }
 
-    /// The most frequent first; of equals the one whose name comes first.
+    /// Most frequent first, equal counts by name.
     pub fn spell(&self) -> String {
         let mut sorted = self.0.clone();
         sorted.sort_by(|(a, count_a), (b, count_b)| count_b.cmp(count_a).then_with(|| a.cmp(b)));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_sixteen_kinds_is_other() {
+    fn kinds_beyond_sixteen_count_as_other() {
         let mut kinds = Kinds::default();
         for number in 1..=20 {
             kinds.count(&format!("status-{}", 400 + number), number);

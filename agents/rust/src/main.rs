@@ -1,5 +1,5 @@
-//! ciphercost-agent: lines in, lines out. Makes load and nothing else; PROTOCOL.md says how to speak to it.
-//! `ciphercost-agent relay …` is a program of its own: it makes no load, but lengthens the way.
+//! ciphercost-agent: one message per line in, one answer per line out. It only makes load; PROTOCOL.md describes the protocol.
+//! `ciphercost-agent relay …` is a separate program: it makes no load but adds network delay.
 
 mod alarms;
 mod arm;
@@ -38,10 +38,10 @@ fn main() {
     std::process::exit(serve(io::stdin().lock()));
 }
 
-/// Thousands of connections are thousands of open files: as many as this process may have.
+/// Allows as many open files as this process may have: thousands of connections need them.
 fn allow_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls read and fill the struct that they are given. Where they fail, the limit is what it was.
+    // SAFETY: both calls read and fill the struct they are given. If they fail, the limit stays as it was.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;
@@ -50,7 +50,7 @@ fn allow_files() {
     }
 }
 
-/// Answers until the input ends or a message ends the agent; gives the exit status.
+/// Answers until the input or a message ends the agent; returns the exit status.
 fn serve(mut input: impl BufRead) -> i32 {
     let (mut session, mut line) = (Session::default(), Vec::new());
     loop {
@@ -71,7 +71,7 @@ fn serve(mut input: impl BufRead) -> i32 {
     }
 }
 
-/// Writes one line and flushes it. Where nobody listens any more there is nothing left to do.
+/// Writes one line and flushes it. If the reader is gone, there is nothing left to do.
 fn say(answer: &Answer) {
     let line =
         serde_json::to_string(answer).unwrap_or_else(|_| r#"{"type":"error","code":"internal","text":"?"}"#.into());

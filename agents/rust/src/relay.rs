@@ -1,8 +1,8 @@
-//! relay: `ciphercost-agent relay ROUND_TRIP_US ADDRESS…`: TCP connections passed on, each byte half a round trip later.
+//! `ciphercost-agent relay ROUND_TRIP_US ADDRESS…`: forwards TCP connections, each byte half a round trip later.
 //!
-//! A program of its own, so that its CPU time is neither the agent's nor the server's; one thread, epoll. It delays and
-//! does not throttle: what is under way waits in memory, up to `WINDOW` a direction and `ROOM` in all. A connection costs
-//! the round trip that TCP's handshake would: to the server it is opened one and a half round trips after it came.
+//! A separate program, so that its CPU time counts as neither the agent's nor the server's; one thread, epoll. It delays
+//! but does not throttle: bytes under way wait in memory, up to `WINDOW` per direction and `ROOM` in total. A connection
+//! costs TCP's round trip: the relay opens it to the server one and a half round trips after it arrived.
 
 use crate::clock::now_ns;
 use crate::transport::socket::{Mode, Socket};
@@ -16,12 +16,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 const WINDOW: usize = 32 << 20;
 const ROOM: usize = 512 << 20;
 const CHUNK: usize = 128 << 10;
-/// Chunks read of one connection before the others have their turn.
+/// Chunks read from one connection before the others get their turn.
 const TURN: usize = 8;
 const LONGEST_US: u64 = 10_000_000;
 const USAGE: &str = "usage: ciphercost-agent relay ROUND_TRIP_US ADDRESS:PORT…";
 
-/// Runs until it is killed; gives the exit status where it can't go on.
+/// Runs until it is killed; returns the exit status if it can't continue.
 pub fn run(arguments: &[String]) -> i32 {
     let Some((round_trip_us, targets)) = read_arguments(arguments) else {
         eprintln!("{USAGE}");
@@ -49,14 +49,14 @@ fn read_arguments(arguments: &[String]) -> Option<(u64, Vec<SocketAddr>)> {
     (!targets.is_empty()).then_some((round_trip_us, targets))
 }
 
-/// One direction of a connection: what is under way, in order, each piece with the moment that it is due.
+/// One direction of a connection: bytes under way in order, each piece with its due time.
 #[derive(Default)]
 struct Lane {
     pieces: VecDeque<(u64, Vec<u8>)>,
-    /// What of the first piece was written already.
+    /// How much of the first piece was already written.
     written: usize,
     bytes: usize,
-    /// When the end of this direction is due, once it came.
+    /// When the end of this direction is due, once it arrived.
     end: Option<u64>,
     end_passed: bool,
 }
@@ -70,7 +70,7 @@ impl Lane {
     }
 }
 
-/// One end of a connection, and what is known of its socket since the last time it refused.
+/// One end of a connection, and the state of its socket since it last refused.
 struct End {
     socket: Option<Socket>,
     readable: bool,
@@ -82,9 +82,9 @@ struct Pair {
     ends: [End; 2],
     lanes: [Lane; 2],
     target: SocketAddr,
-    /// When the server's end is opened: nothing of the client's is due before.
+    /// When to open the server's end: nothing from the client is due before.
     opens: u64,
-    /// The earliest moment that the agenda holds for it.
+    /// Its earliest entry in the agenda.
     noted: Option<u64>,
     broken: bool,
 }
@@ -93,9 +93,9 @@ struct Relay {
     half: u64,
     listeners: Vec<(TcpListener, SocketAddr)>,
     pairs: HashMap<u64, Pair>,
-    /// When which connection has something to do.
+    /// When each connection has something to do.
     agenda: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Connections that wait for room in memory.
+    /// Connections that wait for memory.
     starved: Vec<u64>,
     bytes: usize,
     next: u64,
@@ -104,7 +104,7 @@ struct Relay {
     pool: Pool,
 }
 
-/// Buffers of `CHUNK` bytes, so that a bulk transfer need not ask for memory again and again.
+/// Buffers of `CHUNK` bytes, reused so that a bulk transfer doesn't allocate continuously.
 struct Pool {
     scratch: Vec<u8>,
     spare: Vec<Vec<u8>>,
@@ -113,7 +113,7 @@ struct Pool {
 const MOST_SPARE: usize = 64;
 
 impl Pool {
-    /// The first `read` bytes of the scratch buffer, which is a fresh one afterwards. Small pieces are copied out.
+    /// The first `read` bytes of the scratch buffer, which is then replaced. Small pieces are copied.
     fn take(&mut self, read: usize) -> Vec<u8> {
         if read < CHUNK / 2 {
             return self.scratch[..read].to_vec();
@@ -137,7 +137,7 @@ const FIRST_LISTENER: u64 = 1 << 62;
 
 impl Relay {
     fn new(round_trip_ns: u64, targets: &[SocketAddr]) -> io::Result<Relay> {
-        // SAFETY: neither call takes a pointer; descriptors that are not negative are ours alone.
+        // SAFETY: neither call takes a pointer; non-negative descriptors belong to us alone.
         let (epoll, timer) = unsafe {
             (
                 own(libc::epoll_create1(libc::EPOLL_CLOEXEC))?,
@@ -179,11 +179,11 @@ impl Relay {
         }
     }
 
-    /// Waits for what comes next, a socket's or a moment, and does it.
+    /// Waits for the next socket event or due time, and handles it.
     fn turn(&mut self) -> io::Result<()> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 128];
         self.set_timer();
-        // SAFETY: the kernel fills at most as many events as there is room for.
+        // SAFETY: the kernel writes at most as many events as there is room for.
         let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
         if count < 0 {
             let error = io::Error::last_os_error();
@@ -243,7 +243,7 @@ impl Relay {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // The peer went, or descriptors are short: the next one may fare better.
+                // The peer is gone, or descriptors are exhausted: the next one may succeed.
                 Err(_) => return Ok(()),
             };
             let (target, number, opens) = (*target, self.next, now_ns() + 3 * self.half);
@@ -263,7 +263,7 @@ impl Relay {
         }
     }
 
-    /// Does all that one connection has to do at this moment, and notes when it has more.
+    /// Does everything due on one connection, and notes when it has more to do.
     fn work(&mut self, number: u64) {
         let Some(mut pair) = self.pairs.remove(&number) else { return };
         let now = now_ns();
@@ -291,7 +291,7 @@ impl Relay {
             self.bytes -= pair.lanes.iter().map(|lane| lane.bytes).sum::<usize>();
             return;
         }
-        // What is due but was not taken waits for its socket, not for a moment.
+        // Due bytes that were not accepted wait for their socket, not for a time.
         let due = pair.lanes.iter().filter_map(Lane::next_due).filter(|due| *due > now).min();
         let next = [due, again].into_iter().flatten().min();
         if let Some(due) = next.filter(|due| pair.noted.is_none_or(|noted| *due < noted)) {
@@ -311,7 +311,7 @@ enum More {
 }
 
 impl Pair {
-    /// Writes what is due of a lane, and its end when that is due. Gives the bytes that left.
+    /// Writes a lane's due bytes, and its end when that is due. Returns the number of bytes written.
     fn deliver(&mut self, lane: usize, now: u64, pool: &mut Pool) -> usize {
         let (from, to) = (&mut self.lanes[lane], &mut self.ends[1 - lane]);
         let Some(socket) = &mut to.socket else { return 0 };
@@ -338,14 +338,14 @@ impl Pair {
         }
         from.bytes -= left;
         if from.pieces.is_empty() && !from.end_passed && from.end.is_some_and(|end| end <= now) {
-            // SAFETY: shutdown on a descriptor of ours takes no pointer.
+            // SAFETY: shutdown on our own descriptor takes no pointer.
             unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
             from.end_passed = true;
         }
         left
     }
 
-    /// Reads what an end has sent, to be due at `due`. Gives the bytes that came, and whether there is more to do.
+    /// Reads what an end has sent, to be due at `due`. Returns the number of bytes, and whether there is more to do.
     fn collect(&mut self, lane: usize, due: u64, room: usize, pool: &mut Pool) -> (usize, More) {
         let (into, from) = (&mut self.lanes[lane], &mut self.ends[lane]);
         let Some(socket) = &mut from.socket else { return (0, More::Nothing) };
@@ -367,7 +367,7 @@ impl Pair {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => from.readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A reset: what came before it is still passed on.
+                // A reset: earlier bytes are still forwarded.
                 Err(_) => into.end = Some(due),
             }
         }
@@ -378,7 +378,7 @@ impl Pair {
 /// # Safety
 /// `fd` is a new descriptor that nothing else owns, or negative.
 unsafe fn own(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: by the caller's word.
+    // SAFETY: by the caller's contract.
     if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
 }
 

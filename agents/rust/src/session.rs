@@ -1,4 +1,4 @@
-//! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
+//! Handles requests in order. Holds the program and the arms; a refused request changes nothing.
 
 use crate::arm::Arm;
 use crate::cpu;
@@ -37,7 +37,7 @@ pub enum Next {
 }
 
 impl Session {
-    /// Answers one line. `say` is for the event that precedes a slice's answer.
+    /// Answers one line. `say` sends the event that precedes a slice's answer.
     pub fn answer(&mut self, line: &[u8], say: &mut dyn FnMut(&Answer)) -> (Answer, Next) {
         let mut next = Next::GoOn;
         let answer = self.handle(line, say, &mut next).unwrap_or_else(Answer::from);
@@ -47,7 +47,7 @@ impl Session {
     fn handle(&mut self, line: &[u8], say: &mut dyn FnMut(&Answer), next: &mut Next) -> Result<Answer> {
         let line = Line::read(line)?;
         if !self.greeted && line.kind != "hello" {
-            return Err(Failure::protocol("say `hello` first"));
+            return Err(Failure::protocol("send `hello` first"));
         }
         match line.request()? {
             Request::Hello(hello) => self.hello(&hello, next),
@@ -114,7 +114,7 @@ impl Session {
 
     fn hello(&mut self, hello: &message::Hello, next: &mut Next) -> Result<Answer> {
         if self.greeted {
-            return Err(Failure::protocol("`hello` was said already"));
+            return Err(Failure::protocol("`hello` was already sent"));
         }
         if hello.protocol != PROTOCOL {
             *next = Next::End(2);
@@ -195,7 +195,7 @@ impl Session {
         })))
     }
 
-    /// An arm that lost a connection is disconnected: what runs on the rest of it would not be what was asked for.
+    /// Disconnects an arm that lost a connection: a run on the remaining ones would not be what was requested.
     fn keep_unless_lost<T>(&mut self, arm: &str, result: Result<T>) -> Result<T> {
         if result.as_ref().is_err_and(|failure| failure.lost) {
             self.arms.remove(arm);
@@ -209,7 +209,7 @@ impl Session {
     }
 }
 
-/// The variable's kind; every kind takes its own fields and no other. None: it is another one's value, sealed.
+/// The variable's kind, which takes its own fields and no others. None: it is the sealed value of another variable.
 fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
     let given = [
         ("low", asked.low.is_some()),
@@ -277,7 +277,7 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
         return bad("discard: must be at least 0 and below 1");
     }
     if operations.is_some() && asked.discard != 0.0 {
-        return bad("discard: must be 0 where operations are counted");
+        return bad("discard: must be 0 if operations are counted");
     }
     if !(0.0..=1e9).contains(&asked.rate) {
         return bad("rate: must lie between 0 and 1e9");

@@ -1,24 +1,24 @@
-//! think: a statement `THINK $1` -> time in which the client waits for nobody. What the drivers that have it share.
+//! A statement `THINK $1`: time in which the client waits for nobody. Shared by the drivers that support it.
 
 use crate::clock::{now_ns, sleep_until};
 use crate::connection::Step;
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Parameter, Statement};
 
-/// A statement that thinks, as its script has it.
+/// A statement that thinks, as in its script.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Think {
-    /// So many microseconds.
+    /// This many microseconds.
     For(u64),
-    /// As many microseconds as this variable's value says.
+    /// As many microseconds as this variable's value.
     Drawn(usize),
 }
 
-/// An hour: as long as a latency can be.
+/// One hour, the maximum of a latency.
 const LONGEST_US: u64 = 3_600_000_000;
 
 impl Think {
-    /// Of `THINK $1` and `THINK 500000`; None: it is no such statement.
+    /// Parses `THINK $1` and `THINK 500000`; None: it is a different statement.
     pub fn read(statement: &Statement) -> Result<Option<Think>> {
         let mut words = statement.sql.split_whitespace();
         if words.next() != Some("THINK") {
@@ -57,11 +57,11 @@ fn within_bounds(time: Option<u64>, said: &str) -> Result<u64> {
     time.filter(|time| *time <= LONGEST_US).ok_or_else(bad)
 }
 
-/// A connection's thinking.
+/// A connection's think time.
 #[derive(Debug, Default)]
 pub struct Thinking {
     on: bool,
-    /// When the thought is over; 0: there is none.
+    /// When the think time ends; 0: there is none.
     until_ns: u64,
     thought_ns: u64,
 }
@@ -83,19 +83,19 @@ impl Thinking {
         self.thought_ns = 0;
     }
 
-    /// Begins to think. `Done`: there is nothing to wait for; else `go_on` says when it is over.
+    /// Begins to think. `Done`: there is nothing to wait for; otherwise `go_on` reports the end.
     pub fn begin(&mut self, think: Think, operation: &Operation) -> Result<Step> {
         let ns = think.ns(operation)?;
         if !self.on || ns == 0 {
             return Ok(Step::Done);
         }
         self.until_ns = now_ns() + ns;
-        // What was asked for, not what it took: that we notice late is our own slowness, and counts.
+        // The requested time, not the actual one: noticing the end late is our own slowness and counts.
         self.thought_ns += ns;
         Ok(Step::Pending)
     }
 
-    /// Goes on thinking: a polled connection looks at the clock, any other sleeps.
+    /// Continues thinking: a polled connection checks the clock, any other sleeps.
     pub fn go_on(&mut self, polled: bool) -> Step {
         while now_ns() < self.until_ns {
             if polled {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_is_read_and_nothing_else_is_one() {
+    fn think_statements_are_recognised() {
         assert_eq!(read("THINK $1").unwrap(), Some(Think::Drawn(0)));
         assert_eq!(read("THINK 500").unwrap(), Some(Think::For(500)));
         for other in ["SELECT $1", "GET /THINK", "THINKING $1", ""] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_thinks_unless_told_to_and_what_is_thought_adds_up() {
+    fn think_times_are_off_by_default_and_add_up() {
         let script = script("THINK $1", Kind::Constant { value: "200".into() });
         let (mut operation, mut thinking) = (Operation::default(), Thinking::default());
         script.draw(0, 0, &mut operation);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_time_is_the_operations_failure() {
+    fn an_invalid_think_time_fails_the_operation() {
         for kind in [Kind::Uniform { low: -5, high: -5 }, Kind::Text { length: 3 }, Kind::Sequence { low: i64::MAX }] {
             let (script, mut operation) = (script("THINK $1", kind), Operation::default());
             script.draw(0, 0, &mut operation);

@@ -1,4 +1,4 @@
-//! sqlite: on real files, the key and nothing else makes the difference between the arms.
+//! On real files, only the key differs between the arms.
 
 mod agent;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const CANARY: &str = "canary-7f3a9c51-sings-in-clear";
 const KEY: &str = "2dd29ca851e7b56e4697b0e1f08507293d761a05ce4d1b628663f411a8086d99";
 
-/// A directory of a test's own, removed with it.
+/// A test's own directory, removed with it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Drop for Folder {
     }
 }
 
-/// Sends a message and gives its answer, after `counting` where there is one.
+/// Sends a message and returns its answer, skipping a `counting` event.
 fn ask(agent: &mut Agent, message: Value) -> Value {
     agent.send(&message.to_string());
     let answer = agent.read();

@@ -1,4 +1,4 @@
-//! vectors: the agent passes the protocol's test vectors; agents/vectors/README.md describes their format.
+//! The agent passes the protocol's test vectors; agents/vectors/README.md describes their format.
 
 mod agent;
 
@@ -59,7 +59,7 @@ fn run(path: &Path) {
 fn the_agent_passes_every_vector() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    // Those of the Java agent's driver are not for this one.
+    // Vectors of the Java agent's driver don't apply to this agent.
     let mine = |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("jdbc"));
     let files: Vec<_> =
         entries.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).filter(mine).collect();

@@ -134,6 +134,12 @@ def get(name: str) -> Mechanism:
     return _all()[name]
 
 
+def layer_of(name: str) -> Layer | None:
+    """Return the layer of the mechanism with this name; None if there is no such mechanism."""
+    found = _all().get(name)
+    return found.layer if found else None
+
+
 def folded(names: Sequence[str]) -> list[str]:
     """Shorten names for people: those of a family become one, `aes-{cbc,ecb}-{128,256}`. Names must exist. Pure."""
     found: dict[str, list[str]] = {}

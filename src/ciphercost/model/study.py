@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ciphercost.model.slices import Proof
+from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.terms import Amount, Count
 
 # ── a published study, run as it was published: study.json ────────────────────────────────────────────────────────────
@@ -84,6 +84,8 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     encryption: dict[str, str] = {}
     conditions: dict[str, str] = {}
     """Conditions of both arms that the study can choose. `cpu_crypto`: `on`, `off`, or `none` if OpenSSL had no AES instructions."""
+    witnesses: dict[str, list[Witness]] = {}
+    """Witnesses that must report on each arm, by mechanism; older records lack it."""
     proofs: list[Proof] = []
     runs: list[StudyRun] = []
     reason: str = ""

@@ -167,7 +167,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 def at_rest(cell: CellSpec) -> bool:
     """Whether the cell's mechanism encrypts data at rest."""
-    return cell.mechanism in mechanisms.names() and mechanisms.get(cell.mechanism).layer == "rest"
+    return mechanisms.layer_of(cell.mechanism) == "rest"
 
 
 def seconds(cells: Sequence[CellSpec]) -> float:

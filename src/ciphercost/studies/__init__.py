@@ -1,6 +1,6 @@
-"""studies: one folder a published study: its figures, its procedure, its workload. Found by name; adding a study is adding a folder.
+"""Published studies, one folder each: published figures (CSV), the published procedure and workloads.
 
-A study's folder defines `STUDY`, an instance of a subclass of `Study`, and keeps the published figures beside it as CSV.
+A folder defines `STUDY`, an instance of a subclass of `Study`. Studies are found by folder name, so adding a folder adds a study.
 """
 
 from __future__ import annotations
@@ -31,94 +31,94 @@ if TYPE_CHECKING:
 
 
 class Stage(msgspec.Struct):
-    """What a study's procedure is run on: one server that is up, proven and loaded, and an agent."""
+    """What a study's procedure runs on: one server pair that is up, proven and loaded, and an agent."""
 
     bench: Bench
     pair: ServerPair
     agent: Agent
     record: StudyRecord
     seconds: float
-    """How long the whole procedure may take, as far as it can be told beforehand."""
+    """Estimated time limit of the whole procedure."""
     say: Callable[[str], None]
     keep: Callable[[StudyRun], None]
-    """Writes what was measured into the run's directory, at once."""
+    """Writes a measured run into the run directory at once."""
     renew: Callable[[Stage], None]
-    """Ends the server and the agent and starts both anew, of the same data, proven again: another session."""
+    """Starts a new session: restarts server and agent on the same data and proves both arms again."""
     client: Callable[[], Agent]
-    """Starts a client process of its own, on the same cores and under the same limits as `agent`. Close it after use."""
+    """Starts a separate client process on the same cores and under the same limits as `agent`. Close it after use."""
     seed: int = 0
-    """Of the run's random choices."""
+    """Seed of the run's random choices."""
 
 
 class Study(ABC):
-    """One published study: what it printed, how it was run, and what to measure by our own method."""
+    """A published study: its figures, its procedure, and what to measure by our own method."""
 
     name: str
     title: str
     """One line, for `list studies` and the reports."""
     published_server: str
-    """What it was run on."""
+    """Server and version of the publication."""
     engine: str
-    """Where nothing else is asked for."""
+    """Default server."""
     engines: tuple[str, ...]
     operations: tuple[str, ...]
-    """Each of them is a workload too, STUDY/OPERATION, unless `offered` names others."""
+    """Each is also a workload, STUDY/OPERATION, unless `offered` names others."""
     options: tuple[str, ...] = ()
-    """What `configured` takes, by the names of the command line: `scale`, `duration`, …"""
+    """Options that `configured` accepts, by their command-line names: `scale`, `duration`, …"""
     seconds: float = 60.0
-    """Load of each operation by our method, where nothing else is asked for."""
+    """Default seconds of load for each operation by our method."""
     sources: Mapping[str, str] = {}
-    """The published tables and figures that its numbers come from: `Table II` and what it holds. `StudyFigure.source` names one."""
+    """Published tables and figures, by name (`Table II`), and what each holds. `StudyFigure.source` names one."""
     one_core: bool = False
-    """Whether its procedure has server and client on one core."""
+    """Whether the procedure runs server and client on one core."""
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """What `--workload` takes of it."""
+        """Values for `--workload`."""
         return tuple(f"{self.name}/{each}" for each in self.operations)
 
     def configured(self, given: Mapping[str, Any]) -> Study:
-        """This study, with these of its options in the place of its own. Raises UsageError."""
+        """Return this study with the given options applied. Raises UsageError for an option it doesn't have."""
         for name in given:
             if name not in self.options:
                 having = [each for each in names() if name in get(each).options]
                 others = f"{' and '.join(having) or 'no study'} {'have' if len(having) > 1 else 'has'}"
-                raise UsageError(f"study {self.name} has no --{name}; {others}")
+                raise UsageError(f"study {self.name} has no option --{name}, which {others}; leave it out")
         return self
 
     @abstractmethod
     def spec(self, engine: str, time: float, seed: int) -> Spec:
-        """The study's operations as cells, to be measured by our method for `time` seconds each."""
+        """The study's operations as cells that our method measures for `time` seconds each."""
 
     @abstractmethod
     def procedure_cells(self, engine: str) -> list[CellSpec]:
-        """What the procedure's servers are, and what they hold: a cell for each pair of arms that it is run on."""
+        """The servers and data of the procedure: one cell for each pair of arms."""
 
     @abstractmethod
     def procedure_seconds(self, time: float) -> float:
-        """How long the published procedure takes beside cells of `time` seconds."""
+        """Estimated duration of the published procedure beside cells of `time` seconds."""
 
     @property
     def memory_limit(self) -> int:
-        """Bytes of memory that server and client may use together during the procedure; 0: as much as there is."""
+        """Bytes of memory that server and client may use together during the procedure; 0: no limit."""
         return 0
 
     @abstractmethod
     def begin(self, engine: str) -> StudyRecord:
-        """An empty record that says what will be run."""
+        """An empty record that describes the planned run."""
 
     @abstractmethod
     def procedure(self, stage: Stage) -> None:
-        """Run the study as it was published. Raises RunError."""
+        """Run the study as published. Raises RunError."""
 
     @abstractmethod
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-        """Published, repeated, and measured by our method, side by side. Pure: reads the record only."""
+        """Published, repeated and our own figures side by side. Pure: reads the record only."""
 
     def result(
         self, server: str, procedure: str, figures: list[StudyFigure], findings: list[str], *, complete: bool
     ) -> StudyResult:
-        """What `compare` gives, of this study. `server`: what it ran on here."""
+        """Assemble the StudyResult of `compare`. `server`: what it ran on here."""
         return StudyResult(
             study=self.name,
             title=self.title,
@@ -131,29 +131,29 @@ class Study(ABC):
         )
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
-        """What the study comes down to, for a page that has several: its first figure whose cost was published, wherever it was. Pure."""
+        """The study's main costs, for a page with several studies: its first figure with a published cost, for each operation. Pure."""
         costs = [each for each in result.figures if each.arm == "cost" and each.published is not None]
         own = [each for each in costs if not each.operation.startswith("published alone")]
         return [each for each in own if each.figure == own[0].figure]
 
     def judged(self, result: StudyResult) -> Judged:
-        """The published costs by which `agreement` says whether the study was replicated. Pure."""
+        """The published costs from which `agreement` decides whether the study was replicated. Pure."""
         return Judged(self.headline(result))
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
-        """What else limits that comparison; empty: nothing. Pure."""
+        """A further limit of that comparison; empty: none. Pure."""
         return ""
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
-        """Its tables, below the one of the verdict. Pure."""
+        """The study's tables, below the verdict table. Pure."""
         return table.sheets(result)
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
-        """Paragraphs on how our own figures were measured, where the tables don't say. Pure."""
+        """Paragraphs on how our own figures were measured, as far as the tables don't show it. Pure."""
         return []
 
     def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
-        """All that pages and texts say of its result, and of the cells of the same run. Pure."""
+        """Everything that pages and texts report on its result and on the cells of the same run. Pure."""
         return table.report(self, result, cells)
 
     def file(self, name: str) -> str:
@@ -161,31 +161,33 @@ class Study(ABC):
         return resources.files(f"{__name__}.{folder(self.name)}").joinpath(name).read_text(encoding="utf-8")
 
     def rows(self, name: str) -> Iterator[dict[str, str]]:
-        """Rows of one of its tables of published figures."""
+        """Rows of one of its CSV tables of published figures."""
         yield from csv.DictReader(self.file(name).splitlines())
 
     def check_engine(self, engine: str) -> None:
-        """Raises UsageError for a server that the study can't be run on."""
+        """Raises UsageError for a server on which the study can't run."""
         if engine not in self.engines:
             raise UsageError(f"study {self.name} does not run on '{engine}': {nearest(engine, self.engines)}")
 
 
 def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:
-    """`PostgreSQL 18.1`, of the procedure, or of our own cells where it never began. Pure."""
+    """`PostgreSQL 18.1`: version from the procedure, or from our own cells if the procedure never began. Pure."""
     return f"{name} {record.version or next((cell.version for cell in cells if cell.version), '')}".strip()
 
 
 def transit(engine: str) -> str:
-    """The engine's own mechanism on the connection: `tls`, or whatever it has in its place. Raises UsageError."""
+    """The engine's main mechanism in transit: `tls`, or its first one without TLS. Raises UsageError."""
     own = engines.get(engine)
     found = mechanisms.of(own, "transit")
     if not found:
-        raise UsageError(f"{engine} has no encryption on the connection (it has: {', '.join(mechanisms.of(own))})")
+        raise UsageError(
+            f"{engine} can't encrypt connections, which this study needs; its mechanisms: {', '.join(mechanisms.of(own))}"
+        )
     return "tls" if "tls" in found else found[0]
 
 
 def names() -> list[str]:
-    """Names of all studies, by folder ('_' in a folder's name is '-' in the study's)."""
+    """Names of all studies: folder names with '-' for '_'."""
     return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__) if module.ispkg)
 
 
@@ -194,7 +196,7 @@ def folder(name: str) -> str:
 
 
 def get(name: str) -> Study:
-    """The study of that name. Raises UsageError with the nearest name."""
+    """Return the study with that name. Raises UsageError with the nearest name."""
     if name not in names():
         raise UsageError(f"unknown study '{name}': {nearest(name, [*names(), 'all'])}")
     study: Study = importlib.import_module(f"{__name__}.{folder(name)}").STUDY

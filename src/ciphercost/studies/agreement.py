@@ -1,4 +1,4 @@
-"""agreement: published costs beside our intervals -> whether a study was replicated, by a criterion that is stated. Pure."""
+"""Decide by a stated criterion whether a study was replicated: published costs against our intervals. Pure."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ HEADS: dict[Verdict, str] = {
 }
 LEAST_FAVOURABLE: tuple[Agreement, ...] = ("differs", "open", "direction", "within", "")
 CRITERION = (
-    "Criterion: a published cost is replicated where it lies within the 95 % interval of our method and that interval excludes no change. "
-    "Where both only lie on the same side of no change, its direction is. Where neither holds, it is not confirmed, or not resolved if the "
-    "interval includes both it and no change. The published figures come from other hardware and have no confidence interval: another size "
-    "does not refute them."
+    "Criterion: a published cost is replicated if it lies within the 95 % interval of our method and that interval excludes no change. "
+    "If both only lie on the same side of no change, its direction is replicated. Otherwise it is not confirmed, or not resolved if the "
+    "interval includes both the published cost and no change. The published figures come from other hardware and have no confidence interval: "
+    "a different size does not refute them."
 )
 DIRECTION_ONLY = (
-    "Criterion: a published cost and the 95 % interval of our method lie on the same side of no change. It is not resolved where that "
+    "Criterion: a published cost and the 95 % interval of our method lie on the same side of no change. A cost is not resolved if that "
     "interval includes no change. Their sizes can't be compared."
 )
-ALONE = "Where our interval includes no change, it is printed without an estimate."
+ALONE = "If our interval includes no change, the table prints it without an estimate."
 
 
 class Judged(NamedTuple):
@@ -48,13 +48,13 @@ class Judged(NamedTuple):
 
     figures: Sequence[StudyFigure]
     direction_only: bool = False
-    """Whether what was published and what is measured here are not the same quantity, or not the same product."""
+    """True if the published and our figures measure different quantities or products."""
     printed_once: bool = False
-    """Whether the study printed each figure once, so that several costs measured here stand beside the same published one."""
+    """True if the study printed each figure once, so that several of our costs are compared with the same published one."""
     changed: str = "encryption"
-    """What made the difference."""
+    """What made the difference between the arms."""
     ratios: Mapping[str, str] = {}
-    """What was compared, by a figure's name, where that is not the figure, encrypted ÷ plain."""
+    """What was compared, by figure, if it isn't simply the figure, encrypted ÷ plain."""
 
     @property
     def criterion(self) -> str:
@@ -69,7 +69,7 @@ class Judged(NamedTuple):
         return "direction" if found == "within" else found
 
     def published(self) -> list[Agreement]:
-        """Of each published cost, once: of several costs measured beside it, the least favourable counts."""
+        """The agreement of each published cost; of several costs measured beside it, the least favourable counts."""
         by_cost: dict[object, list[Agreement]] = {}
         for number, figure in enumerate(self.figures):
             if figure.published is not None:
@@ -78,7 +78,7 @@ class Judged(NamedTuple):
 
 
 def agreement(figure: StudyFigure) -> Agreement:
-    """Of one cost; empty where it was not published or our method has no interval of it."""
+    """Agreement of one cost; empty if it was not published or our method has no interval for it."""
     if figure.published is None or figure.ours is None or figure.low is None or figure.high is None:
         return ""
     holds = figure.low <= figure.published <= figure.high
@@ -95,7 +95,7 @@ def _includes_no_change(figure: StudyFigure) -> bool:
 
 
 def verdict(judged: Judged) -> Verdict:
-    """Of all published costs of a study together. It is unqualified only where each of them was measured and they all agree."""
+    """Verdict on all published costs of a study. Unqualified only if each cost was measured and all of them agree."""
     found = set(judged.published())
     whole = len(found) == 1
     if not found - {""}:
@@ -114,7 +114,7 @@ def counted(judged: Judged) -> str:
     counts = Counter(judged.published())
     published = sum(counts.values())
     if not published - counts[""]:
-        return f"{HEADS['']}: this run has no 95 % interval of any published cost"
+        return f"{HEADS['']}: this run has no 95 % interval for any published cost"
     same = "same direction as ours" if judged.direction_only else "same direction as ours but another size"
     words: dict[Agreement, tuple[str, str]] = {
         "within": ("lies within our 95 % interval", "lie within our 95 % interval"),
@@ -147,7 +147,7 @@ def counted(judged: Judged) -> str:
 
 
 def unreliable(cells: Sequence[Cell]) -> str:
-    """What a verdict adds where the machine was disturbed throughout; empty where it was not."""
+    """Sentence to add to a verdict if the machine was disturbed throughout; empty otherwise."""
     hit = sum(cell.disturbed for cell in cells)
     if not hit:
         return ""

@@ -1,4 +1,4 @@
-"""costs: ratios of a study -> the text that all of its tables and findings print for them, in the notation of every report. Pure."""
+"""Format a study's ratios for all of its tables and findings, in the notation of every report. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from ciphercost.model.result import Estimate
 from ciphercost.model.study import StudyFigure
 
 RATES = frozenset({"TPS", "operations/s", "network bytes a second", "no sendfile", "TLS itself"})
-"""Figures of which there are fewer, not less."""
+"""Figures that count things: encryption gives fewer, not less."""
 TOO_WIDE = "too wide"
 WIDEST = 4.0
-"""Upper ÷ lower bound from which an interval that includes no change, ×0.5 to ×2, is only called too wide."""
+"""Upper ÷ lower bound from which an interval that includes no change (×0.5 to ×2) prints as too wide."""
 NONE = "-"
 
 
 def change(ratio: float | None, figure: str = "") -> str:
-    """`33.0 % more`, `×2.02` or `no change`: a ratio that has no interval."""
+    """`33.0 % more`, `×2.02` or `no change`: a ratio without an interval."""
     if ratio is None:
         return NONE
     if ratio >= notation.DOUBLING:
@@ -35,7 +35,7 @@ def bounds(low: float, high: float, figure: str = "") -> str:
 
 
 def with_interval(cost: StudyFigure) -> str:
-    """`18 % more (6–31 %)`; the interval alone where it includes no change, or that it is too wide."""
+    """`18 % more (6–31 %)`; the interval alone if it includes no change, or `too wide`."""
     if cost.ours is None or cost.low is None or cost.high is None:
         return change(cost.ours, cost.figure)
     if too_wide(cost.low, cost.high):
@@ -58,10 +58,10 @@ def plus_minus(ratio: float | None, spread: float | None, figure: str = "") -> s
 
 
 def too_wide(low: float, high: float) -> bool:
-    """Whether an interval includes no change and so much on both sides that its bounds tell nothing."""
+    """Whether an interval includes no change and so much on both sides that its bounds say nothing."""
     return low <= 0 or (low <= 1 <= high and high / low > WIDEST)
 
 
 def words(figure: str) -> tuple[str, str]:
-    """Where encrypted is more, and where it is less."""
+    """The words for encrypted above plain, and below it."""
     return ("more", "fewer") if figure in RATES else ("more", "less")

@@ -1,26 +1,37 @@
-"""pairs: a study's record of several pairs of arms -> which of them are not proven, and how its procedure ended. Pure."""
+"""Which arms of a study's record are not proven, and how its procedure ended. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from ciphercost import mechanisms
+from ciphercost.model.slices import Witness
 from ciphercost.model.study import StudyRecord
-from ciphercost.prove import witnesses
+from ciphercost.prove import proof_verdict
 
 
-def unproven(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
-    """Of the pairs, by these names of theirs, those whose arms are not proven, and why."""
+def unproven(record: StudyRecord) -> str:
+    """Why the record's only pair of arms is not proven; empty if it is."""
+    return proof_verdict.unproven(record.proofs, _required(record, record.mechanism))
+
+
+def unproven_pairs(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
+    """The pairs (by these names) whose arms are not proven, with the reason."""
     reasons = {}
     for session, (name, mechanism) in enumerate(zip(names, record.mechanisms, strict=True), 1):
         own = [proof for proof in record.proofs if proof.session == session]
-        if reason := witnesses.unproven(own, mechanisms.get(mechanism)):
+        if reason := proof_verdict.unproven(own, _required(record, mechanism)):
             reasons[name] = reason
     return reasons
 
 
+def _required(record: StudyRecord, mechanism: str) -> Sequence[Witness]:
+    """Witnesses that must have reported. Older records don't have them: they need the mechanism itself."""
+    return record.witnesses[mechanism] if mechanism in record.witnesses else mechanisms.get(mechanism).witnesses
+
+
 def ending(record: StudyRecord, not_proven: Mapping[str, str], *, began: bool) -> str:
-    """Why the procedure was not run, or not to its end; empty where it was."""
+    """Why the procedure did not run, or not to its end; empty if it did."""
     if record.reason:
         return record.reason
     if not_proven and record.proofs:

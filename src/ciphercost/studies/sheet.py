@@ -1,4 +1,4 @@
-"""sheet: one table of a study, and what a study's report consists of. Every format renders them in its own way. Pure."""
+"""The parts of a study's report: tables, cited cells, texts. Every format renders them in its own way. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ciphercost.model.study import StudyFigure
 
 
 class Cited(str):
-    """A cell with a published number, and the published table that it comes from."""
+    """A cell with a published number and the published table that it comes from."""
 
     __slots__ = ("source",)
     source: str
@@ -21,7 +21,7 @@ class Cited(str):
 
 
 def cite(text: str, *figures: StudyFigure | None) -> str:
-    """The text of a cell, with the source of the first of these figures that has one. Pure."""
+    """Mark a cell's text with the source of the first of these figures that has one. Pure."""
     found = next((each.source for each in figures if each and each.published is not None and each.source), "")
     if not found:
         return text
@@ -31,12 +31,12 @@ def cite(text: str, *figures: StudyFigure | None) -> str:
 
 
 def anchor(source: str) -> str:
-    """`published-table-ii`: where a page lists that table. Pure."""
+    """`published-table-ii`: the page anchor of that table's entry. Pure."""
     return "published-" + re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")
 
 
 def sources(sheet: Sheet) -> str:
-    """`As published: Table VI (time); Table II (select: %user, %system).`, for texts, which have no links. Pure."""
+    """`As published: Table VI (time); Table II (select: %user, %system).`, for text formats, which have no links. Pure."""
     found: dict[str, list[tuple[str, str]]] = {}
     heading = ""
     for each in sheet.rows:
@@ -51,7 +51,7 @@ def sources(sheet: Sheet) -> str:
 
 
 def _rows(found: dict[str, list[tuple[str, str]]], source: str) -> str:
-    """The rows of one source; below which heading they stand, where another source has rows of the same name."""
+    """The rows of one source, with their headings if another source has rows of the same name."""
     own = found[source]
     names = dict.fromkeys(name for _, name in own)
     if not any(name in names for other in found if other != source for _, name in found[other]):
@@ -69,14 +69,14 @@ class Sheet(NamedTuple):
 
     title: str
     head: tuple[str, ...]
-    """Of each column; `as published\\nMySQL 8.0.33` stands in two lines."""
+    """One entry per column; `as published\\nMySQL 8.0.33` takes two lines."""
     rows: Sequence[tuple[str, ...]]
-    """As long as the head; a row of one text is a heading of those below it."""
+    """As long as the head; a row of one text is a heading for the rows below."""
     note: str = ""
 
 
 class Report(NamedTuple):
-    """All that is reported of a study, in order."""
+    """Everything that is reported on a study, in order."""
 
     title: str
     verdict: str
@@ -87,10 +87,10 @@ class Report(NamedTuple):
     method: list[str]
     """Paragraphs on how the figures were measured."""
     findings: list[str]
-    """What the published procedure could not have shown."""
+    """What the published procedure could not show."""
     sources: Sequence[tuple[str, str]] = ()
-    """The published tables and figures that the numbers come from, and what each holds."""
+    """The published tables and figures behind the numbers, and what each holds."""
 
 
 SOURCES = "Published tables and figures that these numbers come from"
-FINDINGS = "What the published procedure could not have told"
+FINDINGS = "What the published procedure could not show"

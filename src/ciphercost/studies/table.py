@@ -1,4 +1,4 @@
-"""table: a StudyResult -> its report: whether it was replicated, three columns, and what the published procedure could not have told. Pure."""
+"""Build a study's report: the verdict, three columns of figures, and what the published procedure could not show. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ciphercost.studies.sheet import Report, Sheet, cite
 
 NOT_PUBLISHED = "not published"
 COUNT = "count"
-"""A unit that is none: whole numbers."""
+"""Marks whole numbers, which print without a unit."""
 
 
 class Described(Protocol):
-    """What the report asks of the study itself; see `Study`."""
+    """The part of `Study` that the report needs."""
 
     sources: Mapping[str, str]
 
@@ -33,9 +33,9 @@ class Described(Protocol):
 
 
 def report(own: Described, study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
-    """What every report renders: the verdict, its table, the study's own tables, how they were measured, and the findings.
+    """The parts that every report renders: verdict, its table, the study's own tables, how they were measured, and the findings.
 
-    `cells`: of the same run; where they were disturbed, the verdict says so.
+    `cells`: those of the same run; if they were disturbed, the verdict says so.
     """
     judged = own.judged(study)
     return Report(
@@ -50,7 +50,7 @@ def report(own: Described, study: StudyResult, cells: Sequence[Cell] = ()) -> Re
 
 
 def printed_in(study: StudyResult, known: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The published tables and figures that its numbers come from, in the study's order, and what each holds."""
+    """The published tables and figures behind the numbers, in the study's order, and what each holds."""
     named = dict.fromkeys(each.source for each in study.figures if each.source and each.published is not None)
     return [(name, known[name]) for name in known if name in named] + [
         (name, "") for name in named if name not in known
@@ -58,7 +58,7 @@ def printed_in(study: StudyResult, known: Mapping[str, str]) -> list[tuple[str, 
 
 
 def label(figure: StudyFigure, judged: Judged) -> str:
-    """What tells one of these costs from the others: its operation or server, its figure, or both."""
+    """What distinguishes one of these costs from the others: its operation or server, its figure, or both."""
     figures = {each.figure for each in judged.figures}
     if len(figures) > 1 and len(figures) == len(judged.figures):
         return figure.figure
@@ -66,20 +66,20 @@ def label(figure: StudyFigure, judged: Judged) -> str:
 
 
 def place(figure: StudyFigure, judged: Judged) -> str:
-    """Of which operation or server a cost is."""
+    """The operation or server of a cost."""
     return what(figure, several=len({each.operation for each in judged.figures}) > 1)
 
 
 def what(figure: StudyFigure, several: bool) -> str:
-    """`insert`, or of a study of several servers `firebird aes-ofb-128`; with the operation where there are several."""
+    """`insert`, or in a study of several servers `firebird aes-ofb-128`; with the operation if there are several."""
     server = f"{figure.engine} {figure.mechanism}".strip()
     return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
 
 
 def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
-    """The published costs beside ours, whether they agree, and below them by which criterion."""
+    """The published costs beside ours, whether they agree, and the criterion below."""
     figures = dict.fromkeys(each.figure for each in judged.figures)
-    # Where each figure has one cost, its name is the row's.
+    # If each figure has one cost, its name is the row's.
     single = len(figures) > 1 and len(figures) == len(judged.figures)
     rows: list[tuple[str, ...]] = []
     for figure in figures:
@@ -105,7 +105,7 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
 
 
 def sheets(study: StudyResult) -> Iterator[Sheet]:
-    """Every operation's figures: both arms' levels, then the cost where there is one."""
+    """Every operation's figures: both arms' levels, then the cost if there is one."""
     rows: list[tuple[str, ...]] = []
     for operation in dict.fromkeys(each.operation for each in study.figures):
         rows.append((operation,))
@@ -122,7 +122,7 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
 
 
 def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
-    """One figure of one operation."""
+    """Rows of one figure of one operation."""
     by_arm = {each.arm: each for each in figures}
     levels = [by_arm[arm] for arm in ARMS]
     unit = levels[0].unit
@@ -143,14 +143,14 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
 
 
 def pair(levels: list[float | None], unit: str = "") -> str:
-    """`31.49 → 31.92`, or nothing where neither arm's level is known."""
+    """`31.49 → 31.92`, or empty if neither arm's level is known."""
     if all(each is None for each in levels):
         return ""
     return " → ".join("-" if each is None else level(each, unit) for each in levels)
 
 
 def level(value: float, unit: str = "") -> str:
-    """Four digits, as the published tables have them, and two after the point at most."""
+    """Four digits, like the published tables, and at most two decimal places."""
     if value >= 1000 or unit == COUNT:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 100 else f"{value:.2f}"

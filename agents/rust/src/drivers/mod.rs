@@ -1,4 +1,4 @@
-//! drivers: one module a protocol, and what the drivers of servers share (`network`).
+//! One module per protocol, and what the drivers of servers share (`network`).
 
 pub mod firebird;
 pub mod http;

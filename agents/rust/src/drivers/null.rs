@@ -1,4 +1,4 @@
-//! null: an operation that does nothing, waits busily, or thinks: the agent's own floor, and a known effect to be found.
+//! An operation that does nothing, waits busily, or thinks: the agent's own floor, or a known effect to detect.
 
 use crate::arm::{Opened, Pool};
 use crate::clock::now_ns;
@@ -12,18 +12,18 @@ use crate::transport::socket::Traffic;
 use std::sync::Arc;
 
 pub struct NullConnection {
-    /// An operation has nothing at all to do: this is the floor, and must cost nothing.
+    /// Operations do nothing at all: this is the floor and must cost nothing.
     nothing: bool,
     busy_ns: u64,
     jitter: f64,
     per_request: bool,
     random: Random,
-    /// Shares its thread with others, so that it must not sleep.
+    /// Shares its thread with others, so it must not sleep.
     crowded: bool,
-    /// By statement; empty where none thinks.
+    /// By statement; empty if none thinks.
     thinks: Vec<Option<Think>>,
     thinking: Thinking,
-    /// The statement that runs.
+    /// The running statement.
     statement: usize,
     outcome: Outcome,
     traffic: Traffic,
@@ -48,7 +48,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Null) -> Result<Opened> {
 }
 
 impl NullConnection {
-    /// Goes through the operation's statements as far as its next thought.
+    /// Skips the operation's statements up to its next think time.
     fn think(&mut self, operation: &Operation) -> Step {
         while self.statement < operation.last {
             let think = self.thinks[self.statement];
@@ -67,7 +67,7 @@ impl NullConnection {
 }
 
 impl Connection for NullConnection {
-    /// All statements but those that think are passed over.
+    /// Skips all statements except those that think.
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
         self.thinks = script.statements.iter().map(Think::read).collect::<Result<_>>()?;
         if self.thinks.iter().all(Option::is_none) {
@@ -108,7 +108,7 @@ impl Connection for NullConnection {
         }
     }
 
-    /// Only where it thinks is there anything to wait for.
+    /// Only think times need waiting.
     fn polled(&self) -> bool {
         self.crowded && self.thinking.is_on() && !self.thinks.is_empty()
     }

@@ -1,15 +1,15 @@
-//! arrivals: when the requests of an open loop are due.
+//! When the requests of an open loop are due.
 
 use crate::draw::Random;
 
-/// Generators of operations have numbers from 0 up; those of arrivals, one a thread, from here down.
+/// Generators of operations count up from 0; those of arrivals, one per thread, count down from here.
 const ARRIVALS: u64 = u64::MAX;
 
 /// Open loop: when requests are due.
 pub enum Due {
-    /// So many nanoseconds from each other, whichever thread claims them.
+    /// At equal intervals in nanoseconds; any thread may claim the next.
     Even(f64),
-    /// As a process of this thread's own has it, so that threads wait for each other in nothing.
+    /// Each thread has its own process, so threads never wait for each other.
     Random(Process),
 }
 

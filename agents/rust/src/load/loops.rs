@@ -1,4 +1,4 @@
-//! loops: a thread's operations one after the other, in a closed loop or in an open one. Nothing here allocates or locks.
+//! Runs a thread's operations one after the other, in a closed or an open loop. Nothing here allocates or locks.
 
 use super::tally::Tally;
 use super::worker::{LATE_NS, Worker};
@@ -56,7 +56,7 @@ impl<C: Connection> Worker<'_, C> {
         }
     }
 
-    /// One connection at a time, each request begun when it is due.
+    /// One connection at a time; each request begins when it is due.
     fn open(&mut self) -> Result<()> {
         let shared = self.shared;
         for at in (0..self.slots.len()).cycle() {

@@ -1,4 +1,4 @@
-//! load: connections and a plan -> operations, timed.
+//! Runs a plan on connections and times its operations.
 
 mod arrivals;
 mod loops;

@@ -1,4 +1,4 @@
-//! poll: what a thread's polled connections wait for: their sockets, or the clock.
+//! Waits for a thread's polled connections: for their sockets or for the clock.
 
 use super::slot::Slot;
 use crate::alarms::Alarms;
@@ -21,7 +21,7 @@ impl Polling {
         Ok(Polling { poller: Poller::new()?, alarms: Alarms::new(slots), idle, in_flight: 0 })
     }
 
-    /// Waits for what the pending operation of slot `at` waits for.
+    /// Registers what the pending operation of slot `at` waits for.
     #[inline]
     pub fn watch<C: Connection>(&mut self, at: usize, slot: &mut Slot<'_, C>) -> Result<()> {
         if let Some(ns) = slot.connection.wakes() {
@@ -31,12 +31,12 @@ impl Polling {
     }
 }
 
-/// An epoll, level-triggered: whoever has not read everything is told again.
+/// A level-triggered epoll: unread input is reported again.
 pub struct Poller(OwnedFd);
 
 impl Poller {
     fn new() -> Result<Poller> {
-        // SAFETY: epoll_create1 takes no pointers; a descriptor that is not negative is ours alone.
+        // SAFETY: epoll_create1 takes no pointers; a non-negative descriptor belongs to us alone.
         unsafe {
             match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
                 -1 => Err(std::io::Error::last_os_error().into()),
@@ -45,7 +45,7 @@ impl Poller {
         }
     }
 
-    /// Watches slot `at` for what its connection waits for, where that has changed.
+    /// Watches slot `at` for what its connection waits for, if that has changed.
     #[inline]
     pub fn watch<C: Connection>(&self, at: usize, slot: &mut Slot<'_, C>) -> Result<()> {
         let wanted = slot.connection.interest();
@@ -70,11 +70,11 @@ impl Poller {
         }
     }
 
-    /// Stops watching a socket that its connection has done with, though it may still be open for its peer's goodbye.
+    /// Stops watching a socket that its connection no longer needs, though it may stay open for its peer's goodbye.
     #[cold]
     fn forget<C: Connection>(&self, slot: &mut Slot<'_, C>) {
         if let Some(interest) = slot.interest.take() {
-            // SAFETY: removal takes no event; a descriptor that is closed already was removed by that.
+            // SAFETY: removal takes no event; closing a descriptor already removed it.
             unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, interest.fd, std::ptr::null_mut()) };
         }
     }
@@ -91,7 +91,7 @@ impl Poller {
         found(ready as i32)
     }
 
-    /// Waits for events, about as long as `most_ns`: where nothing is due.
+    /// Waits for events, for about `most_ns`, when nothing is due.
     #[inline]
     pub fn wait_long(&self, events: &mut [libc::epoll_event], most_ns: u64) -> Result<usize> {
         let ms = i32::try_from(most_ns.div_ceil(1_000_000)).unwrap_or(-1);

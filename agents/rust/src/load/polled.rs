@@ -1,4 +1,4 @@
-//! polled: several connections of one thread side by side. Nothing here allocates or locks once it runs.
+//! Runs several connections of one thread side by side. Nothing here allocates or locks once it runs.
 
 use super::poll::Polling;
 use super::shared::endless;
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<C: Connection> Worker<'_, C> {
-    /// Several connections side by side, in a closed loop or in an open one.
+    /// Several connections side by side, in a closed or an open loop.
     pub(super) fn polled(&mut self) -> Result<()> {
         let shared = self.shared;
         let closed = self.due.is_none();
@@ -29,7 +29,7 @@ impl<C: Connection> Worker<'_, C> {
             } else if now >= heard_ns.saturating_add(shared.silence_ns) && polling.in_flight > 0 {
                 return Err(silent(shared.silence_ns, polling.in_flight));
             }
-            // Begin whatever may begin on connections that are idle.
+            // Begin operations on idle connections.
             while let Some(&at) = polling.idle.last() {
                 if shared.stop.load(Relaxed) {
                     return Ok(());
@@ -90,18 +90,18 @@ impl<C: Connection> Worker<'_, C> {
             if wake_ns != NEVER {
                 self.wake(&mut polling, closed)?;
             }
-            // Who will be woken is not silent: it has its own patience. Where nothing is in flight nobody owes a word.
+            // A connection with an alarm has its own timeout. With nothing in flight, no response is due.
             heard = ready > 0 || patience_ns == NEVER;
         }
     }
 
-    /// Goes on with the operation of slot `at`: something came, or its time has come.
+    /// Continues the operation of slot `at`: bytes arrived, or its time has come.
     #[inline]
     fn go_on(&mut self, at: usize, polling: &mut Polling, closed: bool) -> Result<()> {
         let shared = self.shared;
         let slot = &mut self.slots[at];
         if !slot.pending {
-            slot.connection.unasked(shared.script, &slot.operation)?;
+            slot.connection.unexpected_input(shared.script, &slot.operation)?;
             return polling.poller.watch(at, slot);
         }
         if slot.connection.proceed(shared.script, &slot.operation)? == Step::Pending {
@@ -110,7 +110,7 @@ impl<C: Connection> Worker<'_, C> {
         let now = self.ended(at);
         let slot = &mut self.slots[at];
         polling.poller.watch(at, slot)?;
-        // The closed loop's short way: the same connection's next operation, with no look at the others.
+        // Shortcut for the closed loop: the same connection's next operation, without checking the others.
         if closed && now < shared.end_ns && slot.number < shared.limit {
             slot.from_ns = now;
             shared.script.draw(shared.seed, slot.number, &mut slot.operation);
@@ -127,10 +127,10 @@ impl<C: Connection> Worker<'_, C> {
         Ok(())
     }
 
-    /// Goes on with operations that have waited for the clock.
+    /// Continues operations that waited for the clock.
     fn wake(&mut self, polling: &mut Polling, closed: bool) -> Result<()> {
         let now = now_ns();
-        // Each at most once, before the sockets are looked at again.
+        // Each at most once before the sockets are checked again.
         for _ in 0..self.slots.len() {
             if polling.alarms.next() > now {
                 break;

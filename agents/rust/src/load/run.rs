@@ -1,4 +1,4 @@
-//! run: connections and a plan -> what a slice brought: starts the threads, and ends them if the server does not.
+//! Runs one slice: starts the threads, and stops them if the server doesn't respond.
 
 use super::arrivals::{Due, Process};
 use super::plan::Plan;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
-/// Threads start together, this long after they were made.
+/// Delay between creating the threads and their common start.
 const GATHER_NS: u64 = 500_000;
 
 /// Runs one slice. `counting` is called when the counted part begins.
@@ -87,7 +87,7 @@ pub fn run<C: Connection>(
             let left_ns = shared.until_ns.saturating_sub(now_ns());
             if left_ns == 0 && !std::mem::replace(&mut overdue, true) {
                 shared.stop.store(true, Relaxed);
-                // Whoever waits in a system call is woken by the end of its connection.
+                // Closing its connection wakes a thread that waits in a system call.
                 sockets.iter().for_each(|socket| hang_up(*socket));
             }
             thread::park_timeout(Duration::from_nanos(if overdue { GATHER_NS } else { left_ns }));
@@ -108,7 +108,7 @@ pub fn run<C: Connection>(
     Ok(total)
 }
 
-/// A thread that has not ended; its end, even by a crash, is told to the main thread.
+/// A running thread; it reports its end to the main thread, even after a crash.
 struct Working<'a> {
     shared: &'a Shared<'a>,
     main: thread::Thread,
@@ -123,6 +123,6 @@ impl Drop for Working<'_> {
 
 /// Ends a connection that another thread waits for.
 fn hang_up(socket: RawFd) {
-    // SAFETY: takes no pointer. A descriptor that is no socket any more is refused.
+    // SAFETY: takes no pointer. The kernel refuses a descriptor that is no longer a socket.
     unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
 }

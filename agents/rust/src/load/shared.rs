@@ -1,10 +1,10 @@
-//! shared: what the threads of a slice have in common.
+//! What the threads of a slice share.
 
 use crate::failure::Failure;
 use crate::program::Script;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-/// What the threads of a slice have in common.
+/// What the threads of a slice share.
 pub struct Shared<'a> {
     pub script: &'a Script,
     pub seed: u64,
@@ -17,15 +17,15 @@ pub struct Shared<'a> {
     /// The last moment of this slice, whatever is in flight.
     pub until_ns: u64,
     pub limit: u64,
-    /// Open loop: the next request that nobody has claimed.
+    /// Open loop: the next unclaimed request.
     pub next: AtomicU64,
     /// A connection was lost: the slice is void.
     pub stop: AtomicBool,
-    /// Threads that have not ended.
+    /// Number of running threads.
     pub working: AtomicUsize,
 }
 
-/// The server goes on after the slice's end for longer than it may.
+/// The server continues too long after the slice's end.
 #[cold]
 pub fn endless(ns: u64) -> Failure {
     let text = format!("the server did not finish its answers within {} s of the slice's end", ns as f64 / 1e9);

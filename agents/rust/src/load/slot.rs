@@ -1,4 +1,4 @@
-//! slot: a connection in a load thread, and the operation that runs on it.
+//! A connection in a load thread, and the operation that runs on it.
 
 use crate::connection::{Connection, Interest, Step};
 use crate::failure::Result;
@@ -10,7 +10,7 @@ pub struct Slot<'a, C> {
     pub operation: Operation,
     /// Closed loop: the number of its next operation.
     pub number: u64,
-    /// When the operation's time began to run: when it was begun, or when it was due.
+    /// Start of the operation's latency: when it began, or when it was due.
     pub from_ns: u64,
     pub late: bool,
     /// Its operation is in flight.
@@ -31,7 +31,7 @@ impl<'a, C: Connection> Slot<'a, C> {
         }
     }
 
-    /// Begins the operation that was drawn and goes on until it is done. The connection waits in its own system calls.
+    /// Begins the drawn operation and continues until it is done. The connection waits in its own system calls.
     #[inline]
     pub fn run(&mut self, script: &Script) -> Result<()> {
         let mut step = self.connection.begin(script, &self.operation)?;

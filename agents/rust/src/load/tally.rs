@@ -1,4 +1,4 @@
-//! tally: what a slice counts, thread by thread and over all of them.
+//! What a slice counts, per thread and in total.
 
 use crate::clock::CpuTime;
 use crate::failure::Fault;
@@ -6,7 +6,7 @@ use crate::histogram::Latencies;
 use crate::kinds::Kinds;
 use crate::transport::socket::Traffic;
 
-/// What a slice brought, over all threads.
+/// Result of a slice, over all threads.
 #[derive(Debug, Default)]
 pub struct Total {
     pub seconds: f64,
@@ -14,16 +14,16 @@ pub struct Total {
     pub tally: Tally,
 }
 
-/// What one thread counted.
+/// Counts of one thread.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub operations: u64,
-    /// Operations by their share in the counted part: one that is half inside counts a half.
+    /// Operations weighted by their share in the counted part: one that lies half inside counts a half.
     pub work: f64,
     pub errors: u64,
     pub kinds: Kinds,
     pub rows: u64,
-    /// Values that were sealed by counted operations, and opened.
+    /// Values that counted operations sealed, and opened.
     pub sealed: u64,
     pub opened: u64,
     pub checksum: u64,

@@ -1,4 +1,4 @@
-//! tests: slices on the null driver, and on connections whose peers are silent, drip or say what nobody asked for.
+//! Slices on the null driver, and on connections whose peers are silent, slow, or send unexpected bytes.
 
 use super::{Plan, Total, run};
 use crate::arm::Arm;
@@ -57,21 +57,21 @@ fn random_arrivals_keep_the_rate_whatever_the_threads() {
             let total = null_arm(connections, threads).slice(&script, &asked, &mut || ()).unwrap();
             operations.push(total.tally.operations as f64);
         }
-        // 2000 are expected, and √2000 is their standard deviation; an agent held up at the end does fewer.
+        // 2000 are expected with a standard deviation of √2000; an agent that is delayed at the end does fewer.
         assert!((1_600.0..2_300.0).contains(&operations[0]), "{operations:?}");
         assert!((operations[0] - operations[1]).abs() < 300.0, "the same seed: {operations:?}");
     }
 }
 
 #[test]
-fn operations_of_random_arrivals_are_as_many_as_were_asked_for() {
+fn random_arrivals_run_the_requested_number_of_operations() {
     let asked = Plan { arrivals: Arrivals::Random, operations: Some(101), ..plan(60.0, 10_000.0) };
     let total = null_arm(5, 2).slice(&script("nothing", one()), &asked, &mut || ()).unwrap();
     assert_eq!((total.tally.operations, total.tally.errors), (101, 0));
 }
 
 #[test]
-fn who_thinks_in_an_open_loop_does_so_beside_the_others_and_latency_leaves_it_out() {
+fn think_times_of_an_open_loop_overlap_and_latency_excludes_them() {
     let script = script("THINK $1", Kind::Constant { value: "200000".into() });
     // One thread sleeps in its connection, or has 20 of them to wake.
     for (connections, rate, least) in [(1, 4.0, 2), (20, 60.0, 20)] {
@@ -83,7 +83,7 @@ fn who_thinks_in_an_open_loop_does_so_beside_the_others_and_latency_leaves_it_ou
 }
 
 #[test]
-fn nobody_thinks_in_a_closed_loop() {
+fn a_closed_loop_skips_think_times() {
     let script = script("THINK $1", Kind::Constant { value: "3600000000".into() });
     let asked = Plan { operations: Some(1_000), ..plan(60.0, 0.0) };
     let total = null_arm(3, 1).slice(&script, &asked, &mut || ()).unwrap();
@@ -101,7 +101,7 @@ fn failures_are_counted_by_their_kind() {
     }
 }
 
-/// A polled connection whose peer answers each operation, or is silent; `patience_ns` after its begin it gives up.
+/// A polled connection whose peer answers each operation or is silent; it gives up `patience_ns` after it begins.
 struct Polled {
     own: UnixStream,
     peer: UnixStream,
@@ -109,8 +109,8 @@ struct Polled {
     patience_ns: u64,
     until_ns: Option<u64>,
     thought_ns: u64,
-    unasked: usize,
-    /// What comes is never the end of an answer.
+    unexpected_input: usize,
+    /// Received bytes never end a response.
     drips: bool,
     outcome: Outcome,
 }
@@ -120,7 +120,17 @@ impl Polled {
         let (own, peer) = UnixStream::pair().unwrap();
         own.set_nonblocking(true).unwrap();
         let outcome = Outcome::default();
-        Polled { own, peer, answers, patience_ns, until_ns: None, thought_ns: 0, unasked: 0, drips: false, outcome }
+        Polled {
+            own,
+            peer,
+            answers,
+            patience_ns,
+            until_ns: None,
+            thought_ns: 0,
+            unexpected_input: 0,
+            drips: false,
+            outcome,
+        }
     }
 
     fn take(&mut self) -> bool {
@@ -152,8 +162,8 @@ impl Connection for Polled {
         self.outcome.fail(&Failure::new("timeout", "no answer"));
         Ok(Step::Done)
     }
-    fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
-        self.unasked += usize::from(self.take());
+    fn unexpected_input(&mut self, _: &Script, _: &Operation) -> Result<()> {
+        self.unexpected_input += usize::from(self.take());
         Ok(())
     }
     fn outcome(&self) -> &Outcome {
@@ -191,7 +201,7 @@ fn a_silent_server_fails_the_slice_in_words() {
     }
 }
 
-/// A blocking connection to a peer that sends a byte now and then, and never the end of an answer.
+/// A blocking connection to a peer that sends a byte now and then, and never the end of a response.
 struct Dripping {
     socket: crate::transport::socket::Socket,
     outcome: Outcome,
@@ -232,7 +242,7 @@ fn an_answer_that_never_ends_fails_the_slice_however_it_comes() {
         let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
         socket.set_timeout(false).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
-        // A kernel does not always tell a peer whose window is closed that the connection is gone.
+        // A kernel does not always notify a peer whose window is closed that the connection is gone.
         peer.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
         let dripping = thread::spawn(move || match pause_ms {
             None => drop(peer.read(&mut [0; 8])),
@@ -277,8 +287,8 @@ fn polled_connections_are_not_held_by_drips() {
 }
 
 #[test]
-fn who_waits_for_nothing_but_the_clock_is_not_silent() {
-    // Rarer requests than the server may be silent, and a patience that is longer than that.
+fn waiting_for_the_clock_is_not_silence() {
+    // The interval of requests exceeds the server's silence limit, and so does the operation's own timeout.
     let mut connections = [Polled::new(true, 0)];
     let asked = Plan { silence_ns: 5_000_000, operations: Some(3), ..plan(60.0, 20.0) };
     assert_eq!(run_polled(&mut connections, &asked).unwrap().tally.operations, 3);
@@ -298,7 +308,7 @@ fn a_connection_is_woken_when_it_wants_to_be_and_the_others_go_on() {
 }
 
 #[test]
-fn who_fails_after_the_end_is_counted_and_who_succeeds_then_is_not() {
+fn failures_after_the_end_count_and_successes_do_not() {
     for rate in [0.0, 50.0] {
         let mut connections = [Polled::new(false, 60_000_000), Polled::new(false, 60_000_000)];
         let tally = run_polled(&mut connections, &plan(0.03, rate)).unwrap().tally;
@@ -313,7 +323,7 @@ fn who_fails_after_the_end_is_counted_and_who_succeeds_then_is_not() {
 }
 
 #[test]
-fn what_comes_unasked_ends_no_operation() {
+fn unexpected_input_ends_no_operation() {
     let mut connections = [Polled::new(true, 0)];
     // It is watched since its first operation, and idle until the next.
     let asked = Plan { operations: Some(4), ..plan(60.0, 50.0) };
@@ -322,17 +332,17 @@ fn what_comes_unasked_ends_no_operation() {
         scope.spawn(move || {
             for _ in 0..30 {
                 thread::sleep(Duration::from_millis(2));
-                peer.write_all(b"unasked").unwrap();
+                peer.write_all(b"unexpected_input").unwrap();
             }
         });
         run_polled(&mut connections, &asked).unwrap().tally
     });
     assert_eq!((tally.operations, tally.errors), (4, 0));
-    assert!(connections[0].unasked > 0);
+    assert!(connections[0].unexpected_input > 0);
 }
 
 #[test]
-fn a_latency_has_no_thought_in_it() {
+fn latency_excludes_think_time() {
     let mut connections = [Polled::new(true, 0)];
     connections[0].thought_ns = u64::MAX;
     let asked = Plan { operations: Some(50), ..plan(60.0, 0.0) };

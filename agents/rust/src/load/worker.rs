@@ -1,4 +1,4 @@
-//! worker: one thread's part of a slice: which operation is next, and what is counted when it has ended.
+//! One thread's part of a slice: which operation is next, and what counts when it ends.
 
 use super::arrivals::Due;
 use super::shared::Shared;
@@ -9,7 +9,7 @@ use crate::connection::{Connection, Outcome};
 use crate::transport::socket::Traffic;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A request that begins later than this after it was due is late.
+/// A request is late if it begins this long after it was due.
 pub const LATE_NS: u64 = 1_000_000;
 
 /// One thread's part of a slice.
@@ -40,7 +40,7 @@ impl<'a, C: Connection> Worker<'a, C> {
         }
     }
 
-    /// Open loop: the next request and when it is due, or None when there is no more.
+    /// Open loop: the next request and when it is due; None when there are no more.
     pub(super) fn claim(&mut self) -> Option<(u64, u64)> {
         let (number, after_ns) = match self.due.as_mut()? {
             Due::Even(interval_ns) => {
@@ -85,14 +85,14 @@ impl<'a, C: Connection> Worker<'a, C> {
             self.tally.last_end_ns = now;
         } else if self.boundary_ns == u64::MAX {
             if let Some(error) = &self.slots[at].connection.outcome().error {
-                // Begun before the end, like all: who waits in vain fails long after it, in every slice.
+                // A failed operation that began before the end counts: in every slice, timeouts end long after it.
                 self.tally.fail(error);
             }
         }
         now
     }
 
-    /// Passes from one part of the slice to the next where it is time to.
+    /// Moves to the next part of the slice when it is time.
     #[cold]
     pub(super) fn look(&mut self, now: u64) {
         if now >= self.boundary_ns && self.boundary_ns == self.shared.count_from_ns {

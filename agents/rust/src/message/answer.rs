@@ -1,9 +1,9 @@
-//! answer: everything that an agent says, a line each.
+//! Every answer of the agent, one line each.
 
 use crate::failure::{Failure, one_line};
 use serde::Serialize;
 
-/// Everything that an agent says.
+/// Every answer of the agent.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Answer {
@@ -46,7 +46,7 @@ impl From<Failure> for Answer {
 }
 
 impl Connected {
-    /// Bounds what the server has named: it is shown to people, and goes into results.
+    /// Limits names from a server: people see them, and results store them.
     pub fn bounded(mut self) -> Connected {
         let Connected { protocol, cipher, group, peer, peer_key, server_version, auth, application, .. } = &mut self;
         for text in [protocol, cipher, group, peer, peer_key, server_version, auth, application] {
@@ -56,10 +56,10 @@ impl Connected {
     }
 }
 
-/// Letters of a name that a server gives.
+/// Maximum letters of a name from a server.
 const LONGEST_NAME: usize = 300;
 
-/// What `connect` achieved.
+/// Result of `connect`.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct Connected {
     pub arm: String,
@@ -73,10 +73,10 @@ pub struct Connected {
     pub peer: String,
     pub peer_key: String,
     pub server_version: String,
-    /// How the last connection was let in.
+    /// How the last connection authenticated.
     pub auth: String,
     pub library: String,
-    /// What both sides speak, where there is a choice.
+    /// The negotiated protocol, if there is a choice.
     pub application: String,
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_calls_itself_is_bounded_and_one_line() {
+    fn a_servers_name_is_bounded_and_one_line() {
         let named = Connected { server_version: "9\x1b[2J\n".repeat(1000), ..Connected::default() }.bounded();
         assert!(named.server_version.chars().count() <= LONGEST_NAME + 1);
         assert!(!named.server_version.contains(char::is_control));

@@ -1,10 +1,10 @@
-//! connect: what an agent is asked to connect to, driver by driver.
+//! The fields of `connect`, driver by driver.
 
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
 
-/// Every driver, as `hello` and error messages name them.
+/// Every driver, as `hello` and error messages list them.
 pub const DRIVERS: &str = "null postgres mysql firebird sqlite http resp memcached";
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub enum Connect {
     Http(Pool, Box<Http>),
 }
 
-/// What every driver's `connect` has.
+/// Fields that every driver's `connect` has.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
@@ -30,12 +30,12 @@ pub struct Pool {
     pub threads: usize,
     #[serde(default)]
     pub per_request: bool,
-    /// Seconds that one connection may take until it can be used.
+    /// Seconds until a connection must be usable.
     pub timeout: Option<f64>,
 }
 
 impl Pool {
-    /// Runs what makes one connection ready for use.
+    /// Runs the code that opens one connection, within that time.
     pub fn opening<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
         deadline::within(self.seconds(), "finish the login", open)
     }
@@ -69,8 +69,8 @@ pub enum Tls {
 }
 
 impl Server {
-    /// Whether another machine could pose as the server and read what is sent: no TLS, and the address that was connected
-    /// to is not loopback, or is that of a relay to another machine. A name is no address: it may resolve to anything.
+    /// Whether another machine could pose as the server and read what we send: no TLS, and the connected address is not
+    /// loopback or belongs to a relay to another machine. A name is not an address: it may resolve to anything.
     pub fn exposed(&self) -> bool {
         let address = self.address.or_else(|| self.host.parse().ok());
         let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
@@ -100,12 +100,12 @@ pub struct Server {
     pub database: Option<String>,
     pub password: Option<String>,
     pub search_path: Option<String>,
-    /// Statements that each connection begins with, before any other.
+    /// Statements that run first on each connection.
     pub setup: Option<String>,
-    /// The address is that of a relay, and the server behind it is on another machine.
+    /// The address is that of a relay to a server on another machine.
     #[serde(default)]
     pub relayed: bool,
-    /// What `host` has been resolved to.
+    /// The resolved address of `host`.
     #[serde(skip)]
     pub address: Option<std::net::IpAddr>,
     #[serde(default)]
@@ -116,9 +116,9 @@ pub struct Server {
     pub tls_max: Option<TlsVersion>,
     pub tls_ciphers: Option<String>,
     pub tls_groups: Option<String>,
-    /// OpenSSL's security level, 0 to 5. Absent: the library's own.
+    /// OpenSSL's security level, 0 to 5. Absent: the library's default.
     pub tls_security_level: Option<u8>,
-    /// PEM files: the client's certificate, and its key. Shown to a server that asks for one.
+    /// PEM files: the client's certificate and its key, for a server that requests one.
     pub tls_certificate: Option<String>,
     pub tls_key: Option<String>,
     #[serde(default)]
@@ -137,7 +137,7 @@ pub struct Sqlite {
     pub pragmas: Option<String>,
 }
 
-/// Firebird's wire encryption plugins that an agent has, the preferred one first.
+/// Firebird's wire encryption plugins in the agent, the preferred one first.
 pub const WIRE_CRYPT_PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
@@ -161,14 +161,14 @@ pub struct Firebird {
     pub wire_crypt_plugins: Option<String>,
     #[serde(default)]
     pub create: bool,
-    /// As a server's. Nothing follows from it here: SRP never sends the password.
+    /// As in `Server`. It has no effect here: SRP never sends the password.
     #[serde(default)]
     #[expect(dead_code)]
     pub relayed: bool,
 }
 
 impl Firebird {
-    /// The wire encryption plugins that may be used, the preferred one first.
+    /// Allowed wire encryption plugins, the preferred one first.
     pub fn plugins(&self) -> impl Iterator<Item = &str> {
         let named = self.wire_crypt_plugins.as_deref().unwrap_or(WIRE_CRYPT_PLUGINS[0]);
         named.split([',', ' ']).filter(|name| !name.is_empty())
@@ -192,7 +192,7 @@ pub struct Http {
     #[serde(default)]
     pub http: HttpVersion,
     pub authority: Option<String>,
-    /// What a request asks for that names no path.
+    /// The default path of a request.
     #[serde(default = "root")]
     pub path: String,
     pub clear_host: Option<String>,
@@ -206,9 +206,9 @@ pub struct Http {
     pub tls_max: Option<TlsVersion>,
     pub tls_ciphers: Option<String>,
     pub tls_groups: Option<String>,
-    /// OpenSSL's security level, 0 to 5. Absent: the library's own.
+    /// OpenSSL's security level, 0 to 5. Absent: the library's default.
     pub tls_security_level: Option<u8>,
-    /// PEM files: the client's certificate, and its key. Shown to a server that asks for one.
+    /// PEM files: the client's certificate and its key, for a server that requests one.
     pub tls_certificate: Option<String>,
     pub tls_key: Option<String>,
     #[serde(default)]
@@ -220,7 +220,7 @@ fn root() -> String {
 }
 
 impl Http {
-    /// The server that requests go to.
+    /// The server of requests.
     pub fn server(&self) -> Server {
         Server {
             host: self.host.clone(),
@@ -246,7 +246,7 @@ impl Http {
         }
     }
 
-    /// The server that `CLEAR` requests go to, if there is one.
+    /// The server of `CLEAR` requests, if there is one.
     pub fn clear_server(&self) -> Option<Server> {
         let host = self.clear_host.as_ref().unwrap_or(&self.host).clone();
         self.clear_port.map(|port| Server { host, port, tls: Tls::Off, ..self.server() })
@@ -254,7 +254,7 @@ impl Http {
 
     fn check(&self) -> Result<()> {
         if !self.path.starts_with('/') || self.path.contains(|letter: char| letter.is_whitespace() || letter == '#') {
-            return Err(Failure::bad_message("path: must begin with / and hold no space and no #"));
+            return Err(Failure::bad_message("path: must begin with / and contain no space and no #"));
         }
         for (name, value) in [("authority", &self.authority), ("clear_authority", &self.clear_authority)] {
             let word = |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
@@ -280,7 +280,7 @@ impl Connect {
         }
     }
 
-    /// Refuses values out of bounds, before anything changes.
+    /// Refuses values out of bounds before anything changes.
     pub fn check(&self) -> Result<()> {
         let pool = self.pool();
         for (name, value, most) in [("connections", pool.connections, 10_000), ("threads", pool.threads, 1_000)] {
@@ -308,7 +308,7 @@ impl Connect {
                 let raw = key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
                 match passphrase {
                     false if !raw => return Err(Failure::bad_message("key: must be 64 hexadecimal digits")),
-                    // SQLCipher would take it for a raw key.
+                    // SQLCipher would treat it as a raw key.
                     true if key.is_empty() || key.starts_with("x'") => {
                         return Err(Failure::bad_message("key: must be a passphrase, and not begin with x'"));
                     }
@@ -324,7 +324,7 @@ impl Connect {
             Connect::Firebird(_, asked) => match asked.plugins().find(|name| !WIRE_CRYPT_PLUGINS.contains(name)) {
                 None if asked.plugins().next().is_some() => Ok(()),
                 unknown => Err(Failure::bad_message(format!(
-                    "wire_crypt_plugins: {:?} is none of {}",
+                    "wire_crypt_plugins: {:?} is not one of {}",
                     unknown.unwrap_or_default(),
                     WIRE_CRYPT_PLUGINS.join(", ")
                 ))),
@@ -334,7 +334,7 @@ impl Connect {
     }
 }
 
-/// A `timeout`, or what it is where there is none.
+/// A `timeout`, or its default.
 pub fn seconds(timeout: Option<f64>, otherwise: f64) -> Result<f64> {
     match timeout.unwrap_or(otherwise) {
         seconds if seconds > 0.0 && seconds <= deadline::LONGEST_SECONDS => Ok(seconds),

@@ -1,11 +1,11 @@
-//! flat: a line -> a JSON object without objects or arrays in it.
+//! Parses a line as a JSON object without nested objects or arrays.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A JSON object whose values are strings, numbers or booleans, and no name of which occurs twice.
+/// A JSON object whose values are strings, numbers or booleans, and whose names are unique.
 pub struct Flat(pub Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Flat {

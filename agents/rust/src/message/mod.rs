@@ -1,4 +1,4 @@
-//! message: one line -> one request; one answer -> one line. PROTOCOL.md describes them.
+//! Requests and answers, one line each. PROTOCOL.md describes them.
 
 mod answer;
 mod connect;

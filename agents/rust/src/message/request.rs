@@ -1,4 +1,4 @@
-//! request: one line -> one request, its fields checked. Whatever PROTOCOL.md does not name is refused.
+//! Parses a line into a request and checks its fields. Anything that PROTOCOL.md does not name is refused.
 
 use super::connect::{Connect, DRIVERS, Pool};
 use super::flat::Flat;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A request, its fields checked.
+/// A request with checked fields.
 #[derive(Debug)]
 pub enum Request {
     Hello(Hello),
@@ -37,7 +37,7 @@ pub struct Named {
     pub name: String,
 }
 
-/// The fields of every kind of variable; `session` refuses those that the kind does not have.
+/// The fields of every kind of variable; `session` refuses those that a kind does not have.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
@@ -51,7 +51,7 @@ pub struct Variable {
     pub of: Option<String>,
 }
 
-/// What a program's values are sealed with. It has no `Debug` that would show the key.
+/// The cipher for sealed values. It has no `Debug`, which would show the key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cipher {
@@ -90,7 +90,7 @@ pub struct Query {
     pub sql: String,
     #[serde(default)]
     pub all: bool,
-    /// Seconds that all of it may take.
+    /// Time limit for the whole query in seconds.
     pub timeout: Option<f64>,
 }
 
@@ -108,7 +108,7 @@ pub struct Slice {
     #[serde(default)]
     pub operations: u64,
     pub arrivals: Option<Arrivals>,
-    /// Seconds that preparing may take, that the server may be silent, and that the slice may outlast its length.
+    /// Time limit in seconds for preparing, for the server's silence, and for exceeding the slice's length.
     pub timeout: Option<f64>,
 }
 
@@ -116,10 +116,10 @@ pub struct Slice {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// As far from each other as the rate says.
+    /// At equal intervals by the rate.
     #[default]
     Even,
-    /// As a Poisson process of that rate has it.
+    /// As a Poisson process of that rate.
     Random,
 }
 
@@ -156,7 +156,7 @@ const TYPES: [&str; 12] = [
     "bye",
 ];
 
-/// A line whose JSON and `type` are sound, its other fields not looked at yet.
+/// A line with valid JSON and `type`, whose other fields are not parsed yet.
 pub struct Line {
     pub kind: String,
     fields: Map<String, Value>,
@@ -208,7 +208,7 @@ impl Line {
                         "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {
                             let known = DRIVERS.replace(' ', ", ");
-                            return Err(Failure::bad_message(format!("driver: {driver:?} is none of {known}")));
+                            return Err(Failure::bad_message(format!("driver: {driver:?} is not one of {known}")));
                         }
                     },
                     Some(_) => return Err(Failure::bad_message("driver: must be a string")),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_names_is_read() {
+    fn valid_messages_are_parsed() {
         assert_eq!(code(r#"{"type":"hello","protocol":1}"#), "Hello");
         assert_eq!(code(r#"{"type":"slice","arm":"plain","seconds":1,"seed":42}"#), "Slice");
         assert_eq!(code(r#"{"type":"connect","arm":"a","driver":"null","connections":1}"#), "Connect");

@@ -1,4 +1,4 @@
-//! declared: messages -> a program: variables, transactions and their statements.
+//! Builds a program from messages: variables, transactions and their statements.
 
 use super::script::{Drawn, Loop, Script, Statement};
 use crate::draw::Kind;
@@ -42,7 +42,7 @@ impl Program {
         Ok(())
     }
 
-    /// Declares a variable that is another one's value, sealed.
+    /// Declares a variable that is the sealed value of another one.
     pub fn add_sealed(&mut self, name: String, of: &str) -> Result<()> {
         self.cipher()?;
         match self.variables.iter().position(|(known, _)| known == of) {
@@ -107,7 +107,7 @@ impl Program {
         Ok(())
     }
 
-    /// Those of these variables that are of kind `each`.
+    /// Those of these variables that have kind `each`.
     fn turns<'a>(&'a self, variables: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         variables.iter().copied().filter(|variable| matches!(self.variables[*variable].1, Kind::Each { .. }))
     }
@@ -126,7 +126,7 @@ impl Program {
         found.into_iter().map(|(_, body)| body).collect()
     }
 
-    /// What one arm runs: its own statements and those of both arms.
+    /// The script of one arm: its own statements and those of both arms.
     pub fn script(&mut self, arm: &str) -> Result<Script> {
         if self.transactions.is_empty() {
             return Err(Failure::no_program(format!("program {:?} has no transaction", self.name)));
@@ -150,7 +150,7 @@ impl Program {
             let mut sealed: Vec<(usize, usize)> = variables.iter().filter_map(sealed_of).collect();
             sealed.sort_unstable();
             sealed.dedup();
-            // What is sealed must be drawn, whether or not a statement has it in clear too.
+            // A sealed value must be drawn, whether or not a statement also uses its text.
             variables.retain(|variable| sealed_of(variable).is_none());
             variables.extend(sealed.iter().map(|(_, of)| *of));
             variables.sort_unstable();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_goes_on_from_slice_to_slice_and_each_arm_has_its_own() {
+    fn a_sequence_continues_across_slices_and_each_arm_has_its_own() {
         let mut program = Program::new("p".into());
         program.add_variable("n".into(), Kind::Sequence { low: 5 }).unwrap();
         program.add_transaction("t".into(), 1).unwrap();

@@ -1,4 +1,4 @@
-//! program: messages -> what an operation is; and one operation drawn from it.
+//! Declares what an operation is, and draws operations.
 
 mod declared;
 mod script;

@@ -1,4 +1,4 @@
-//! script: the program as one arm runs it, and one operation drawn from it.
+//! The program as one arm runs it, and one drawn operation.
 
 use crate::decimal::{DIGITS, decimal};
 use crate::draw::{Kind, Random, Value};
@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicI64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
     pub sql: String,
-    /// Indices of variables, in order of `$1`, `$2`…
+    /// Indices of variables, in the order of `$1`, `$2`…
     pub parameters: Vec<usize>,
-    /// Sealed values of its rows are opened.
+    /// Whether sealed values in its rows are opened.
     pub open: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct Statement {
 #[derive(Debug, Default)]
 pub struct Script {
     pub statements: Vec<Statement>,
-    /// The key of what its operations seal and open.
+    /// The key with which its operations seal and open.
     pub cipher: Option<Key>,
     pub(super) transactions: Vec<Drawn>,
     /// In the order of their statements.
@@ -51,17 +51,17 @@ pub(super) struct Drawn {
     pub(super) sealed: Vec<(usize, usize)>,
 }
 
-/// One operation, drawn: which statements run, with which values. Reused, so that drawing allocates nothing.
+/// One drawn operation: its statements and values. Reused, so that drawing doesn't allocate.
 #[derive(Debug, Default)]
 pub struct Operation {
     /// Its statements in the script: `first..last`.
     pub first: usize,
     pub last: usize,
-    /// How many of its values were sealed.
+    /// Number of its sealed values.
     pub sealed: u64,
     values: Vec<Value>,
     texts: Vec<u8>,
-    /// In a loop: the value whose turn it is.
+    /// In a loop: the current value.
     turn: Cell<i64>,
 }
 
@@ -90,7 +90,7 @@ impl Script {
         }
     }
 
-    /// Which statement the operation runs after this one; `Operation::last`: none.
+    /// The statement after this one; `Operation::last`: none.
     #[inline]
     pub fn after(&self, operation: &Operation, statement: usize) -> usize {
         if self.loops.is_empty() { statement + 1 } else { self.after_in_loops(operation, statement) }
@@ -109,7 +109,7 @@ impl Script {
         next
     }
 
-    /// Where a loop begins, its first value has its turn.
+    /// At the start of a loop, sets its first value.
     #[inline]
     fn enter(&self, operation: &Operation, statement: usize) {
         if let Some(body) = self.loops.iter().find(|body| body.first == statement) {
@@ -117,17 +117,17 @@ impl Script {
         }
     }
 
-    /// Whether any of its statements runs for each of several values.
+    /// Whether any of its statements runs once per value of a range.
     pub fn has_loops(&self) -> bool {
         !self.loops.is_empty()
     }
 
-    /// Each transaction's statements, as `Operation::first` and `last` name them.
+    /// Each transaction's statements, with the numbers of `Operation::first` and `last`.
     pub fn transactions(&self) -> impl Iterator<Item = Range<usize>> {
         self.transactions.iter().map(|drawn| drawn.first..drawn.last)
     }
 
-    /// Whether a variable's value is bytes, and no text.
+    /// Whether a variable's value is bytes instead of text.
     pub fn is_sealed(&self, variable: usize) -> bool {
         matches!(self.kinds[variable], Kind::Sealed { .. })
     }
@@ -138,12 +138,12 @@ impl Script {
 pub enum Parameter<'a> {
     Integer(i64),
     Text(&'a [u8]),
-    /// What is no text: a sealed value.
+    /// Not text: a sealed value.
     Bytes(&'a [u8]),
 }
 
 impl Operation {
-    /// Seals each second one's value under a nonce of its own. A number is sealed as its decimal digits.
+    /// Seals the value of each pair's second variable with its own nonce. Numbers are sealed as decimal digits.
     fn seal(&mut self, sealed: &[(usize, usize)]) {
         envelope::with(|vault, _| {
             for &(variable, of) in sealed {

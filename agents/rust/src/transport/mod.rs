@@ -1,4 +1,4 @@
-//! transport: a TCP connection, in clear, under TLS or under Firebird's wire encryption -> bytes, with as few system calls as there are flights.
+//! A TCP connection, unencrypted, under TLS or under Firebird's wire encryption, with as few system calls as there are flights.
 
 pub mod socket;
 pub mod tls;
@@ -9,7 +9,7 @@ use openssl::ssl::{ErrorCode, SslStream};
 use socket::Socket;
 use std::io;
 
-/// A connection's bytes. `receive` fails with `WouldBlock` where the socket does not block and nothing is there.
+/// A connection's bytes. `receive` fails with `WouldBlock` if the socket does not block and no bytes are there.
 #[derive(Debug)]
 pub enum Transport {
     Clear(Socket),
@@ -26,7 +26,7 @@ impl Transport {
         }
     }
 
-    /// Reads what is there, at most `into.len()` bytes; 0 is the end of the connection.
+    /// Reads available bytes, at most `into.len()`; 0 is the end of the connection.
     #[inline]
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -37,7 +37,7 @@ impl Transport {
                     Ok(read) => return Ok(read),
                     Err(error) => match error.code() {
                         ErrorCode::ZERO_RETURN => return Ok(0),
-                        // A record without data (a session ticket) was read from a blocking socket.
+                        // A blocking socket read a record without data (a session ticket).
                         ErrorCode::WANT_READ if error.io_error().is_none() => continue,
                         _ => return Err(as_io(error)),
                     },
@@ -46,7 +46,7 @@ impl Transport {
         }
     }
 
-    /// Writes all of `bytes`. Where the socket is full, this thread waits for it: requests are small.
+    /// Writes all of `bytes`. If the socket is full, this thread waits for it: requests are small.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
@@ -69,7 +69,7 @@ impl Transport {
         }
     }
 
-    /// Writes what the socket has room for; `WouldBlock` where it has none. What is left must be offered again as it is.
+    /// Writes what the socket has room for; `WouldBlock` if it has none. Offer the rest again unchanged.
     #[inline]
     pub fn send_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -79,17 +79,17 @@ impl Transport {
         }
     }
 
-    /// Whether bytes may be had without the socket: received already, and not yet decrypted or taken.
+    /// Whether bytes are available without the socket: already received, and not yet decrypted or read.
     #[inline]
     pub fn holds_more(&self) -> bool {
         match self {
-            // SAFETY: the session is valid, and the call only looks at it.
+            // SAFETY: the session is valid, and the call only reads it.
             Transport::Tls(stream) => unsafe { SSL_has_pending(stream.ssl().as_ptr()) == 1 },
             _ => false,
         }
     }
 
-    /// Says goodbye as a driver does: TLS's close_notify, if there is TLS. The socket stays open for the peer's end.
+    /// Says goodbye like a driver: TLS's close_notify, if there is TLS. The socket stays open for the peer's close.
     pub fn say_goodbye(&mut self) {
         if let Transport::Tls(stream) = self {
             let _ = stream.shutdown();

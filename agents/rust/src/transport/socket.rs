@@ -1,4 +1,4 @@
-//! socket: an address -> a TCP socket whose every call is one system call, and what TCP_INFO says of it.
+//! A TCP socket whose every call is one system call, and its TCP_INFO.
 
 use crate::deadline;
 use crate::failure::{Failure, Result};
@@ -13,14 +13,14 @@ pub struct Socket {
     fd: Option<OwnedFd>,
     /// Calls never wait.
     polled: Cell<bool>,
-    /// How long a call that waits does so, in milliseconds; -1: without limit.
+    /// How long a blocking call waits, in milliseconds; -1: no limit.
     patience_ms: Cell<i32>,
 }
 
 /// How a socket waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// Calls wait for the peer: ten seconds, until `set_timeout` makes it forever.
+    /// Calls wait for the peer: ten seconds, until `set_timeout` removes the limit.
     Blocking,
     /// Calls never wait; the caller polls.
     Polled,
@@ -29,11 +29,11 @@ pub enum Mode {
 const TIMEOUT_SECONDS: i64 = 10;
 
 impl Socket {
-    /// Begins a connection. A blocking socket is connected on return; of a polled one `connected` tells the outcome.
+    /// Begins a connection. A blocking socket is connected on return; for a polled one `connected` returns the outcome.
     pub fn open(address: SocketAddr, mode: Mode) -> Result<Socket> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let polled = if mode == Mode::Polled { libc::SOCK_NONBLOCK } else { 0 };
-        // SAFETY: socket takes no pointers; a descriptor that is not negative is ours alone.
+        // SAFETY: socket takes no pointers; a non-negative descriptor belongs to us alone.
         let fd = unsafe {
             let fd = libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | polled, 0);
             if fd < 0 {
@@ -42,11 +42,11 @@ impl Socket {
             OwnedFd::from_raw_fd(fd)
         };
         let socket = Socket { fd: Some(fd), polled: Cell::new(mode == Mode::Polled), patience_ms: Cell::new(-1) };
-        // Requests and answers alternate: Nagle's algorithm could only delay them.
+        // Requests and responses alternate: Nagle's algorithm could only delay them.
         socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
         if mode == Mode::Blocking {
             deadline::check()?;
-            // The kernel's own timeout, since `connect` can't be polled for here.
+            // The kernel's own timeout, since `connect` can't be polled here.
             socket.set_patience_ms(deadline::left_ms(TIMEOUT_SECONDS as i32 * 1000).max(1))?;
         }
         socket.connect(address, mode).map_err(|error| refused(address, error))?;
@@ -54,7 +54,7 @@ impl Socket {
     }
 
     fn connect(&self, address: SocketAddr, mode: Mode) -> io::Result<()> {
-        // SAFETY: each sockaddr is built in full and its length is its own.
+        // SAFETY: each sockaddr is fully initialised and passed with its own length.
         let result = unsafe {
             match address {
                 SocketAddr::V4(v4) => {
@@ -86,7 +86,7 @@ impl Socket {
         }
     }
 
-    /// The outcome of a connection begun by a polled socket that became writable.
+    /// The outcome of a connection that a polled socket began, once it is writable.
     pub fn connected(&self, address: SocketAddr) -> Result<()> {
         match self.get::<i32>(libc::SOL_SOCKET, libc::SO_ERROR)? {
             0 => Ok(()),
@@ -94,12 +94,12 @@ impl Socket {
         }
     }
 
-    /// Gives up on a peer that stays silent (while logging in), or never does.
+    /// Sets whether to give up on a silent peer (during login), or never.
     pub fn set_timeout(&self, on: bool) -> Result<()> {
         self.set_patience(if on { TIMEOUT_SECONDS } else { 0 })
     }
 
-    /// Calls that wait give up with `WouldBlock` after so many seconds; 0: never.
+    /// Calls that wait give up with `WouldBlock` after this many seconds; 0: never.
     pub fn set_patience(&self, seconds: i64) -> Result<()> {
         self.set_patience_ms(if seconds == 0 { -1 } else { i32::try_from(seconds * 1000).unwrap_or(i32::MAX) })
     }
@@ -114,7 +114,7 @@ impl Socket {
 
     pub fn set_mode(&self, mode: Mode) -> Result<()> {
         self.polled.set(mode == Mode::Polled);
-        // SAFETY: fcntl on a descriptor of ours, with an integer argument.
+        // SAFETY: fcntl on our own descriptor, with an integer argument.
         let result = unsafe {
             let flags = libc::fcntl(self.as_raw_fd(), libc::F_GETFL);
             let polled = if mode == Mode::Polled { flags | libc::O_NONBLOCK } else { flags & !libc::O_NONBLOCK };
@@ -123,7 +123,7 @@ impl Socket {
         if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
     }
 
-    /// Takes what the peer still sends until it closes, and closes: all that this connection ever moved.
+    /// Reads what the peer still sends until it closes, then closes: returns all traffic of this connection.
     pub fn finish(self) -> Traffic {
         let mut rest = [0; 1024];
         loop {
@@ -140,7 +140,7 @@ impl Socket {
         self.reset()
     }
 
-    /// The same, but a peer that does not close is waited for no longer than so many milliseconds.
+    /// The same, but waits at most this many milliseconds for the peer to close.
     pub fn finish_within(self, ms: i32) -> Traffic {
         let mut rest = [0; 1024];
         let _ = self.set_mode(Mode::Polled);
@@ -159,7 +159,7 @@ impl Socket {
     }
 
     fn reset(self) -> Traffic {
-        // Closing then sends a reset: no port of this host stays in TIME_WAIT.
+        // Closing then sends a reset, so no port of this host stays in TIME_WAIT.
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         let _ = self.set(libc::SOL_SOCKET, libc::SO_LINGER, &linger);
         self.traffic()
@@ -182,7 +182,7 @@ impl Socket {
         })
     }
 
-    /// Receives or sends once. A blocking socket waits for `events` first: by the deadline, where this thread has one.
+    /// Receives or sends once. A blocking socket first waits for `events`: until the deadline, if this thread has one.
     #[inline]
     fn call(&self, events: i16, mut call: impl FnMut(i32) -> isize) -> io::Result<usize> {
         let flags = if deadline::wakes() { libc::MSG_DONTWAIT } else { 0 };
@@ -216,13 +216,13 @@ impl Socket {
         Ok(())
     }
 
-    /// Waits until the socket can be read or written. An error once the thread's deadline has passed.
+    /// Waits until the socket is readable or writable. An error once the thread's deadline has passed.
     pub fn wait(&self, events: i16) -> io::Result<()> {
         while !self.wait_for(events, -1)? {}
         Ok(())
     }
 
-    /// The same, for so many milliseconds at most (-1: without limit). `false`: it cannot yet.
+    /// The same, for at most this many milliseconds (-1: no limit). `false`: not ready yet.
     pub fn wait_for(&self, events: i16, ms: i32) -> io::Result<bool> {
         let mut poll = libc::pollfd { fd: self.as_raw_fd(), events, revents: 0 };
         // SAFETY: one pollfd, which the kernel fills.
@@ -234,7 +234,7 @@ impl Socket {
     }
 
     fn set<T>(&self, level: i32, name: i32, value: &T) -> Result<()> {
-        // SAFETY: the value is read in full and its length is its own.
+        // SAFETY: the value is fully initialised and passed with its own length.
         let result = unsafe {
             libc::setsockopt(self.as_raw_fd(), level, name, (&raw const *value).cast(), size_of::<T>() as u32)
         };
@@ -243,12 +243,12 @@ impl Socket {
 
     fn get<T: Default>(&self, level: i32, name: i32) -> Result<T> {
         let (mut value, mut length) = (T::default(), size_of::<T>() as u32);
-        // SAFETY: the kernel writes at most `length` bytes into the value, and every T asked for is plain integers.
+        // SAFETY: the kernel writes at most `length` bytes into the value, and every T used is plain integers.
         let result = unsafe { libc::getsockopt(self.as_raw_fd(), level, name, (&raw mut value).cast(), &mut length) };
         if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(value) }
     }
 
-    /// What has passed over this connection so far.
+    /// Traffic of this connection so far.
     pub fn traffic(&self) -> Traffic {
         let info: TcpInfo = self.get(libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default();
         let wide = |at: usize| u64::from(info.0[at]) | u64::from(info.0[at + 1]) << 32;
@@ -261,13 +261,13 @@ impl Socket {
         }
     }
 
-    /// Moves the socket out of a stream that is no longer needed.
+    /// Takes the socket out of a stream that is no longer needed.
     pub fn take(&mut self) -> Socket {
         Socket { fd: self.fd.take(), polled: self.polled.clone(), patience_ms: self.patience_ms.clone() }
     }
 }
 
-/// A server's address: of several, the first that can be reached.
+/// A server's address: the first reachable one of several.
 pub fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     let unknown = |why: String| Failure::connect(format!("host {host:?}: {why}"));
     let addresses = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
@@ -287,7 +287,7 @@ impl AsRawFd for Socket {
 }
 
 impl From<OwnedFd> for Socket {
-    /// A socket that somebody else opened, as it is.
+    /// Wraps a socket that someone else opened.
     fn from(fd: OwnedFd) -> Socket {
         Socket { fd: Some(fd), polled: Cell::new(false), patience_ms: Cell::new(-1) }
     }
@@ -328,8 +328,8 @@ const SEGS_IN: usize = 140 / 4;
 const BYTES_SENT: usize = 200 / 4;
 const BYTES_RETRANS: usize = 208 / 4;
 
-/// Traffic of connections: payload bytes (without retransmissions), segments (bare acknowledgements included),
-/// and how many connections were opened and resumed a TLS session.
+/// Traffic of connections: payload bytes (without retransmissions), segments (including bare acknowledgements),
+/// and how many connections were opened and how many resumed a TLS session.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Traffic {
     pub bytes_sent: u64,

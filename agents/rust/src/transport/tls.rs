@@ -1,4 +1,4 @@
-//! tls: what was asked for -> a TLS session that keeps to it, what was negotiated, and refusals in clear words.
+//! TLS sessions that enforce what was requested, with the negotiated facts and clear error messages.
 
 use super::socket::Socket;
 use crate::failure::{Failure, Result};
@@ -17,51 +17,51 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A record is at most 16 KiB: room for several lets one `recv` bring what has arrived of a large answer.
+/// A record is at most 16 KiB: with room for several, one `recv` gets all available bytes of a large response.
 const READ_AHEAD_BYTES: usize = 64 * 1024;
 
 /// How an arm's connections are encrypted.
 pub struct TlsClient {
     context: SslContext,
-    /// The name that the certificate must bear (for verify-full), and the name sent to the server.
+    /// The name that the certificate must have (for verify-full), which is also sent to the server.
     name: String,
     verify_name: bool,
     verify_chain: bool,
-    /// What the server must agree to speak.
+    /// The protocol that the server must agree to speak.
     application: Option<Application>,
     sessions: Option<Sessions>,
 }
 
-/// What is spoken under TLS, by its name in ALPN.
+/// A protocol under TLS, by its name in ALPN.
 #[derive(Debug, Clone, Copy)]
 pub struct Application {
     pub name: &'static str,
-    /// A server that does not agree is refused.
+    /// Whether a server that does not agree is refused.
     pub must_agree: bool,
 }
 
-/// Sessions that can be resumed, the newest last.
+/// Resumable sessions, the newest last.
 type Sessions = Arc<Mutex<Vec<SslSession>>>;
 
 const HIGHEST_SECURITY_LEVEL: u8 = 5;
 
-/// Servers give more tickets than are used; the oldest go first.
+/// Servers send more tickets than are used; the oldest are dropped first.
 const MOST_SESSIONS: usize = 1000;
 
 impl TlsClient {
-    /// None where the arm is in clear.
+    /// None if the arm is unencrypted.
     pub fn new(asked: &Server) -> Result<Option<TlsClient>> {
         TlsClient::offering(asked, None)
     }
 
-    /// The same, and offers the server one protocol (by ALPN) to be spoken under TLS.
+    /// The same, and offers the server one protocol (by ALPN) under TLS.
     pub fn offering(asked: &Server, application: Option<Application>) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
         }
         let bad = |what: &'static str| move |error: ErrorStack| Failure::tls(format!("{what}: {}", reason(&error)));
         let mut builder = SslContextBuilder::new(SslMethod::tls_client()).map_err(bad("no TLS"))?;
-        // First of all: certificates and ciphers are judged by it as they are set.
+        // Set first: it applies to certificates and ciphers when they are set.
         if let Some(level) = asked.tls_security_level {
             if level > HIGHEST_SECURITY_LEVEL {
                 return Err(Failure::bad_message("tls_security_level: must be 0 to 5"));
@@ -72,7 +72,7 @@ impl TlsClient {
         let mut min = asked.tls_min.unwrap_or(if max < TlsVersion::V12 { max } else { TlsVersion::V12 });
         if let Some(ciphers) = &asked.tls_ciphers {
             let (new, old): (Vec<&str>, Vec<&str>) = ciphers.split(':').partition(|name| name.starts_with("TLS_"));
-            // Ciphers of one version only rule the other version out: its defaults were not asked for.
+            // Ciphers of only one version exclude the other version, whose defaults were not requested.
             if old.is_empty() {
                 min = TlsVersion::V13;
             } else {
@@ -114,7 +114,7 @@ impl TlsClient {
         } else {
             builder.set_verify(SslVerifyMode::NONE);
         }
-        // One `recv` then brings a whole flight; without, OpenSSL reads each record's header and body apart.
+        // One `recv` then gets a whole flight; otherwise OpenSSL reads each record's header and body separately.
         builder.set_read_ahead(true);
         // SAFETY: the context is valid for the call and the length is a plain number.
         unsafe { SSL_CTX_set_default_read_buffer_len(builder.as_ptr().cast(), READ_AHEAD_BYTES) };
@@ -145,7 +145,7 @@ impl TlsClient {
         }))
     }
 
-    /// A session that is about to shake hands on this socket.
+    /// A session that is ready to shake hands on this socket.
     pub fn start(&self, socket: Socket) -> Result<SslStream<Socket>> {
         let begin = || -> std::result::Result<SslStream<Socket>, ErrorStack> {
             let mut ssl = Ssl::new(&self.context)?;
@@ -162,10 +162,10 @@ impl TlsClient {
             if let Some(sessions) = &self.sessions {
                 let mut sessions = sessions.lock().unwrap();
                 if let Some(session) = sessions.pop() {
-                    // SAFETY: the session was made by this very context.
+                    // SAFETY: this very context made the session.
                     unsafe { ssl.set_session(&session)? };
-                    // A ticket of TLS 1.3 serves once: OpenSSL spoils it, and the server sends another. One of 1.2
-                    // serves until there is a newer one.
+                    // A ticket of TLS 1.3 works once: OpenSSL invalidates it, and the server sends another. One of 1.2 works until there
+                    // is a newer one.
                     if session.protocol_version() != SslVersion::TLS1_3 {
                         sessions.push(session);
                     }
@@ -176,7 +176,7 @@ impl TlsClient {
         begin().map_err(|error| Failure::tls(format!("TLS cannot start: {}", reason(&error))))
     }
 
-    /// Goes on shaking hands. `false`: the peer's part has not come yet.
+    /// Continues the handshake. `false`: the peer's part has not arrived yet.
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
             match stream.connect() {
@@ -214,10 +214,10 @@ impl TlsClient {
         }
         match error.ssl_error() {
             Some(stack) if has_reason(stack, &[WRONG_VERSION_NUMBER, PACKET_LENGTH_TOO_LONG, HTTP_REQUEST]) => {
-                Failure::tls("the server does not speak TLS on this port (it answered in clear)")
+                Failure::tls("the server does not speak TLS on this port (its answer was not encrypted)")
             }
             Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
-                Failure::tls("the server does not speak the protocol that was offered to it by ALPN")
+                Failure::tls("the server does not speak the protocol offered by ALPN")
             }
             Some(stack) => Failure::tls(format!("TLS handshake failed: {}", reason(stack))),
             None => match error.io_error() {
@@ -228,7 +228,7 @@ impl TlsClient {
     }
 
     pub fn facts(&self, ssl: &SslRef) -> Facts {
-        // SAFETY: the session is valid, and the name that it gives is a static string or null.
+        // SAFETY: the session is valid, and the returned name is a static string or null.
         let group = unsafe {
             let name = openssl_sys::SSL_get0_group_name(ssl.as_ptr());
             if name.is_null() { String::new() } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
@@ -249,7 +249,7 @@ impl TlsClient {
     }
 }
 
-/// Loads the client's own certificate and key, for a server that asks for them.
+/// Loads the client's own certificate and key, for a server that requests them.
 fn show(builder: &mut SslContextBuilder, certificate: &str, key: &str) -> Result<()> {
     let file = |name: &'static str, path: &str| {
         let path = path.to_string();
@@ -289,7 +289,7 @@ fn version(version: TlsVersion) -> SslVersion {
     }
 }
 
-/// What OpenSSL says where bytes come that are no records of TLS.
+/// OpenSSL's errors for bytes that aren't TLS records.
 const WRONG_VERSION_NUMBER: i32 = 267;
 const PACKET_LENGTH_TOO_LONG: i32 = 198;
 const HTTP_REQUEST: i32 = 156;
@@ -299,13 +299,13 @@ fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
     stack.errors().iter().any(|error| codes.contains(&error.reason_code()))
 }
 
-/// OpenSSL's own words, without the file and line of its source.
+/// OpenSSL's own text, without the file and line of its source.
 fn reason(stack: &ErrorStack) -> String {
     let reasons: Vec<&str> = stack.errors().iter().filter_map(|error| error.reason()).collect();
     if reasons.is_empty() { "unknown reason".to_string() } else { reasons.join("; ") }
 }
 
-/// The file of certificate authorities that this system has: the vendored OpenSSL knows no path of its own.
+/// This system's file of certificate authorities: the vendored OpenSSL knows no path.
 fn system_authorities() -> Option<String> {
     const USUAL: [&str; 4] = [
         "/etc/ssl/certs/ca-certificates.crt",
@@ -318,7 +318,7 @@ fn system_authorities() -> Option<String> {
 }
 
 thread_local! {
-    /// Subject and names of the certificate that this thread refused last.
+    /// Subject and names of the last certificate that this thread refused.
     static REFUSED: Cell<Option<(String, String)>> = const { Cell::new(None) };
 }
 
@@ -331,7 +331,7 @@ fn subject(certificate: &X509Ref) -> String {
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// The names that a certificate is for.
+/// The names for which a certificate is valid.
 fn names(certificate: &X509Ref) -> String {
     let name = |name: &GeneralNameRef| {
         let ip = name.ipaddress().and_then(|bytes| match bytes.len() {
@@ -361,7 +361,7 @@ fn key_name(key: &PKeyRef<Public>) -> String {
     }
 }
 
-/// The name that standards use, where OpenSSL has another.
+/// The standard name, if OpenSSL uses another.
 fn group_name(name: &str) -> String {
     match name {
         "x25519" => "X25519".to_string(),

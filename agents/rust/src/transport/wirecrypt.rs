@@ -1,4 +1,4 @@
-//! wirecrypt: Firebird's wire encryption: a session key -> stream ciphers over a socket's bytes, one for each direction.
+//! Firebird's wire encryption: stream ciphers over a socket's bytes, one for each direction, from the session key.
 //!
 //! The names are those of the server's plugins. None of them authenticates what it encrypts.
 
@@ -11,7 +11,7 @@ use openssl::sha::sha256;
 use std::fmt;
 use std::io;
 
-/// A stream cipher whose place in the key stream goes on from call to call.
+/// A stream cipher that keeps its position in the key stream between calls.
 enum Stream {
     ChaCha(CipherCtx),
     Arc4(Box<Arc4>),
@@ -21,13 +21,13 @@ impl Stream {
     fn new(plugin: &str, key: &[u8], iv: &[u8]) -> Result<Stream, String> {
         let openssl = |error: ErrorStack| error.to_string();
         let wrong = || format!("the server gave {plugin} a nonce of {} bytes", iv.len());
-        // OpenSSL's counter is the first half of its 16 bytes, little-endian, and carries over into all 64 bits.
+        // OpenSSL's counter is the first half of its 16 bytes, little-endian, and carries into all 64 bits.
         let mut start = [0; 16];
         match plugin {
             "Arc4" => return Ok(Stream::Arc4(Box::new(Arc4::new(key)))),
             "ChaCha64" => start[8..].copy_from_slice(iv.get(..8).filter(|_| iv.len() == 8).ok_or_else(wrong)?),
             "ChaCha" => {
-                // A counter of 32 bits, which the server sends big-endian behind the nonce, where it sends one.
+                // A counter of 32 bits, big-endian after the nonce, if the server sends one.
                 let counter: [u8; 4] = match iv.len() {
                     12 => [0; 4],
                     16 => [iv[15], iv[14], iv[13], iv[12]],
@@ -43,7 +43,7 @@ impl Stream {
         Ok(Stream::ChaCha(context))
     }
 
-    /// Encrypts or decrypts in place: for a stream cipher that is the same.
+    /// Encrypts or decrypts in place: the same operation for a stream cipher.
     #[inline]
     fn apply(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         match self {
@@ -95,7 +95,7 @@ pub struct Ciphers {
 }
 
 impl Ciphers {
-    /// `key`: the session key of the login; `iv`: what the server sent for this plugin. Both directions use both.
+    /// `key`: the login's session key; `iv`: what the server sent for this plugin. Both directions use both.
     pub fn new(plugin: &str, key: &[u8], iv: &[u8]) -> Result<Ciphers, String> {
         if key.len() < 16 {
             return Err("the login gave no session key".to_string());
@@ -109,7 +109,7 @@ impl Ciphers {
 pub struct WireCrypt {
     socket: Socket,
     ciphers: Ciphers,
-    /// What is being sent, encrypted. Reused.
+    /// Encrypted output. Reused.
     outgoing: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ impl WireCrypt {
         WireCrypt { socket, ciphers, outgoing: Vec::new() }
     }
 
-    /// There is no certificate and no handshake: the plugin is all that was negotiated.
+    /// There is no certificate and no handshake: only the plugin was negotiated.
     pub fn facts(&self) -> Facts {
         Facts { protocol: "wire-crypt".to_string(), cipher: self.ciphers.plugin.clone(), ..Facts::default() }
     }
@@ -167,7 +167,7 @@ mod tests {
         bytes
     }
 
-    /// The last block before the carry and the first behind it.
+    /// The last block before the carry and the first after it.
     const CARRY: (&str, &str) = ("1b6765557895d7e1", "21793b07e2eb2140");
 
     fn hex(bytes: &[u8]) -> String {
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(hex(&stream("Arc4", &key, &[], 16)), "9ac7cc9a609d1ef7b2932899cde41b97");
     }
 
-    /// Against an implementation of ChaCha20 apart from this one, the key being the SHA-256 of the bytes 0 to 19.
+    /// Compares with a separate implementation of ChaCha20; the key is the SHA-256 of the bytes 0 to 19.
     #[test]
     fn chacha_begins_where_the_server_does() {
         let key: Vec<u8> = (0..20).collect();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_of_chacha64_goes_on_past_32_bits() {
+    fn the_counter_of_chacha64_exceeds_32_bits() {
         let key: Vec<u8> = (0..20).collect();
         let start = b"\xff\xff\xff\xff\0\0\0\0\x10\x11\x12\x13\x14\x15\x16\x17";
         let mut context = CipherCtx::new().unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn however_the_bytes_are_cut_the_key_stream_goes_on() {
+    fn however_the_bytes_are_cut_the_key_stream_continues() {
         for (plugin, iv) in [("ChaCha64", &[7u8; 8][..]), ("ChaCha", &[7; 16]), ("Arc4", &[])] {
             let whole = stream(plugin, &[9; 20], iv, 1000);
             let mut cipher = Stream::new(plugin, &[9; 20], iv).unwrap();

@@ -1,4 +1,4 @@
-//! agent: the built agent as a child process that tests talk to.
+//! The built agent as a child process for tests.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -29,7 +29,7 @@ impl Agent {
         if line.is_empty() { Value::Null } else { serde_json::from_str(&line).unwrap() }
     }
 
-    /// Closes the input and gives the exit status.
+    /// Closes the input and returns the exit status.
     pub fn end(&mut self) -> Option<i32> {
         self.input = None;
         self.process.wait().unwrap().code()

@@ -1,4 +1,4 @@
-"""column-functions: the encryption functions of three servers, a public register's records, four operations (Rosa and Lazarin, 2024)."""
+"""column-functions: encryption functions of three servers on a public register, four operations (Rosa and Lazarin, 2024)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ciphercost.studies.sheet import Sheet
 
 DEFAULT_LOADS, DEFAULT_RUNS = (1000, 2000), 3
 SECONDS = 720.0
-"""For the study's procedure and for the same by turns, on three servers with the default loads and runs."""
+"""For the published and the interleaved procedure on three servers with default loads and runs."""
 LEAST_SECONDS = 10.0
 TEMPLATE_ROWS = 20
-"""In the tables that a server is loaded with: the procedure makes its own, anew each time."""
+"""Rows in the tables that a server starts with; the procedure creates its own tables each time."""
 CELL_ROWS = 1000
 EQUAL_GROUP = f"{servers.EQUAL_CIPHER} with a random IV on every server"
 
 
 class ColumnFunctions(Study):
-    """Its sizes are the command line's `--loads` and `--runs`; `--engine` narrows its servers."""
+    """Sizes come from `--loads` and `--runs`; `--engine` selects servers."""
 
     name = "column-functions"
     title = (
@@ -59,9 +59,9 @@ class ColumnFunctions(Study):
         interval: float = 1.0,
         cpu_crypto: Literal["on", "off"] = "on",
     ) -> None:
-        """`csv`: the register's own file, where the records are not to be made up.
+        """`csv`: the register's own file; empty: generated records.
 
-        `cell_sessions`, `cell_rows`: of the comparison at equal cipher (0: the workload's own); `interval`: seconds between two samples.
+        `cell_sessions`, `cell_rows`: size of the comparison at equal cipher (0: the workload's own); `interval`: seconds between samples.
         `cpu_crypto`: `off` hides the CPU's AES instructions from server and client, in the procedure and in our own cells.
         """
         self.loads, self.runs, self.csv = loads, runs, csv
@@ -101,7 +101,7 @@ class ColumnFunctions(Study):
         servers.listed(engine)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
-        """What the study could not compare: the same mode and key length on each server, a random IV, as one experiment."""
+        """What the study could not compare: one mode and key length on every server, with a random IV, as one experiment."""
         cells = [
             CellSpec(
                 name,
@@ -109,7 +109,7 @@ class ColumnFunctions(Study):
                 workload=procedure.TUNED,
                 factors=servers.EQUAL_FACTORS,
                 clients=1,
-                # Of the register's file no more than is made up elsewhere: it has 745,015 lines.
+                # The register's file has 745,015 lines; use no more of it than the generator makes by default.
                 rows=self.cell_rows or (min(CELL_ROWS, max(self.loads)) if self.csv else 0),
                 csv=self.csv,
                 regime="one-core",
@@ -137,8 +137,8 @@ class ColumnFunctions(Study):
             for name in servers.listed(engine)
         ]
 
-    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its loads and runs take
-        """In proportion to records and runs, of all three servers."""
+    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - loads and runs decide
+        """Proportional to records and runs, for all three servers."""
         share = sum(self.loads) / sum(DEFAULT_LOADS) * self.runs / DEFAULT_RUNS
         return max(LEAST_SECONDS, SECONDS * share)
 
@@ -168,7 +168,7 @@ class ColumnFunctions(Study):
         )
 
     def _cpu_crypto(self) -> str:
-        """`none` where no AES instructions are there to hide or to use: the CPU lacks them, or the user's environment hides them."""
+        """`off`, `on`, or `none` if there are no AES instructions to use: the CPU lacks them or the environment hides them."""
         return self.cpu_crypto if self.cpu_crypto == "off" or "aes" in openssl_capabilities().used else "none"
 
     def procedure(self, stage: Stage) -> None:
@@ -178,7 +178,7 @@ class ColumnFunctions(Study):
         return compare.compare(self, record, cells)
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
-        """The printed cost of each server; costs of single operations and loads are not printed in the publication."""
+        """The published cost of each server; the publication prints no costs of single operations and loads."""
         return [each for each in super().headline(result) if each.operation == ALL_OPERATIONS]
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:

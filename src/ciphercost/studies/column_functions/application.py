@@ -1,7 +1,7 @@
-"""application: records -> the statements that the study's application sends for each of its operations, one after the other. Pure.
+"""The statements that the study's application sends for each operation, in order. Pure.
 
-They are those of the workload `hospital-2024`, with every value written in: made new for each record, as the application prepares each
-statement anew. All tables begin with number 1, so that the client knows a record's numbers without the rows that it reads.
+They are those of the workload `hospital-2024` with literal values: the application prepares each statement anew, so each record gets
+its own. All tables start with number 1, so the client knows a record's numbers without reading its rows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ciphercost.studies.column_functions.statements import statements_of
 
 WORKLOAD = "hospital-2024"
 SECRETS = tuple(hospital_sql.APPLICATION_LENGTHS)
-"""The 21 columns that are secret, in the order of the workload's tables."""
+"""The 21 secret columns, in the order of the workload's tables."""
 
 
 def operation(dialect: str, codec: Codec | None, name: str, records: Sequence[Record]) -> Iterator[str]:
-    """One operation over all records, without BEGIN and COMMIT. Raises UsageError for a name that isn't there."""
+    """One operation over all records, without BEGIN and COMMIT. Raises UsageError for an unknown name."""
     where = f"workload {WORKLOAD}, {name}"
     found = statements_of(WORKLOAD, dialect, name)
     if name == "insert":
@@ -35,7 +35,7 @@ def operation(dialect: str, codec: Codec | None, name: str, records: Sequence[Re
                 yield secret_sql.expand(script.fill(each, values, where), codec or PLAIN, where)
         return
     expanded = [secret_sql.expand(each, codec or PLAIN, where) for each in found]
-    # A statement is sent as often as there are records where it names one; neighbours that name the same one alternate.
+    # A statement that names a record is sent once per record; neighbouring statements that name the same one alternate.
     for loop, body in groupby(expanded, lambda each: _loop(each, _loops(dialect, name))):
         statements = list(body)
         for record in records if loop else records[:1]:
@@ -44,7 +44,7 @@ def operation(dialect: str, codec: Codec | None, name: str, records: Sequence[Re
 
 
 def counts(name: str, records: int) -> dict[str, int]:
-    """How many statements of each kind an operation is, on so many records of which DELETE takes all. Pure."""
+    """Number of statements of each kind in one operation on this many records, if DELETE deletes all of them. Pure."""
     read = 1 + 4 * records
     found: dict[str, dict[str, int]] = {
         "insert": {"insert": 5 * records, "select": 4 * records},
@@ -53,7 +53,7 @@ def counts(name: str, records: int) -> dict[str, int]:
         "delete": {"select": read, "delete": 5 * records},
     }
     if name not in found:
-        raise UsageError(f"workload {WORKLOAD} has no operation '{name}'; it has {', '.join(OPERATIONS)}")
+        raise UsageError(f"workload {WORKLOAD} has no operation '{name}'; use one of {', '.join(OPERATIONS)}")
     return found[name]
 
 
@@ -65,7 +65,7 @@ def _values(record: Record, dialect: str) -> Mapping[str, int | str]:
 
 @lru_cache(maxsize=32)
 def _loops(dialect: str, name: str) -> tuple[str, ...]:
-    """The variables of the operation's script that stand for every record."""
+    """The script variables of the operation that stand for every record."""
     found = workloads.get(WORKLOAD)
     texts = {each.name: str(found.dialect.get(dialect, {}).get(each.name, each.script)) for each in found.transaction}
     return tuple(re.findall(r"^\\set (\w+) each\(", texts[name], re.MULTILINE))

@@ -1,4 +1,4 @@
-"""compare: published figures, the procedure's record here and our cells -> figures of servers, operations and loads. Pure."""
+"""Build the figures of servers, operations and loads from the publication, the record and our cells. Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-    """Figures of every server. Of a server whose arms were not proven nothing is said."""
-    unproven = pairs.unproven(record, record.engines)
+    """Figures of every server; none of a server whose arms were not proven."""
+    unproven = pairs.unproven_pairs(record, record.engines)
     proven = [name for name in record.engines if name not in unproven]
     figures = [
         *(each for name in record.engines for each in headlines(study, record, name, name in proven)),
@@ -51,7 +51,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 
 def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
-    """The procedure as it was run here, or why it wasn't."""
+    """The procedure as it ran here, or why it didn't."""
     began = any(run.design == measured.PUBLISHED for run in record.runs)
     said = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]
     return "; ".join(filter(None, said))
@@ -62,15 +62,15 @@ AES = {
     "off": "The CPU's AES instructions were hidden from OpenSSL (--cpu-crypto off); the published machine had none. ",
     "none": "OpenSSL had no AES instructions to use here, as in the published run. ",
 }
-"""By `cpu_crypto` of the record: what the CPU's AES instructions were."""
+"""By `cpu_crypto` of the record: which AES instructions were available."""
 
 
 TIMED = {
-    True: "Time is that of a client process of its own for each operation, as published: its start, the connection and every statement; the "
-    "study's client was PHP and read the CSV file too. Our method times the statements alone.",
+    True: "As published, time is that of a separate client process for each operation: its start, the connection and every statement. The "
+    "study's client was PHP and also read the CSV file. Our method times the statements alone.",
     False: "Time is measured at the client, around an operation's statements; the published times are those of a whole client process.",
 }
-"""By whether the record's published runs are timed as whole processes; older records' are not."""
+"""By whether the record's published runs time whole processes; older records don't."""
 
 
 def as_run(record: StudyRecord) -> str:
@@ -78,17 +78,17 @@ def as_run(record: StudyRecord) -> str:
     loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
     times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
     older = (
-        f"; by statements of an earlier version, not those of the study's application (`{procedure.STUDYS}` here is `hospital-sql` now)"
+        f"; statements of an earlier version, not those of the study's application (`{procedure.STUDYS}` here is now `hospital-sql`)"
         if not settings.get(procedure.APPLICATION)
         else ""
     )
     return (
-        f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time{older}; server and "
-        "client on one core; first all of the plain arm, then all of the encrypted one; ± is the standard deviation over the runs, in the "
-        "first table over the four operations; CPU (sys + user of that core; the "
-        "first sample is dropped, and so is a last one that is shorter than the others) and RAM (total − free) sampled each "
+        f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables created anew each time{older}; server and "
+        "client on one core; first every run of the plain arm, then every run of the encrypted arm; ± is the standard deviation over the runs, in the "
+        "first table over the four operations; CPU (sys + user of that core, without the "
+        "first sample and without a last one that is shorter than the others) and RAM (total − free) sampled every "
         f"{settings['interval_s']:g} s. {TIMED[bool(settings.get(procedure.CLIENT_PROCESS))]} "
-        f"{AES.get(record.conditions.get('cpu_crypto', ''), '')}Unlike the published run, with both arms proven"
+        f"{AES.get(record.conditions.get('cpu_crypto', ''), '')}Unlike in the published run, both arms are proven"
     )
 
 
@@ -139,9 +139,9 @@ def mechanism_of(record: StudyRecord, engine: str) -> str:
 
 
 def server_figures(study: Study, record: StudyRecord, engine: str, proven: bool) -> list[StudyFigure]:
-    """Every operation and load: time, CPU and RAM as published and as run here, time and the server's CPU time by turns.
+    """Every operation and load: time, CPU and RAM as published and as run here; interleaved time and server CPU time.
 
-    Loads that were published and not run here have the published figures alone.
+    Loads that were published but not run here have the published figures only.
     """
     runs = record.runs if proven else []
     here = measured.as_published(runs, engine)
@@ -218,7 +218,7 @@ def timed(
 def by_turns(
     operation: str, figure: str, unit: str, sessions: Mapping[int, Sequence[measured.Block]], of: Mapping[str, Any]
 ) -> list[StudyFigure]:
-    """Both arms' levels and their ratio, of the interleaved blocks alone."""
+    """Both arms' levels and their ratio, from the interleaved blocks alone."""
     levels, cost = measured.levels_of(sessions), measured.ratio_of(sessions)
     if cost is None:
         return []
@@ -244,13 +244,13 @@ def sampled(
 
 
 def _published(level: published.Level | None, figure: str) -> dict[str, Any]:
-    """Fields of a figure: what was published of it, and where."""
+    """Published fields of a figure, with their source."""
     source = published.FILES[figure].source
     return {"published": level.mean, "published_sd": level.sd, "source": source} if level else {}
 
 
 def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
-    """b of time ~ load^b, of each operation, arm and version of the statements."""
+    """b of time ~ load^b, for each operation, arm and version of the statements."""
     found = []
     for version in procedure.VERSIONS:
         blocks = measured.blocks(record.runs, engine, version)
@@ -265,7 +265,7 @@ def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
 
 
 def equal_figures(cell: Cell) -> list[StudyFigure]:
-    """One server's cell: operations a second, CPU time of an operation, bytes stored."""
+    """One server's cell: operations per second, CPU time per operation, stored bytes."""
     of: dict[str, Any] = {"engine": cell.engine, "mechanism": cell.mechanism, "workload": cell.workload}
     found = []
     for figure, unit, key in ((RATE, "/s", "throughput"), (SERVER_CPU, "µs", "server_cpu_per_op")):
@@ -286,7 +286,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
 
 
 def _interval(cost: Cost | None) -> dict[str, Any]:
-    """Fields of a figure."""
+    """Our fields of a figure."""
     if cost is None:
         return {}
     return {"ours": cost.value, "low": cost.low, "high": cost.high, "n": cost.n, "of": cost.of}

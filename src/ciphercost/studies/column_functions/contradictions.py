@@ -1,6 +1,6 @@
-"""contradictions: the publication, its authors' spreadsheets and their logs -> where they differ, and what they show. Pure.
+"""Where the publication, its authors' spreadsheets and their logs differ, and what they show. Pure.
 
-These findings need no run of ours: they are printed in every report.
+These findings need no run of ours; every report prints them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ciphercost.studies import Study
 
 LATER_DAYS = 7
-"""From which runs of one cell are no longer of one session."""
+"""Days between runs of one cell from which they count as different sessions."""
 WAITING = 90.0
 """Per cent of CPU below which the core is not kept busy."""
 
@@ -40,13 +40,13 @@ def contradictions(study: Study) -> list[str]:
 
 
 WHOLE_PROCESS = (
-    "Published times are of a whole PHP process: its start, reading the CSV file, the connection, and every statement. What is alike in "
-    "both arms makes the cost in per cent smaller."
+    "Published times are those of a whole PHP process: its start, reading the CSV file, the connection, and every statement. What both "
+    "arms have in common makes the cost in per cent smaller."
 )
 
 
 def averages(study: Study) -> str:
-    """The printed costs beside those that the spreadsheets give."""
+    """The published costs beside those that the spreadsheets give."""
     apart, same = [], []
     for row in study.rows("cost.csv"):
         name, mean, sd = row["server"], row["cost_percent_mean"], row["cost_percent_stddev"]
@@ -57,10 +57,10 @@ def averages(study: Study) -> str:
         if all(f"{value:.{decimals(text)}f}" == text for value, text in zip(ours, (mean, sd), strict=True)):
             same.append(name)
         else:
-            apart.append(f"{name} {mean} ± {sd} %, by its authors' spreadsheets {ours[0]:.2f} ± {ours[1]:.2f} %")
+            apart.append(f"{name} {mean} ± {sd} %, from its authors' spreadsheets {ours[0]:.2f} ± {ours[1]:.2f} %")
     if not apart:
         return ""
-    rest = f"; {servers.worded(same)} agree in every printed digit" if same else ""
+    rest = f"; {servers.worded(same)} agree in every published digit" if same else ""
     return f"The publication and its authors' spreadsheets differ: {'; '.join(apart)}{rest}."
 
 
@@ -69,7 +69,7 @@ def decimals(text: str) -> int:
 
 
 def below_zero(study: Study) -> str:
-    """Cells in which the encrypted arm is the faster one."""
+    """Cells in which the encrypted arm is faster."""
     costs = {(name, *key): cost for name in servers.PAIRS for key, cost in published.costs(study, name).items()}
     negative = sorted(
         (cost, f"{name} {operation} {load:,.0f}") for (name, operation, load), cost in costs.items() if cost < 1
@@ -78,18 +78,18 @@ def below_zero(study: Study) -> str:
         return ""
     said = ", ".join(f"{name} {change(cost)}" for cost, name in negative)
     return (
-        f"In {len(negative)} of {len(costs)} published cells the encrypted arm is the faster one ({said}). Encryption adds "
+        f"In {len(negative)} of {len(costs)} published cells the encrypted arm is faster ({said}). Encryption adds "
         "work, so we infer noise or drift; the study has no interval that would show how much."
     )
 
 
 def order(study: Study) -> str:
-    """One arm wholly before the other; how long before, and where it was the other way round."""
+    """Each arm ran before the other: by how much time, and which arm came first."""
     every = published.order(study)
     apart = sorted(abs(each.first["encrypted"] - each.first["plain"]).total_seconds() / 3600 for each in every)
     text = (
-        f"The authors' logs date each run. Of each server and load one arm was run first, then the other, whose first run began {apart[0]:.1f} to "
-        f"{apart[-1]:.0f} hours later: what changed on the machine meanwhile is in the cost."
+        f"The authors' logs date each run. For each server and load one arm ran first; the other arm's first run began {apart[0]:.1f} to "
+        f"{apart[-1]:.0f} hours later. So the cost includes whatever changed on the machine in between."
     )
     reverse = [f"{each.engine} {each.records:,.0f}" for each in every if each.first["encrypted"] < each.first["plain"]]
     if reverse:
@@ -112,45 +112,45 @@ def order(study: Study) -> str:
 
 
 def slips(study: Study) -> str:
-    """Values in the spreadsheets that are not those of the logs. The published figures are printed with them."""
+    """Spreadsheet values that differ from the logs. The published figures contain them."""
     said = list(_slips(study))
     if not said:
         return ""
-    return f"Some values in the spreadsheets are not those of the logs, and the published figures contain them: {'; '.join(said)}."
+    return f"Some spreadsheet values differ from the logs, and the published figures contain them: {'; '.join(said)}."
 
 
 def _slips(study: Study) -> Iterator[str]:
     for each in published.slips(study):
         cell = " ".join(filter(None, (each.engine, each.operation, f"{each.records:,.0f} {each.arm}")))
         if each.kind == "twice":
-            yield f"{cell}: run {each.run} is run {each.run - 1} once more"
+            yield f"{cell}: run {each.run} repeats run {each.run - 1}"
         elif each.log is None:
             yield f"{cell}: run {each.run} has no log"
         elif each.kind == "unit":
             level = published.levels(study, MEMORY, each.engine)[each.operation, each.records][each.arm]
             right = level.mean / published.GB + (each.log - each.spreadsheet) / 1024 / RUNS
             yield (
-                f"{cell}: RAM of run {each.run} is {each.spreadsheet:g} in a column of MB, by its log {each.log:,.0f} (mean "
-                f"{level.mean / published.GB:.2f} GB, with it {right:.2f})"
+                f"{cell}: RAM of run {each.run} is {each.spreadsheet:g} in a column of MB; its log has {each.log:,.0f} (mean "
+                f"{level.mean / published.GB:.2f} GB, with the log's value {right:.2f})"
             )
         else:
             times = published.levels(study, TIME, each.engine)[each.operation, each.records]
             means = {arm: times[arm].mean + (each.log - each.spreadsheet) / RUNS * (arm == each.arm) for arm in ARMS}
             then, right = (found["encrypted"] / found["plain"] for found in ({a: times[a].mean for a in ARMS}, means))
             yield (
-                f"{cell}: run {each.run} is {each.spreadsheet:.2f} s, by its log {each.log:.2f} s (cost {change(then)}, with it {change(right)})"
+                f"{cell}: run {each.run} is {each.spreadsheet:.2f} s; its log has {each.log:.2f} s (cost {change(then)}, with the log's value {change(right)})"
             )
 
 
 RUNS = 10
-"""Behind each published mean."""
+"""Runs behind each published mean."""
 
 
-# ── a core that waits ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── an idle core ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def waiting(study: Study) -> str:
-    """Where the core was idle part of the time, encryption may use time in which the core would wait."""
+    """Cells whose core was partly idle: encryption may use time that would otherwise be idle."""
     said, number, total = [], 0, 0
     for engine in servers.PAIRS:
         levels = published.levels(study, CPU, engine)
@@ -166,7 +166,7 @@ def waiting(study: Study) -> str:
         return ""
     return (
         f"In {number} of {total} published cells of the plain arm the core was busy for less than {WAITING:.0f} % of the time ({'; '.join(said)}). "
-        "There the disk, not the core, set the pace, and the time says little of what encryption costs the CPU. This is an inference."
+        "There the disk, not the core, sets the pace, so the time shows little of what encryption costs the CPU. This is an inference."
     )
 
 
@@ -177,7 +177,7 @@ def percents(values: list[float]) -> str:
 
 
 def memory(study: Study) -> str:
-    """RAM in use of the whole machine, between the arms."""
+    """How RAM in use of the whole machine differs between the arms."""
     changes = sorted(
         (arms["encrypted"].mean - arms["plain"].mean, f"{engine} {operation} {load:,.0f}")
         for engine in servers.PAIRS
@@ -185,9 +185,9 @@ def memory(study: Study) -> str:
     )
     (least, where), (most, other) = changes[0], changes[-1]
     return (
-        f"Published RAM in use is total − free of the whole machine, caches and all. From the plain arm to the encrypted one it changes by "
+        f"Published RAM in use is total − free of the whole machine, including caches. From the plain to the encrypted arm it changes by "
         f"{least:+,.0f} MB ({where}) to {most:+,.0f} MB ({other}). An encryption function "
-        "needs far less, so we infer that most of the change is not its own."
+        "needs far less, so we infer that encryption causes little of the change."
     )
 
 
@@ -198,7 +198,7 @@ READING = ("update", "delete")
 
 
 def reads_first(study: Study) -> str:
-    """How much of an UPDATE and a DELETE is the SELECT that comes before it, and what encryption costs without it."""
+    """The share of UPDATE and DELETE that the preceding SELECT takes, and what encryption costs without it."""
     said = []
     for engine in servers.PAIRS:
         times = published.levels(study, TIME, engine)
@@ -211,5 +211,5 @@ def reads_first(study: Study) -> str:
             said.append(f"{engine} {operation} {share * 100:.0f} %, cost {costs[0]}, of the rest {costs[1]}")
     return (
         f"The study's UPDATE and DELETE first read every notification, as its SELECT does. At {load:,.0f} records the published SELECT takes this "
-        f"share of their plain arm's time: {'; '.join(said)}. The rest is an inference: it takes the SELECT to last as long there as by itself."
+        f"share of their plain arm's time: {'; '.join(said)}. The rest is an inference: it assumes that the SELECT takes as long there as by itself."
     )

@@ -1,4 +1,4 @@
-"""findings: what the published procedure could not have told, each only where this run shows it. Pure."""
+"""What the published procedure could not show; each finding appears only if this run shows it. Pure."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from ciphercost.studies import Study
 
 STEEP = 1.5
-"""Exponent of growth from which a time is called more than in proportion."""
+"""Exponent of growth from which a time counts as growing faster than its load."""
 APART = 0.3
-"""By which two versions' exponents must differ to be told apart aloud."""
+"""Least difference of two versions' exponents that is reported."""
 BUSY = 0.02
-"""Share by which two levels of CPU may differ and still be the same."""
+"""Share by which two levels of CPU may differ and still count as equal."""
 LEAST_BUSY = 80.0
 LEAST_MB, FOREIGN = 50.0, 3.0
-"""From which a change of RAM is told, and by how much it must exceed the server's own."""
+"""Least change of RAM that is reported, and by how much it must exceed the server's own."""
 
 
 def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], cells: Sequence[Cell]) -> list[str]:
-    """Each a sentence or two; figures in them are computed."""
+    """Findings of one or two sentences each, with computed figures."""
     found = [
         modes(study, cells),
         instructions(record),
@@ -53,12 +53,12 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
 
 UNPROVEN = (
     "Nothing showed that either arm was what its name says. Here, before each session's load, a row is decrypted with its key and with "
-    "another, and every file of the server is searched for a word that was written."
+    "another key, and every file of the server is searched for a word that was written."
 )
 
 
 def costs(figures: Sequence[StudyFigure], version: str, figure: str = TIME) -> list[StudyFigure]:
-    """Of each operation and load: encrypted ÷ plain."""
+    """Encrypted ÷ plain of each operation and load."""
     return [
         each
         for each in figures
@@ -84,14 +84,14 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
     if len({each.mode for each in printed.values()}) == 1:
         return ""
     text = (
-        f"Each server was given a mode of its own ({said}), so the figures compare {len(printed)} modes as if they were "
+        f"Each server used a different mode ({said}), so the figures compare {len(printed)} modes as if they were "
         f"{len(printed)} databases."
     )
     rates = {cell.engine: cell.overhead["throughput"] for cell in cells if "throughput" in cell.overhead}
     if len(rates) < 2:
         return text
     equal = ", ".join(f"{name} {_rate(each)}" for name, each in rates.items())
-    text += f" At {servers.EQUAL_CIPHER} on each, a random IV with every value, operations a second: {equal}."
+    text += f" With {servers.EQUAL_CIPHER} on each and a random IV for every value, operations/s: {equal}."
     order_then = sorted((name for name in rates if name in printed), key=lambda name: printed[name].ratio)
     order_now = sorted(order_then, key=lambda name: -rates[name].ratio)
     touching = [(one, other) for one, other in itertools.pairwise(order_now) if rates[one].low <= rates[other].high]
@@ -99,19 +99,19 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
         said = servers.worded([f"{one} and {other}" for one, other in touching])
         return f"{text} The intervals of {said} overlap: at equal cipher this run shows no order between them."
     if order_then != order_now:
-        text += f" The cheapest first, that is {servers.worded(order_now)}; as published it was {servers.worded(order_then)}."
+        text += f" The order from the lowest cost is {servers.worded(order_now)}; as published it was {servers.worded(order_then)}."
     return text
 
 
 OPENSSL = ("mariadb", "postgresql")
-"""Servers whose functions encrypt by OpenSSL. Firebird's use LibTomCrypt, which has no code for AES instructions."""
+"""Servers whose functions use OpenSSL. Firebird's use LibTomCrypt, which has no code for AES instructions."""
 
 
-FIREBIRD_ALONE = "Firebird encrypts by LibTomCrypt, which has no code for AES instructions: as in the study it ran without them, whatever --cpu-crypto is."
+FIREBIRD_ALONE = "Firebird uses LibTomCrypt, which has no code for AES instructions: as in the study it ran without them, whatever --cpu-crypto is."
 
 
 def instructions(record: StudyRecord) -> str:
-    """The published machine had no AES instructions: whether this run could use some, and which servers that concerns."""
+    """Whether this run could use AES instructions, which the published machine lacked, and which servers that affects."""
     used = record.conditions.get("cpu_crypto", "")
     ran = {run.engine for run in record.runs}
     by_openssl = [name for name in record.engines if name in OPENSSL and name in ran]
@@ -123,12 +123,12 @@ def instructions(record: StudyRecord) -> str:
     if used == "on":
         return (
             f"The study states that its machine had no AES instructions. This CPU has them and {servers.worded(by_openssl)} could use them, which "
-            f"makes encryption cheaper here than there.{beside} `--cpu-crypto off` hides them."
+            f"makes encryption cost less here than there.{beside} `--cpu-crypto off` hides them."
         )
     return (
-        f"As the study's machine had no AES instructions, they were hidden here from OpenSSL, by which {servers.worded(by_openssl)} "
-        f"encrypt{'s' * (len(by_openssl) == 1)}.{beside} The agent proved that they were hidden from it; that a server obeyed is proven behind "
-        "TLS only, not here."
+        f"As on the study's machine, OpenSSL had no AES instructions here: they were hidden from it. {servers.worded(by_openssl)} "
+        f"encrypt{'s' * (len(by_openssl) == 1)} with OpenSSL.{beside} The agent proved that they were hidden from it. Only behind TLS is it proven "
+        "that a server obeyed, so not here."
     )
 
 
@@ -137,8 +137,8 @@ def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
     printed = published.servers(study)
     said = ", ".join(f"{name} {plus_minus(each.ratio, each.sd)}" for name, each in printed.items())
     text = (
-        f"The ± of the published figures ({said}) is the spread of {len(procedure.OPERATIONS)} operations that differ in what they do: it is "
-        "no interval, and more runs would not make it narrower."
+        f"The ± of the published figures ({said}) is the spread of {len(procedure.OPERATIONS)} operations that do different things: it is "
+        "not an interval, and more runs would not make it narrower."
     )
     both = []
     for name in printed:
@@ -150,14 +150,14 @@ def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
             and each.low is not None
             and each.high is not None
         ):
-            both.append(f"{name} {plus_minus(each.here, each.here_sd)}, by turns {with_interval(each)}")
+            both.append(f"{name} {plus_minus(each.here, each.here_sd)}, interleaved {with_interval(each)}")
     if both:
         text += f" Here the same ± beside a 95 % interval: {'; '.join(both)}."
     return text
 
 
 def below_zero(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
-    """Cells of the procedure here in which encryption makes faster."""
+    """Cells of the procedure run here in which the encrypted arm is faster."""
     all_ = [each for each in costs(figures, procedure.STUDYS) if each.here is not None]
     negative = [each for each in all_ if each.here is not None and each.here < 1]
     if not negative:
@@ -165,13 +165,13 @@ def below_zero(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
     said = ", ".join(f"{called(each)} {change(each.here)}" for each in negative)
     runs = record.settings["runs"]
     text = (
-        f"In {len(negative)} of {len(all_)} cells the procedure, run here {runs:.0f} time{'s' * (runs != 1)}, finds encryption to make faster "
-        f"({said}), as it did in published ones."
+        f"In {len(negative)} of {len(all_)} cells the procedure, run here {runs:.0f} time{'s' * (runs != 1)}, finds the encrypted arm faster "
+        f"({said}), as in published cells."
     )
     sure = [each for each in negative if each.high is not None and each.high < 1]
     if not sure:
-        return f"{text} By turns none of these lies below zero with its whole interval."
-    return f"{text} By turns the whole interval lies below zero for {', '.join(map(called, sure))}."
+        return f"{text} Interleaved, none of these intervals lies wholly below zero."
+    return f"{text} Interleaved, the whole interval lies below zero for {', '.join(map(called, sure))}."
 
 
 def outside(figures: Sequence[StudyFigure]) -> str:
@@ -186,13 +186,13 @@ def outside(figures: Sequence[StudyFigure]) -> str:
         return ""
     said = "; ".join(f"{called(e)} {change(e.here)}, not {bounds(e.low or 0.0, e.high or 0.0)}" for e in apart)
     return (
-        "One arm was run wholly before the other: whatever changes on the machine meanwhile looks like encryption. In "
-        f"{len(apart)} of {len(judged)} cells the procedure gives another cost here than both arms by turns: {said}."
+        "One arm ran before the other: whatever changes on the machine meanwhile looks like encryption. In "
+        f"{len(apart)} of {len(judged)} cells the procedure gives a different cost here than interleaved arms: {said}."
     )
 
 
 def order(figures: Sequence[StudyFigure]) -> str:
-    """Whether the servers' order by the study's figure can be told at all."""
+    """Whether this run can order the servers by the study's figure at all."""
     known = [each for name in servers.PAIRS if (each := headline(figures, name)) and each.low and each.high]
     pairs = [
         (one, other)
@@ -203,10 +203,10 @@ def order(figures: Sequence[StudyFigure]) -> str:
     if not pairs:
         return ""
     said = servers.worded([f"{one.engine} with {other.engine}" for one, other in pairs])
-    return f"Even in the study's own figure the intervals overlap here for {said}: this run does not tell which of them pays more."
+    return f"Even in the study's own figure the intervals overlap here for {said}: this run does not show which of them costs more."
 
 
-# ── what the procedure has in it ──────────────────────────────────────────────────────────────────────────────────────
+# ── what the procedure contains ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def fixed_iv(record: StudyRecord) -> str:
@@ -223,8 +223,8 @@ def fixed_iv(record: StudyRecord) -> str:
     if not seen:
         return ""
     return (
-        f"One IV for every row, or none, stores equal values alike: {'; '.join(seen)}. Who reads the table counts each state's "
-        "notifications without the key, and the price of an IV for each value is in none of the published figures."
+        f"One IV for every row, or none, stores equal values alike: {'; '.join(seen)}. Anyone who reads the table can count each state's "
+        "notifications without the key. None of the published figures includes the cost of one IV per value."
     )
 
 
@@ -237,14 +237,14 @@ def too_short(record: StudyRecord) -> str:
     names = sorted({(run.engine, run.operation) for run in short})
     said = ", ".join(f"{engine} {name}" for engine, name in names)
     return (
-        f"CPU is sampled each {record.settings['interval_s']:g} s and the first sample dropped, here with a last one that is too short. In "
-        f"{len(short)} of {len(every)} runs here the operation was over before a second whole one ({said}), so that there is nothing to take a "
-        "mean of."
+        f"CPU is sampled every {record.settings['interval_s']:g} s. The first sample is dropped, and here also a last one that is too short. In "
+        f"{len(short)} of {len(every)} runs here the operation ended before a second whole sample ({said}), so there is nothing to "
+        "average."
     )
 
 
 def busy_core(figures: Sequence[StudyFigure]) -> str:
-    """A CPU that is busy in both arms says nothing of what encryption costs."""
+    """A CPU that is equally busy in both arms shows nothing of what encryption costs."""
     levels = {(f.engine, f.operation, f.load, f.arm): f.here for f in figures if f.figure == CPU and f.here is not None}
     same = []
     for each in costs(figures, procedure.STUDYS, SERVER_CPU):
@@ -257,11 +257,11 @@ def busy_core(figures: Sequence[StudyFigure]) -> str:
     if not same:
         return ""
     said = "; ".join(f"{called(e)} {p:.0f} → {c:.0f} % busy, {change(e.ours)} CPU time" for e, p, c in same)
-    return f"The core is as busy in one arm as in the other, only for longer: {said}. Mean CPU % is no measure of the cost; CPU time is."
+    return f"The core is as busy in one arm as in the other, only for longer: {said}. Mean CPU % does not measure the cost; CPU time does."
 
 
 def whose_memory(record: StudyRecord) -> str:
-    """Total − free is the whole machine's, caches and all: beside it what the server itself holds."""
+    """Total − free covers the whole machine with its caches; beside it, the memory of the server itself."""
     apart = []
     for engine in record.engines:
         own: dict[str, list[tuple[float, float]]] = {}
@@ -285,13 +285,13 @@ def whose_memory(record: StudyRecord) -> str:
     if not apart:
         return ""
     return (
-        "RAM in use as total − free is the whole machine's, with every file that the kernel remembers. From the plain arm to the encrypted "
-        f"one it changes by: {'; '.join(apart)}."
+        "RAM in use as total − free covers the whole machine, including every file that the kernel caches. From the plain to the encrypted "
+        f"arm it changes by: {'; '.join(apart)}."
     )
 
 
 def compiling(record: StudyRecord) -> str:
-    """A planner that compiles one arm's plan and not the other's: a threshold that was crossed, and no cipher."""
+    """A planner that compiles one arm's plan and not the other's: an effect of a threshold, not of a cipher."""
     found: dict[tuple[str, float], dict[str, tuple[float, float]]] = {}
     for run in record.runs:
         if run.design == measured.PUBLISHED and (times := run.series.get(procedure.COMPILED)):
@@ -306,8 +306,8 @@ def compiling(record: StudyRecord) -> str:
     if not said:
         return ""
     return (
-        f"On tables that nobody has analysed, a planner guesses their rows from their bytes, and encrypted rows are longer: {'; '.join(said)}. That "
-        "part of the time is a threshold which was crossed (jit_above_cost), not encryption; ANALYZE or jit = off takes it away."
+        f"On tables without ANALYZE, a planner estimates the number of rows from bytes, and encrypted rows are longer: {'; '.join(said)}. That "
+        "part of the time comes from a crossed threshold (jit_above_cost), not from encryption; ANALYZE or jit = off avoids it."
     )
 
 
@@ -315,7 +315,7 @@ def compiling(record: StudyRecord) -> str:
 
 
 def access_path(figures: Sequence[StudyFigure]) -> str:
-    """The same rows by other statements: what part of a time is the function's, and what the way to the rows."""
+    """The same rows by other statements: how much of a time is the function, and how much is finding the rows."""
     said = []
     for engine in servers.PAIRS:
         study, tuned = headline(figures, engine), headline(figures, engine, procedure.TUNED)
@@ -327,12 +327,12 @@ def access_path(figures: Sequence[StudyFigure]) -> str:
             if (ratio := _speedup(figures, engine, name)) and ratio >= STEEP
         ]
         if faster or _apart(study, tuned):
-            quicker = f"; in clear {', '.join(faster)} as fast" if faster else ""
+            quicker = f"; unencrypted {', '.join(faster)} as fast" if faster else ""
             said.append(f"{engine} {with_interval(study)}, then {with_interval(tuned)}{quicker}")
     if not said:
         return ""
     return (
-        "A cost in per cent is of the statements that were timed. The same records by the study's statements, and by statements with indexes "
+        "A cost in per cent applies to the statements that were timed. The same records by the study's statements, and by statements with indexes "
         f"and joins: {'. '.join(said)}."
     )
 
@@ -357,7 +357,7 @@ def _speedup(figures: Sequence[StudyFigure], engine: str, operation: str) -> flo
 
 
 def growth(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
-    """Times that grow faster than their load, where the other statements' do not."""
+    """Times that grow faster than their load, if those of the other statements don't."""
     exponents = {
         (f.engine, f.operation, f.workload, f.arm): f.ours for f in figures if f.figure == GROWTH and f.ours is not None
     }
@@ -374,10 +374,10 @@ def growth(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
             said.append(f"{engine} {operation} load^{value:.2f}, with {procedure.TUNED} load^{other:.2f}")
     if not said:
         return ""
-    two = " (two loads: a slope of two points, no more)" if len(measured.loads(record)) == 2 else ""
+    two = " (two loads: a slope of two points only)" if len(measured.loads(record)) == 2 else ""
     return (
-        f"The study's statements look at rows again for each row: in clear, {'; '.join(said)}{two}. A mean over loads then is chiefly a "
-        "choice of loads, and what encryption costs there is how often a value is opened again."
+        f"The study's statements search rows again for each row: unencrypted, {'; '.join(said)}{two}. A mean over loads is then mostly a "
+        "choice of loads, and what encryption costs is how often a value is decrypted again."
     )
 
 

@@ -1,6 +1,6 @@
-"""measured: runs of the record -> levels, costs with intervals, growth with load. Pure.
+"""Levels, costs with intervals and growth with load, from the record's runs. Pure.
 
-Two designs lie in one record: `published` has one arm wholly before the other, `interleaved` has them by turns.
+A record has runs of two designs: `published` runs one whole arm before the other, `interleaved` alternates them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ PUBLISHED, PILOT, INTERLEAVED = "", "pilot", "interleaved"
 SECONDS, SERVER_CPU = "seconds", "server_cpu_s"
 POSITIONS = (1.0, 2.0, 3.0, 4.0)
 LEAST_POINTS = 3
-"""Loads of which a straight line has an interval of its own."""
+"""Loads from which a straight line has an interval of its own."""
 WHOLE = 0.9
-"""Share of an interval that a sample must stand for; the last of a run is as short as it comes."""
+"""Least share of the sampling interval for a sample to count; a run's last sample has any length."""
 
 Key = tuple[str, float]
-"""Operation, and records."""
+"""Operation and records."""
 
 
 class Level(NamedTuple):
-    """Mean over runs, and their standard deviation (None: of one run there is none)."""
+    """Mean over runs and their standard deviation (None for one run)."""
 
     mean: float
     sd: float | None
@@ -41,7 +41,7 @@ class Level(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """A figure with its 95 % interval (None: too few to have one); n sessions or blocks are behind it."""
+    """A figure with its 95 % interval (None: too few values), from n sessions or blocks."""
 
     value: float
     low: float | None
@@ -51,12 +51,12 @@ class Cost(NamedTuple):
 
 
 def loads(record: StudyRecord) -> list[float]:
-    """Of the record's settings, the smallest first."""
+    """Loads in the record's settings, ascending."""
     return sorted(value for name, value in record.settings.items() if name.startswith("load_"))
 
 
 def level(values: Sequence[float]) -> Level | None:
-    """Mean ± sd; None of nothing."""
+    """Mean ± sd; None without values."""
     if not values:
         return None
     return Level(fmean(values), plain_statistics.stdev(values) if len(values) > 1 else None, len(values))
@@ -79,17 +79,17 @@ def seconds_of(runs: Sequence[StudyRun]) -> Level | None:
 
 
 def cpu_of(runs: Sequence[StudyRun]) -> Level | None:
-    """Per cent of the core, sys + user, each run's mean of its samples but the first; runs that have no other are left out."""
+    """CPU in per cent of the core, sys + user: each run's mean without its first sample; runs with no other sample are left out."""
     return level([fmean(row.user + row.system for row in rows) for run in runs if (rows := counted(run))])
 
 
 def counted(run: StudyRun) -> list[HostSample]:
-    """Its samples but the first, which is dropped, and the last where it is shorter than the others."""
+    """The run's samples without the first, and without a last one that is shorter than the others."""
     return [row for row in run.host[1:] if row.seconds >= WHOLE * run.host[0].seconds]
 
 
 def memory_of(runs: Sequence[StudyRun]) -> Level | None:
-    """MB in use, total − free, each run's mean of its samples."""
+    """MB in use, total − free: each run's mean of its samples."""
     used = [
         [(row.memory_available_bytes + row.memory_used_bytes - row.memory_free_bytes) / 1e6 for row in run.host]
         for run in runs
@@ -98,15 +98,15 @@ def memory_of(runs: Sequence[StudyRun]) -> Level | None:
 
 
 def cost_of(arms: Mapping[str, Sequence[StudyRun]]) -> float | None:
-    """Mean encrypted ÷ mean plain; None where an arm is missing."""
+    """Mean encrypted ÷ mean plain; None if an arm is missing."""
     plain, encrypted = (seconds_of(arms.get(arm, ())) for arm in ARMS)
     return encrypted.mean / plain.mean if plain and encrypted and plain.mean > 0 else None
 
 
 def headline(costs: Mapping[Key, float]) -> tuple[float, float | None] | None:
-    """(mean over operations of the mean over loads of the ratio, its sd over the operations), as the study counts; None of nothing.
+    """(mean over operations of the mean over loads of the ratio, its sd over the operations), as the study computes it; None without costs.
 
-    The sd is that of a sample (n − 1). Only loads that every operation has are counted.
+    The sd is that of a sample (n − 1). Only loads that every operation has count.
     """
     operations = sorted({name for name, _ in costs})
     loads = [load for load in sorted({load for _, load in costs}) if all((name, load) in costs for name in operations)]
@@ -116,7 +116,7 @@ def headline(costs: Mapping[Key, float]) -> tuple[float, float | None] | None:
     return fmean(each), plain_statistics.stdev(each) if len(each) > 1 else None
 
 
-# ── by turns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── interleaved ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Block(NamedTuple):
@@ -127,16 +127,16 @@ class Block(NamedTuple):
 
     @property
     def value(self) -> float:
-        """What the encrypted arm has more, as a log ratio."""
+        """Encrypted − plain: the log ratio."""
         return self.encrypted - self.plain
 
 
 Blocks = dict[Key, dict[int, list[Block]]]
-"""Of each operation and load, by session."""
+"""By operation and load, then by session."""
 
 
 def blocks(runs: Iterable[StudyRun], engine: str, workload: str, series: str = SECONDS) -> Blocks:
-    """Complete blocks: four slices in mirrored order, all of them above zero."""
+    """Complete blocks: four slices in mirrored order, all above zero."""
     slices: dict[tuple[str, float, int, int], dict[float, StudyRun]] = defaultdict(dict)
     for run in runs:
         if (run.engine, run.workload, run.design) == (engine, workload, INTERLEAVED) and run.load["position"]:
@@ -162,7 +162,7 @@ def session_values(of: Mapping[int, Sequence[Block]]) -> dict[int, float]:
 
 
 def ratio_of(of: Mapping[int, Sequence[Block]]) -> Cost | None:
-    """Encrypted ÷ plain of one operation and load: t over sessions, or, of a single session, over its blocks."""
+    """Encrypted ÷ plain of one operation and load: t over sessions, or over the blocks of a single session."""
     values = session_values(of)
     if len(values) > 1:
         return _exp(list(values.values()), "sessions")
@@ -170,7 +170,7 @@ def ratio_of(of: Mapping[int, Sequence[Block]]) -> Cost | None:
 
 
 def levels_of(of: Mapping[int, Sequence[Block]]) -> dict[str, float]:
-    """Each arm's level, by the estimator of `ratio_of`: encrypted ÷ plain is that ratio."""
+    """Each arm's level by the estimator of `ratio_of`, so that encrypted ÷ plain is that ratio."""
     if (cost := ratio_of(of)) is None:
         return {}
     middles = [[(block.plain + block.encrypted) / 2 for block in own] for own in of.values()]
@@ -183,7 +183,7 @@ def levels_of(of: Mapping[int, Sequence[Block]]) -> dict[str, float]:
 
 
 def headline_ours(of: Blocks) -> Cost | None:
-    """The study's own headline of each session by itself, then t over the sessions; sessions that lack a load are left out."""
+    """The study's own headline for each session, then t over the sessions; sessions that lack a load are left out."""
     by_session: dict[int, dict[Key, float]] = defaultdict(dict)
     for key, sessions in of.items():
         for session, value in session_values(sessions).items():
@@ -215,7 +215,7 @@ class Line(NamedTuple):
 
 
 def line(points: Mapping[float, float]) -> Line | None:
-    """Fit to (load, time), all above zero; None with fewer than two loads."""
+    """Fit to (load, time), all above zero; None for fewer than two loads."""
     if len(points) < 2:
         return None
     x = np.log(np.array(list(points)))
@@ -230,7 +230,7 @@ def line(points: Mapping[float, float]) -> Line | None:
 
 
 def exponent(of: Blocks, operation: str, arm: str) -> Cost | None:
-    """b of time ~ load^b. With LEAST_POINTS loads its interval is the fit's, t with n − 2; with two it is t over the sessions' slopes."""
+    """b of time ~ load^b. From LEAST_POINTS loads on its interval is the fit's, t with n − 2; with two loads it is t over the sessions' slopes."""
     logs: dict[int, dict[float, float]] = defaultdict(dict)
     for (name, load), sessions in of.items():
         if name == operation:

@@ -1,4 +1,4 @@
-"""names: what a figure is of, as `compare` writes it, and `findings` and `report` look it up. Pure."""
+"""Names of operations and figures, shared by `compare`, `findings` and `report`. Pure."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ TIME, CPU, MEMORY, SERVER_CPU, GROWTH, RATE, STORED = (
     "operations/s",
     "stored bytes",
 )
-"""What a figure is of."""
+"""What a figure measures."""

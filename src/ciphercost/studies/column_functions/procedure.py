@@ -1,12 +1,12 @@
-"""procedure: the study as it was run, then the same operations by turns, on one server, everything on one core. I/O.
+"""Run the study as published, then the same operations interleaved, on one server with everything on one core. I/O.
 
-A cycle is what the study timed: fresh tables, N records inserted in one transaction, all of them read, all updated, all deleted. As published
-all cycles of the plain arm come first; by turns a cycle is a slice, and four of them in mirrored order are a block.
+A cycle is what the study timed: create tables, insert N records in one transaction, read all, update all, delete all. As published,
+all cycles of the plain arm come first. Interleaved, a cycle is a slice, and four of them in mirrored order are a block.
 
-Statements are literal SQL, sent by the agent one after the other, and their rows come back to this process, as they came to the study's
-client. The study's statements are those of its application (`hospital_app`): every operation is one transaction. The study timed a whole
-PHP process: its start, reading the file, connecting and fetching. As published, an operation here has a client process of its own too,
-timed from its start to its end. By turns an operation's time runs from the first statement to the last answer.
+Statements are literal SQL. The agent sends them one after the other, and their rows come back to this process, as they came to the
+study's client. The study's statements are those of its application (`hospital_app`): every operation is one transaction. The study
+timed a whole PHP process: start, reading the file, connecting and fetching. As published, an operation here also has a client process
+of its own, timed from start to end. Interleaved, an operation's time runs from the first statement to the last answer.
 """
 
 from __future__ import annotations
@@ -42,41 +42,41 @@ STUDYS, TUNED = application.WORKLOAD, "hospital"
 """The statements of the study's application, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
 APPLICATION = "application"
-"""In a record's settings: 1 where STUDYS is what the study's application sends. Older records have other statements by that name."""
+"""Key of a record's settings: 1 if STUDYS means the statements of the study's application. Older records used other statements by that name."""
 CLIENT_PROCESS = "client_process"
-"""In a record's settings: 1 where a published run's time is that of a whole client process. Older records timed the statements alone."""
+"""Key of a record's settings: 1 if a published run's time is that of a whole client process. Older records timed the statements alone."""
 STATEMENTS = "statements_s"
-"""A published run's series: of its time, the part from the first statement to the last answer."""
+"""Series of a published run: the part of its time from the first statement to the last answer."""
 NUMBERED = (
     "SELECT count(*) FROM notification n JOIN state s ON s.id = n.state_id JOIN municipality m ON m.id = n.municipality_id AND m.state_id = s.id "
     "JOIN patient p ON p.id = n.patient_id JOIN occupancy o ON o.id = n.occupancy_id WHERE n.id = s.id AND n.id = m.id AND n.id = p.id "
     "AND n.id = o.id"
 )
-"""Records whose rows all have the same number, as the application's statements name them."""
+"""Counts records whose rows all have the same number; the application's statements rely on that."""
 LEFT = (
     "SELECT (SELECT count(*) FROM notification) + (SELECT count(*) FROM state) + (SELECT count(*) FROM municipality) "
     "+ (SELECT count(*) FROM patient) + (SELECT count(*) FROM occupancy) FROM (SELECT 1 AS one FROM ciphercost_canary WHERE id = 1) only_row"
 )
-"""Rows of all five tables."""
+"""Counts the rows of all five tables."""
 COUNTED = "names_texts_stored"
-"""A run's series: names of states, different ones, different stored values."""
+"""Series of a run: number of states' names, of different names, of different stored values."""
 COMPILED = "compiling_executing_ms"
-"""A run's series: of a SELECT that is explained after it, what compiling its plan took, and all of it."""
+"""Series of a run, from an EXPLAIN after its SELECT: ms to compile the plan, ms in total."""
 DATA_SEED = 1
 LEAST_LEAD_IN = 10
 LEAD_IN = 4
-"""The smallest load ÷ the records of a lead-in: a cycle of the block's first arm that is thrown away."""
+"""The smallest load ÷ the records of a lead-in, which is a discarded cycle of the block's first arm."""
 BLOCK_CYCLES = 4
 ANSWER_SECONDS = 7200.0
-"""That one statement may take: an update may be quadratic."""
+"""Timeout of one statement: an update may be quadratic."""
 MARGIN = 1.15
-"""That a session may take longer than the one before it."""
+"""Factor by which a session may take longer than the one before it."""
 GUESS = 1.5
-"""Exponent of growth with the load that a plan is made with, before there is any to be seen: between in proportion and quadratic."""
+"""Assumed exponent of growth with the load before any is measured: between linear and quadratic."""
 
 
 def run(stage: Stage, loads: Sequence[int]) -> None:
-    """A pilot, the published procedure, and sessions by turns for as long as there is time. Raises RunError."""
+    """A pilot, the published procedure, then interleaved sessions while time remains. Raises RunError."""
     began = time.monotonic()
     bench, settings = stage.bench, stage.record.settings
     texts = Texts(bench, max(loads))
@@ -87,7 +87,7 @@ def run(stage: Stage, loads: Sequence[int]) -> None:
     published = int(settings["runs"]) * len(ARMS) * expect(pilot.seconds[STUDYS], loads)
     planned = sessions_in(stage.seconds - pilot.total - published, BLOCK_CYCLES * sum(expected), settings)
     stage.say(
-        f"{name}: about {published:.0f} s as published, then about {BLOCK_CYCLES * sum(expected):.0f} s for each of {planned} sessions or more by turns"
+        f"{name}: about {published:.0f} s as published, then at least {planned} interleaved sessions of about {BLOCK_CYCLES * sum(expected):.0f} s each"
     )
     for arm in stage.record.arms:
         for load in loads:
@@ -106,22 +106,22 @@ def run(stage: Stage, loads: Sequence[int]) -> None:
         stage.renew(stage)
         one_session(stage, texts, began, session, loads)
         longest = max(longest, time.monotonic() - began - used)
-        stage.say(f"by turns: {name}, session {session}: {time.monotonic() - began - used:.1f} s")
+        stage.say(f"interleaved: {name}, session {session}: {time.monotonic() - began - used:.1f} s")
 
 
 def expect(seconds: float, loads: Sequence[int]) -> float:
-    """Of one cycle of each load, where one of the smallest takes `seconds`. Pure."""
+    """Seconds of one cycle of each load, if one of the smallest takes `seconds`. Pure."""
     return seconds * sum(math.pow(load / min(loads), GUESS) for load in loads)
 
 
 def sessions_in(left: float, each: float, settings: Mapping[str, float]) -> int:
-    """How many sessions of `each` seconds go into what is left of the time: never fewer than an interval needs. Pure."""
+    """How many sessions of `each` seconds fit into the remaining time; never fewer than an interval needs. Pure."""
     least, most = int(settings["least_sessions"]), int(settings["most_sessions"])
     return max(least, min(most, int(left / each) if each > 0 else most))
 
 
 def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: Sequence[int]) -> None:
-    """A block of every version of the statements and every load, in an order that the run's seed draws."""
+    """One block for every version of the statements and every load, in an order drawn from the run's seed."""
     number = stage.record.engines.index(stage.bench.cell.engine)
     orders = schedule.blocks(stage.seed, number, session)
     for version in VERSIONS:
@@ -141,7 +141,7 @@ def arm_of(name: str) -> Arm:
 
 
 class Texts:
-    """The statements of one server's cycles: made up once, as the values' key is the run's."""
+    """The statements of one server's cycles, built once because the values' key belongs to the run."""
 
     def __init__(self, bench: Bench, most: int) -> None:
         assert bench.sealing is not None
@@ -155,11 +155,11 @@ class Texts:
         return stored.as_the_study(self._engine, own) if version == STUDYS else own
 
     def states(self, records: int) -> int:
-        """Different names of states among the first records."""
+        """Number of different state names among the first records."""
         return len({each.state for each in self._records[:records]})
 
     def of(self, arm: Arm, version: str, operation: str, records: int) -> list[str]:
-        """All that an operation sends, but for the BEGIN and COMMIT around it."""
+        """All statements of an operation without the BEGIN and COMMIT around it."""
         codec = self.codec(arm, version)
         if version == STUDYS:
             return list(application.operation(self._dialect, codec, operation, self._records[:records]))
@@ -172,7 +172,7 @@ class Texts:
 
 
 class Cycles:
-    """Fresh tables and the four operations, each timed and kept as a run of its own."""
+    """New tables and the four operations, each timed and kept as its own run."""
 
     design = PUBLISHED
 
@@ -182,7 +182,7 @@ class Cycles:
         self.dialect = stage.bench.engine.dialect
 
     def cycle(self, arm: Arm, version: str, records: int, where: dict[str, float]) -> None:
-        """Every operation once on tables made anew. Raises RunError, AgentError."""
+        """Every operation once on new tables. Raises RunError, AgentError."""
         stage, codec = self.stage, self.texts.codec(arm, version)
         statements = {each: self.texts.of(arm, version, each, records) for each in OPERATIONS}
         if version != STUDYS:
@@ -218,7 +218,7 @@ class Cycles:
             counters = sampler.end()
         series = {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]}
         if operation == "select" and version != STUDYS and rows != records:
-            raise RunError(f"{arm} arm, {version}: {records:,} records were inserted, and SELECT found {rows:,}")
+            raise RunError(f"{arm} arm, {version}: SELECT returned {rows:,} rows of {records:,} inserted records")
         self.has_worked(arm, version, operation, records)
         self.stage.keep(
             StudyRun(
@@ -236,7 +236,7 @@ class Cycles:
         )
 
     def has_worked(self, arm: Arm, version: str, operation: str, records: int) -> None:
-        """That an operation reached every record: one that finds nothing would look cheap. Raises RunError."""
+        """Raises RunError unless the operation reached every record: one that finds nothing would look fast."""
         checks = {
             "update": (f"SELECT count(*) FROM state WHERE matches(name, '{hospital_sql.CHOSEN}', 80, state)", records),
             "delete": ("SELECT count(*) FROM notification", 0),
@@ -248,10 +248,12 @@ class Cycles:
             sql, wanted = checks[operation]
             found = self.stage.agent.query(arm, secret_sql.expand(sql, self.texts.codec(arm, version)))[0][0]
             if found != str(wanted):
-                raise RunError(f"{arm} arm, {version}: after {operation} {found} records are there, and not {wanted:,}")
+                raise RunError(
+                    f"{arm} arm, {version}: after {operation} the server counts {found} records; expected {wanted:,}"
+                )
 
     def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:
-        """Rows that a SELECT of one statement found. The application's operations are transactions, and so is every INSERT."""
+        """Number of rows if a SELECT of one statement ran. Every INSERT and every operation of the application is a transaction."""
         agent = self.stage.agent
         if operation != "select" or version == STUDYS:
             whole = operation == "insert" or version == STUDYS
@@ -264,9 +266,9 @@ class Cycles:
         return answer.rows
 
     def fresh(self, arm: Arm, version: str, codec: Codec) -> None:
-        """The tables, empty and as if they had never been used."""
+        """Create the tables, empty and unused."""
         agent = self.stage.agent
-        with contextlib.suppress(AgentError):  # where a cycle was broken off, or there was none yet
+        with contextlib.suppress(AgentError):  # the first cycle has no tables; an interrupted one may have some
             for statement in drop():
                 agent.query(arm, statement)
         for statement in tables(version, self.dialect, codec):
@@ -278,21 +280,21 @@ class Cycles:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[list[HostSample]]:
-        """Samples of the host while an operation runs: here there are none."""
+        """Sample the host while an operation runs; not in this class."""
         yield []
 
     def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:  # noqa: ARG002
-        """What else is looked at, outside of all timing."""
+        """Further series, observed outside all timing."""
         return {}
 
 
 class Published(Cycles):
-    """As the study did it: a client process for each operation; CPU and memory sampled once a second."""
+    """As the study did it: one client process per operation; CPU and memory sampled once a second."""
 
     def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
         super().__init__(stage, texts, began)
         self.statements_s = 0.0
-        """Of the last operation."""
+        """Seconds of the last operation from its first statement to its last answer."""
 
     def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:  # noqa: ARG002
         assert version == STUDYS
@@ -313,7 +315,7 @@ class Published(Cycles):
         rows += host.rows
 
     def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:
-        """Once a load, after PostgreSQL's SELECT of all notifications: whether it compiled its plan, which it does or not by what it thinks the rows to be."""
+        """Whether PostgreSQL compiled the plan of its SELECT of all notifications, which depends on its row estimate; once per load."""
         found = {STATEMENTS: [self.statements_s]}
         if operation == "select" and self.bench.engine.name == "postgresql" and where.get("run") == 1:
             select = self.texts.of(arm, STUDYS, "select", records)[0]
@@ -327,21 +329,21 @@ class Interleaved(Cycles):
 
 
 class Pilot(Cycles):
-    """One cycle of each version and arm at the smallest load: everything is met for the first time here, and how long it takes."""
+    """One cycle of each version and arm at the smallest load: it warms up everything and measures how long a cycle takes."""
 
     design = PILOT
 
     def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
         super().__init__(stage, texts, began)
         self.seconds: dict[str, float] = {}
-        """Of a cycle, mean of both arms, by version."""
+        """Seconds of a cycle, mean of both arms, by version."""
 
     @property
     def total(self) -> float:
         return len(ARMS) * sum(self.seconds.values())
 
     def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:  # noqa: ARG002
-        """After an encrypted INSERT: how many names of states there are, how many different ones, and as how many different values."""
+        """After an encrypted INSERT: the number of states' names, of different names, and of different stored values."""
         if arm == "plain" or operation != "insert":
             return {}
         stored = self.stage.agent.query(
@@ -365,12 +367,12 @@ class Pilot(Cycles):
 
 
 def program_of(program: Program, select: script.Script) -> Program:
-    """A program whose only operation is this script."""
+    """A program with this script as its only operation."""
     return msgspec.structs.replace(program, transactions=(("select", 1, select),))
 
 
 def compiled(explained: Sequence[Sequence[str | None]]) -> tuple[float, float]:
-    """Milliseconds that PostgreSQL's EXPLAIN ANALYZE says of compiling (0: it did not) and of executing. Pure."""
+    """Milliseconds from PostgreSQL's EXPLAIN ANALYZE for compiling (0: none) and for executing. Pure."""
     text = "\n".join(str(row[0]) for row in explained)
     compiling = re.search(r"^\s*Timing:.* Total ([\d.]+) ms", text, re.MULTILINE)
     executing = re.search(r"^Execution Time: ([\d.]+) ms", text, re.MULTILINE)

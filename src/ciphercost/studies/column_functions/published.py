@@ -1,4 +1,4 @@
-"""published: the study's printed figures, and the levels in its authors' spreadsheets -> figures to count with. Pure.
+"""The study's published figures and the levels in its authors' spreadsheets. Pure.
 
 The levels come from the final spreadsheets in the public repository that the publication names. Each row of `time.csv`, `cpu.csv` and
 `memory.csv` names its archive, file, cells and commit.
@@ -22,15 +22,15 @@ GB = 1024**3 / 1e6
 
 
 class Columns(NamedTuple):
-    """Where a figure's levels are."""
+    """The file and columns that hold a figure's levels."""
 
     file: str
     prefix: str
-    """Of its columns `…_mean` and `…_stddev`."""
+    """Prefix of its columns `…_mean` and `…_stddev`."""
     scale: float
-    """To the unit in which our own figures are printed."""
+    """Factor to the unit of our own figures."""
     source: str
-    """What a figure's source is called."""
+    """Name of the figure's source."""
 
 
 FILES = {
@@ -62,7 +62,7 @@ class Server(msgspec.Struct, frozen=True):
     """`ECB`."""
     ratio: float
     sd: float
-    """Over the four operations."""
+    """Standard deviation over the four operations."""
 
     @property
     def cipher(self) -> str:
@@ -94,7 +94,7 @@ class Level(NamedTuple):
 
 
 Key = tuple[str, float]
-"""Operation, and records."""
+"""Operation and records."""
 Levels = Mapping[Key, Mapping[str, Level]]
 """By operation and records, then by arm."""
 
@@ -127,7 +127,7 @@ def costs(study: Study, engine: str) -> dict[Key, float]:
 
 
 class Order(NamedTuple):
-    """When both arms of one server and load were run, by the names of their logs."""
+    """When both arms of one server and load ran, from the names of their logs."""
 
     engine: str
     records: float
@@ -137,7 +137,7 @@ class Order(NamedTuple):
 
 
 def order(study: Study) -> list[Order]:
-    """Of the runs that the spreadsheets contain."""
+    """When each server's runs that the spreadsheets contain were made."""
     rows = {(row["server"], row["records"], row["arm"]): row for row in study.rows("order.csv")}
 
     def times(engine: str, records: str, name: str) -> dict[str, datetime]:
@@ -150,10 +150,10 @@ def order(study: Study) -> list[Order]:
 
 
 class Slip(NamedTuple):
-    """A value in a spreadsheet that is not what its log says."""
+    """A spreadsheet value that differs from its log."""
 
     kind: str
-    """`value`: mistyped; `unit`: in another unit than the column; `twice`: the run before it again; `unlogged`: a run without a log."""
+    """`value`: mistyped; `unit`: in another unit than the column; `twice`: repeats the run before; `unlogged`: a run without a log."""
     engine: str
     operation: str
     records: float

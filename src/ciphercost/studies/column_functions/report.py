@@ -1,4 +1,4 @@
-"""report: a StudyResult -> a table of servers, one of each server's operations and loads, growth, and equal ciphers, as sheets. Pure."""
+"""The study's tables: all servers, each server's operations and loads, growth, and equal ciphers. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.table import NOT_PUBLISHED
 
 METHOD = (
-    "our method: both arms by turns, a whole cycle (insert, select, update, delete) as a slice, four in mirrored order with a short "
-    "one before them that is thrown away, every session on a server started anew; 95 % intervals by t over sessions, or where it says so over "
-    "blocks or loads"
+    "our method: arms interleaved; a slice is a whole cycle (insert, select, update, delete), four slices in mirrored order after a short "
+    "discarded one; the server restarts for every session; 95 % intervals by t over sessions, or over blocks or loads where the table "
+    "names them"
 )
 
 
 def sheets(study: StudyResult) -> Iterator[Sheet]:
-    """The study's one figure of each server, then where it comes from."""
+    """The study's one figure of each server, then the tables that it comes from."""
     yield headlines(study)
     for engine in dict.fromkeys(each.engine for each in study.figures if each.load is not None):
         yield from server(study, engine)
@@ -31,7 +31,7 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
 
 
 def headlines(study: StudyResult) -> Sheet:
-    """Three columns, a row a server and version of the statements."""
+    """Three columns, one row per server and version of the statements."""
     rows: list[tuple[str, ...]] = []
     notes = []
     for each in (one for one in study.figures if one.operation == names.ALL_OPERATIONS):
@@ -44,12 +44,12 @@ def headlines(study: StudyResult) -> Sheet:
         else:
             rows.append((f"{each.engine}, {each.workload}", "", "", mine))
     head = ("", "as published", "the same here", "our method here")
-    note = f"published on {'; '.join(notes)}. `{procedure.TUNED}`: the same by other statements"
+    note = f"published on {'; '.join(notes)}. `{procedure.TUNED}`: the same with other statements"
     return Sheet("Cost in time, mean over operations and loads", head, rows, note)
 
 
 def ours(cost: StudyFigure) -> str:
-    """`1.4 % more (1.1–1.8 %)`; an interval that rests on no sessions says on what."""
+    """`1.4 % more (1.1–1.8 %)`; an interval that does not come from sessions names its basis."""
     said = with_interval(cost)
     rests = f", {cost.n} {cost.of}" if cost.of not in ("", "sessions") and cost.low is not None else ""
     return said if said == TOO_WIDE else said + rests
@@ -59,7 +59,7 @@ def ours(cost: StudyFigure) -> str:
 
 
 def server(study: StudyResult, engine: str) -> Iterator[Sheet]:
-    """Times and their cost, then CPU and RAM as sampled, of every operation and load; then what only our method has."""
+    """Times and their cost, then sampled CPU and RAM, for every operation and load; then figures that only our method has."""
     own = [each for each in study.figures if each.engine == engine and each.load is not None]
     name = next((each.strip() for each in study.server.split(",") if each.split()[:1] == [engine]), engine)
     first = [each for each in own if each.workload == procedure.STUDYS]
@@ -107,7 +107,7 @@ def both(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[s
 
 
 def arrow(levels: Sequence[str]) -> str:
-    """`4.10 ± 0.41 → 4.09 ± 0.46`, or `-` where neither arm has a level."""
+    """`4.10 ± 0.41 → 4.09 ± 0.46`, or `-` if neither arm has a level."""
     return "-" if set(levels) == {"-"} else " → ".join(levels)
 
 
@@ -125,7 +125,7 @@ def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[
 
 
 def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
-    """`81.2 ± 2.1`: three digits of the mean, and the spread to the same place."""
+    """`81.2 ± 2.1`: the mean to three digits, the spread to the same decimal place."""
     if mean is None:
         return "-"
     mean *= scale
@@ -137,15 +137,15 @@ def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
 
 
 def growth(study: StudyResult) -> Iterator[Sheet]:
-    """b of time ~ load^b, both versions of the statements and both arms."""
+    """b of time ~ load^b, for both versions of the statements and both arms."""
     own = [each for each in study.figures if each.figure == names.GROWTH]
     if not own:
         return
     loads = len({each.load for each in study.figures if each.load is not None and each.ours is not None})
     points = (
-        "two loads: a slope of two points; ± is the half of a 95 % interval over sessions"
+        "two loads: a slope of two points; ± is half of a 95 % interval over sessions"
         if loads == 2
-        else "least squares of logarithms; ± is the half of the fit's 95 % interval"
+        else "least squares of logarithms; ± is half of the fit's 95 % interval"
     )
     rows = []
     for engine, operation in dict.fromkeys((each.engine, each.operation) for each in own):
@@ -182,7 +182,7 @@ def equal(study: StudyResult) -> Iterator[Sheet]:
             if "cost" in by_arm:
                 rows.append(_equal_row(figure, by_arm))
     title = (
-        f"At equal cipher, which the study could not compare: {servers.EQUAL_CIPHER}, a random IV with each value, workload "
+        f"At equal cipher, which the study could not compare: {servers.EQUAL_CIPHER}, a random IV for each value, workload "
         f"{procedure.TUNED}, by our method"
     )
     yield Sheet(title, ("", "plain → encrypted", "cost"), rows)

@@ -1,4 +1,4 @@
-"""servers: what the study's three servers encrypted with, and what makes them comparable. Pure."""
+"""What the study's three servers encrypted with, and what makes them comparable. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     own: str
     factors: dict[str, str]
-    """Of `own`."""
+    """Factors of `own`."""
     equal: str
 
 
@@ -24,34 +24,34 @@ PAIRS = {
     "mariadb": Pair("aes-ecb-128", {}, "aes-cbc-256"),
     "postgresql": Pair("pgcrypto-cbc-128", {"iv": "fixed"}, "pgcrypto-cbc-256"),
 }
-"""In the order that they are run in: the slow one first, so that the others know what time is left."""
+"""In running order: the slow one first, so that the time left for the others is known."""
 EQUAL_CIPHER = "AES-256-CBC"
 EQUAL_FACTORS = {"iv": "random"}
 ALL = ",".join(PAIRS)
 
 
 def listed(engines: str) -> list[str]:
-    """`mariadb,firebird` in the order of PAIRS. Raises UsageError with the nearest name."""
+    """Servers of `mariadb,firebird` in the order of PAIRS. Raises UsageError with the nearest name."""
     wanted = [name.strip() for name in engines.split(",") if name.strip()]
     for name in wanted:
         if name not in PAIRS:
             raise UsageError(f"study column-functions does not run on '{name}': {nearest(name, PAIRS)}")
     if not wanted:
-        raise UsageError(f"--engine names no server; one or more of {ALL}")
+        raise UsageError(f"--engine names no server; use one or more of {ALL}")
     return [name for name in PAIRS if name in wanted]
 
 
 def loads_of(text: str) -> tuple[int, ...]:
-    """`1000,2000` as numbers of records, the smallest first. Raises UsageError."""
+    """Numbers of records in `1000,2000`, ascending. Raises UsageError."""
     found = []
     for part in text.split(","):
         if not re.fullmatch(r"[0-9]{1,7}", part.strip()) or not 1 <= int(part) <= MOST_RECORDS:
             raise UsageError(
-                f"--loads {text}: '{part.strip()}' is no number of records from 1 to {MOST_RECORDS:,}; write 1000,2000"
+                f"--loads {text}: '{part.strip()}' is not a number of records from 1 to {MOST_RECORDS:,}; write 1000,2000"
             )
         found.append(int(part))
     if len(set(found)) < len(found):
-        raise UsageError(f"--loads {text}: a load stands there twice")
+        raise UsageError(f"--loads {text}: the same load appears twice; name each load once")
     return tuple(sorted(found))
 
 

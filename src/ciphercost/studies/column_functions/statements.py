@@ -1,4 +1,4 @@
-"""statements: The statements of the study, by operation, server and arm. Pure."""
+"""The statements of the study by operation, server and arm. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from ciphercost.model.errors import UsageError, nearest
 
 
 def operation(workload: str, dialect: str, codec: Codec | None, name: str, record: Record | None = None) -> list[str]:
-    """The statements of one operation of the study in one arm: of one record for `insert`, of all records for the others.
+    """The statements of one operation of the study in one arm: for one record (`insert`) or for all records (the others).
 
-    Without BEGIN and COMMIT, and without what keeps the tables' size in a run. Raises UsageError for a name that isn't there.
+    Without BEGIN and COMMIT, and without statements that keep the tables' size in a run. Raises UsageError for an unknown name.
     """
     if (name == "insert") != (record is not None):
-        raise UsageError(f"{workload}: an insert is of one record, and {', '.join(OPERATIONS[1:])} are of all")
+        raise UsageError(
+            f"{workload}: insert needs one record; {', '.join(OPERATIONS[1:])} work on all records and take none"
+        )
     values: dict[str, int | str] = {each: literal(record, each, dialect) for each in FIELDS} if record else {}
     where = f"workload {workload}, {name}"
     return [
@@ -28,7 +30,7 @@ def operation(workload: str, dialect: str, codec: Codec | None, name: str, recor
 
 @lru_cache(maxsize=64)
 def statements_of(workload: str, dialect: str, name: str) -> tuple[str, ...]:
-    """The statements of an operation as the workload's file has them, without BEGIN, COMMIT and what is only in a run."""
+    """The statements of an operation in the workload's file, without BEGIN, COMMIT and what only a run needs."""
     found = workloads.get(workload)
     texts = {each.name: str(found.dialect.get(dialect, {}).get(each.name, each.script)) for each in found.transaction}
     if workload not in (*WORKLOADS, *LAYOUTS) or name not in texts:
@@ -40,7 +42,7 @@ def statements_of(workload: str, dialect: str, name: str) -> tuple[str, ...]:
 
 
 def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
-    """What makes the workload's tables, without rows, in one arm."""
+    """Statements that create the workload's tables, without rows, in one arm."""
     found = workloads.get(workload)
     text = secret_sql.expand(
         str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load"
@@ -49,5 +51,5 @@ def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]
 
 
 def drop() -> list[str]:
-    """What takes the tables away, a notification before its parents. Firebird's are in use while any connection has statements on them prepared."""
+    """Statements that drop the tables, children first. Firebird refuses while any connection has prepared statements on them."""
     return [f"DROP TABLE {each}" for each in reversed(TABLES)]

@@ -1,7 +1,7 @@
-"""stored: how the study's application wrote ciphertexts, where that is not how a mechanism does it. Pure.
+"""How the study's application stored ciphertexts, where that differs from the mechanism's way. Pure.
 
-PostgreSQL: its columns were of type text, so that the server wrote bytes as `\\x` and hexadecimal digits, and read them back for each use.
-Firebird: the client wrote the name of a state in hexadecimal digits before it was encrypted; of the other columns none.
+PostgreSQL: its columns had the type text, so the server wrote bytes as `\\x` and hexadecimal digits and parsed them at each use.
+Firebird: the client wrote the name of a state as hexadecimal digits before encryption; the other columns as they are.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from ciphercost.model.errors import UsageError
 
 
 def as_the_study(engine: str, codec: Codec) -> Codec:
-    """The codec of one arm, with what the study's application did besides."""
+    """The codec of one arm with what the study's application did in addition."""
     if not isinstance(codec, Encrypting):
         return codec
     return {"postgresql": AsText, "firebird": StateInDigits}.get(engine, Unchanged)(codec)
 
 
 class Unchanged(Codec):
-    """As the mechanism has it."""
+    """The mechanism's own way."""
 
     def __init__(self, inner: Encrypting) -> None:
         self.inner = inner
@@ -40,7 +40,7 @@ class Unchanged(Codec):
 
 
 class AsText(Unchanged):
-    """Bytes in a column of texts."""
+    """Bytes in a column of type text."""
 
     def column(self, length: int) -> str:  # noqa: ARG002
         return "text"
@@ -56,7 +56,7 @@ class AsText(Unchanged):
 
 
 class StateInDigits(Unchanged):
-    """Only the state's name is written in digits, and read as digits."""
+    """Only the state's name is written and read as digits."""
 
     def named(self, name: str) -> Codec:
         return _Digits(self.inner) if name == "state" else self
@@ -74,7 +74,7 @@ class _Digits(Unchanged):
 
 
 def digits(literal: str) -> str:
-    """A text in SQL, its bytes in hexadecimal digits: `'Ab'` -> `'4162'`. Raises UsageError for what is no literal."""
+    """An SQL text literal as hexadecimal digits of its bytes: `'Ab'` -> `'4162'`. Raises UsageError for anything but a literal."""
     if len(literal) < 2 or literal[0] != "'" or literal[-1] != "'":
-        raise UsageError(f"{literal}: only a literal can be written in hexadecimal digits")
+        raise UsageError(f"{literal}: only a quoted SQL literal can be written as hexadecimal digits")
     return "'" + literal[1:-1].replace("''", "'").encode().hex() + "'"

@@ -1,4 +1,4 @@
-"""jdbc-tls: a loop of single-row inserts before and after an upgrade of MySQL's JDBC driver that turned TLS on (a post of 2020)."""
+"""jdbc-tls: a loop of single-row inserts before and after a driver upgrade of MySQL that turned TLS on (a blog post of 2020)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, SERVER_VERSION, S
 from ciphercost.studies.sheet import Sheet
 
 VERSION = "10.11"
-"""Of MariaDB: it lets both drivers in."""
+"""A version of MariaDB that accepts both drivers."""
 SETTINGS = {"version": SERVER_VERSION, "innodb-flush-log-at-trx-commit": "2"}
-"""The log is flushed each second and not at each commit: waiting for a disk would hide what drivers and TLS cost."""
+"""Flush the log each second, not at each commit: waiting for a disk would hide what drivers and TLS cost."""
 LEAST_RUNS, MOST_RUNS = 2, 100
 ROUND_SECONDS = 30.0
-"""That every setup takes, cold and warm."""
+"""For every setup, cold and warm."""
 
 
 class JdbcTls(Study):
-    """Its sizes are arguments so that a test can have it small."""
+    """Its sizes are arguments, so that a test can run it small."""
 
     name = "jdbc-tls"
     title = "A loop of single-row inserts by JDBC, before and after a driver that turned TLS on (a post of 2020)"
@@ -53,18 +53,18 @@ class JdbcTls(Study):
         runs = given.get("runs", self.runs)
         if not LEAST_RUNS <= runs <= MOST_RUNS:
             raise UsageError(
-                f"--runs {runs}: jdbc-tls needs {LEAST_RUNS} to {MOST_RUNS} starts of Java; its intervals come from them"
+                f"--runs {runs}: jdbc-tls needs {LEAST_RUNS} to {MOST_RUNS} starts of Java, because its intervals come from them"
             )
         loop = loops.get(given["loop"]) if "loop" in given else self.loop
         return JdbcTls(self.loop_rows, runs, self.sessions, self.warm_slice, loop)
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The captured loop; the other one is `insert-loop`."""
+        """The captured loop; the other one is the workload `insert-loop`."""
         return (CAPTURED.workload,)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
-        """An experiment for each call, in virtual machines that are warm: the old driver, the new one and, where that asks the server, one that doesn't."""
+        """One experiment per call in warm JVMs: old driver, new driver, and a new driver kept from querying if that call queries the server."""
         self.check_engine(engine)
         cells = []
         for call in CALLS:
@@ -75,7 +75,7 @@ class JdbcTls(Study):
         return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
 
     def cell(self, engine: str, mechanism: str, setup: Setup) -> CellSpec:
-        """One driver by one call, on one core, in both arms."""
+        """One driver with one call, on one core, in both arms."""
         factors = {**self.loop.options, **setup.options, **(self.loop.tls if mechanism == "tls" else {})}
         return CellSpec(
             engine,
@@ -96,7 +96,7 @@ class JdbcTls(Study):
         tls = dict(loop.tls)
         return [CellSpec(engine, "tls", VERSION, loop.workload, tls, clients=1, regime="one-core", settings=settings)]
 
-    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its runs are
+    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - its runs decide
         return self.runs * ROUND_SECONDS
 
     def begin(self, engine: str) -> StudyRecord:
@@ -111,7 +111,7 @@ class JdbcTls(Study):
         return compare.compare(self, record, cells)
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
-        """Of the upgrade what encryption is."""
+        """The part of the upgrade that is encryption."""
         return [each for each in result.figures if each.figure == f"{compare.ENCRYPTION}, {procedure.COLD}"]
 
     def judged(self, result: StudyResult) -> Judged:
@@ -120,7 +120,7 @@ class JdbcTls(Study):
         return Judged(figures, changed="the upgrade", ratios=COMPARED)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
-        return "Ours is of starts of Java, its interval by t over rounds."
+        return "Ours counts starts of Java; its interval is by t over rounds."
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         return report.sheets(result)
@@ -137,7 +137,7 @@ COMPARED = {
         compare.ENCRYPTION: "the new driver with TLS ÷ without",
     }.items()
 }
-"""What each published ratio is of, in cold starts."""
+"""What each published ratio compares, in cold starts."""
 
 
 STUDY = JdbcTls()

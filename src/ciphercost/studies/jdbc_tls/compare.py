@@ -1,14 +1,12 @@
-"""compare: the published milliseconds, the procedure's record here and our cells -> figures, and the split. Pure."""
+"""Build the figures and the split from the published milliseconds, the procedure's record and our cells. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.prove import witnesses
-from ciphercost.studies import ran_on
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.jdbc_tls import findings, loops, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import CAPTURED
 from ciphercost.studies.jdbc_tls.measured import Known, Once, Packets, Round, Warm
@@ -21,15 +19,15 @@ if TYPE_CHECKING:
 LOOP = "the loop"
 UPGRADE, DRIVER, ENCRYPTION = "driver and TLS", "driver alone", "TLS alone"
 SPLIT = "split"
-"""Prefix of the figures of a split."""
+"""Prefix of a split's figures."""
 SUM, LEFT = "the sum", "left"
 WARM_LONG = "warm, by turns"
 SENT, ANSWERED = "insert on the wire", "its answer on the wire"
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-    """Published, repeated and measured side by side; nothing of arms that were not proven."""
-    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
+    """Published, repeated and our own figures side by side; none of arms that were not proven."""
+    unproven = pairs.unproven(record)
     once = {} if unproven else measured.once(record)
     packets = {} if unproven else measured.packets(record)
     rounds = [] if unproven else measured.rounds(record)
@@ -52,7 +50,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 
 def words(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -> str:
-    """The procedure as it was run here, or why it wasn't."""
+    """The procedure as it ran here, or why it didn't."""
     if record.reason or (unproven and record.proofs):
         return record.reason or f"not proven: {unproven}"
     if not once:
@@ -62,21 +60,21 @@ def words(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -
     suite = (
         "The post's record sizes fit any suite of AES-CBC with HMAC-SHA256; 128 bits and ECDHE are our choice"
         if own is CAPTURED
-        else f"{NEW} knows no newer version, and Java chose the suite"
+        else f"{NEW} knows no newer version; Java chose the suite"
     )
     return (
         f"a loop of {record.settings['rows']:,.0f} {own.words}, in a new {java or 'Java'} each time. "
         f"One run of each setup in the published order, by {UPDATE}(); then {len(rounds)} rounds of all setups in random order, "
-        f"cold and warm. Java and server share one core. MariaDB {record.version} announces itself as {SERVER_VERSION}, so that "
-        f"both drivers take it for MySQL: with a server that announces MariaDB {NEW} omits questions that it asks MySQL, and "
+        f"cold and warm. Java and server share one core. MariaDB {record.version} announces itself as {SERVER_VERSION}, so "
+        f"both drivers treat it as MySQL: with a server that announces MariaDB, {NEW} omits queries that it sends to MySQL, and "
         f"MySQL itself no longer accepts {OLD}. The server writes its log at each commit and flushes it each second. "
-        f"TLS is {said}{f' ({library} on the server)' if library else ''}. {suite}. As by the driver's default, no certificate is checked"
+        f"TLS is {said}{f' ({library} on the server)' if library else ''}. {suite}. As in the driver's default, no certificate is checked"
         f"{'' if record.complete else '; it was cut off'}"
     )
 
 
 def loop(study: Study, once: Once) -> list[StudyFigure]:
-    """Milliseconds of the published runs and of the same here, of as many rows as were taken."""
+    """Milliseconds of the published runs and of the same here, for as many rows as each run took."""
     return [
         StudyFigure(
             UPDATE,
@@ -93,12 +91,12 @@ def loop(study: Study, once: Once) -> list[StudyFigure]:
 
 
 def wire(study: Study, record: StudyRecord, packets: dict[Setup, Packets]) -> list[StudyFigure]:
-    """Bytes of an insert and of what answers it, summed over its messages: in clear MySQL packets, with TLS records."""
+    """Bytes of an insert and of its answer, summed over messages: MySQL packets without TLS, TLS records with it."""
     insert, answer = published.packets(study)
     found = []
     for setup in (each for each in ON_THE_WIRE if each in packets):
         seen, encrypted = packets[setup], setup.arm == "encrypted"
-        # Captured with the new driver and TLS; the MySQL packets within those records are the same for any driver.
+        # The post captured the new driver with TLS; the MySQL packets in those records are the same for any driver.
         printed = loops.of(record) is CAPTURED and setup.call == UPDATE
         for name, of, sizes in ((SENT, insert, seen.sent), (ANSWERED, answer, seen.received)):
             found.append(
@@ -119,7 +117,7 @@ def wire(study: Study, record: StudyRecord, packets: dict[Setup, Packets]) -> li
 
 
 def levels(rounds: list[Round], warm: Warm | None, call: str) -> list[StudyFigure]:
-    """µs an insert: cold and warm of the rounds, and long warm of our cells."""
+    """µs per insert: cold and warm from the rounds, long warm from our cells."""
     found = []
     for setup in (each for each in EVERY if each.call == call):
         for state in (COLD, WARM):
@@ -148,7 +146,7 @@ def _figure(setup: Setup, name: str, known: Known) -> StudyFigure:
 
 
 def ratios(study: Study, once: Once, rounds: list[Round], warm: Warm | None, call: str) -> list[StudyFigure]:
-    """What the upgrade, the driver alone and TLS alone multiply the time by: cold, warm, and long warm."""
+    """Time ratios of the upgrade, of the driver alone and of TLS alone: cold, warm, and long warm."""
     old, new, clear = setups.before(call), setups.after(call), setups.after_in_clear(call)
     printed = published.times(study)
     found = []
@@ -186,7 +184,7 @@ def _cost(
 
 
 def split(of: measured.Split, call: str) -> list[StudyFigure]:
-    """µs an insert that the upgrade adds in a cold Java: the whole, the parts, their sum, and what is left."""
+    """µs per insert that the upgrade adds in a cold Java: the whole, the parts, their sum, and the remainder."""
     every = {measured.WHOLE: of.whole, **of.parts, SUM: of.sum, LEFT: of.left}
     return [
         StudyFigure(

@@ -1,4 +1,4 @@
-"""findings: what one run each could not have told, from the published figures and from those here. Pure."""
+"""What one run each could not show, from the published figures and from those here. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 SAME = 0.1
-"""Within so much of each other two times are called alike."""
+"""Share by which two times may differ and still count as equal."""
 
 
 class Seen(NamedTuple):
@@ -51,7 +51,7 @@ def findings(study: Study, seen: Seen) -> list[str]:
 
 
 def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]:
-    """How far starts of one setup lie apart, beside what is told from one of each."""
+    """How far starts of one setup differ, beside the conclusions from one start each."""
     printed = published.times(study)
     old, new, clear = setups.before(UPDATE), setups.after(UPDATE), setups.after_in_clear(UPDATE)
     if len(rounds) < measured.LEAST:
@@ -61,8 +61,8 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
         spread.append(measured.us(once[old], COLD))
     apart = max(spread) / min(spread)
     yield (
-        f"How much of a difference is chance: it ran each setup once. Here the slowest of {len(spread)} starts of {OLD} takes "
-        f"{of_what(change(apart), 'time')} beside the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
+        f"How much of a difference is chance: the post ran each setup once. Here the slowest of {len(spread)} starts of {OLD} takes "
+        f"{of_what(change(apart), 'time')} than the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
         "for the driver alone rests on one start of each."
     )
     whole = measured.ratio(rounds, new, old, COLD)
@@ -75,7 +75,7 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
 
 
 def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
-    """That a loop in a process that has just begun is mostly its virtual machine's."""
+    """A loop in a new process measures mostly the start of its JVM."""
     if of is None or of.whole.value <= 0:
         return
     start, tls = of.parts[measured.WARMING], of.parts[measured.TLS]
@@ -87,14 +87,14 @@ def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
         else ""
     )
     yield (
-        f"That it timed the start of a virtual machine: the upgrade adds {of.whole.value:.0f} µs ± {of.whole.half:.0f} to an insert here, and "
-        f"{start.value:.0f} µs ± {start.half:.0f} are code that runs before it is compiled{own}; {tls.value:.0f} µs ± {tls.half:.0f} are what TLS costs "
-        "once it is. A service that stays up pays the first part once."
+        f"It timed the start of a JVM: the upgrade adds {of.whole.value:.0f} µs ± {of.whole.half:.0f} to an insert here, of which "
+        f"{start.value:.0f} µs ± {start.half:.0f} are code that runs before it is compiled{own}; TLS costs {tls.value:.0f} µs ± {tls.half:.0f} "
+        "once it is compiled. A service that stays up pays the first part once."
     )
 
 
 def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> Iterator[str]:
-    """That the newer driver is slower without TLS too: in a warm machine?"""
+    """Whether the newer driver is also slower without TLS in a warm JVM."""
     printed = published.times(study)
     old, clear = setups.before(UPDATE), setups.after_in_clear(UPDATE)
     cold = measured.ratio(rounds, clear, old, COLD)
@@ -105,66 +105,66 @@ def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> It
     yield (
         f"Why {NEW} is slower without TLS too ({of_what(change(printed[clear] / printed[old]), 'time')}): by {UPDATE}() it sends what {OLD} sends; its time "
         f"beside that: cold {_cost(cold)}, warm {_cost(settled)}"
-        + (", so that it is more code to warm up, and nothing else." if same else ".")
+        + (", so the only difference is more code to warm up." if same else ".")
     )
 
 
 def asking(warm: Mapping[str, Warm | None], of: Split | None) -> Iterator[str]:
-    """Which call asks what."""
+    """Which call sends which additional statements."""
     own = warm[EXECUTE]
     if own is None or not own.asks or of is None:
         return
     asked = "; ".join(f"{count:g} × {name}" for name, count in own.asks.items())
     update = warm[UPDATE]
-    quiet = f" By {UPDATE}() it asks nothing." if update is not None and not update.asks else ""
+    quiet = f" By {UPDATE}() it sends none." if update is not None and not update.asks else ""
     chatter = of.parts[measured.CHATTER]
     yield (
-        f"What the call changes: by {EXECUTE}() {NEW} asks the server before each insert ({asked}), which costs {chatter.value:.0f} µs "
-        f"({chatter.low:.0f} to {chatter.high:.0f}) in clear and an encrypted round trip more with TLS; {LOCAL}=true stops it.{quiet}"
+        f"What the call changes: by {EXECUTE}() {NEW} queries the server before each insert ({asked}), which costs {chatter.value:.0f} µs "
+        f"({chatter.low:.0f} to {chatter.high:.0f}) without TLS and one more encrypted round trip with TLS; {LOCAL}=true stops it.{quiet}"
     )
 
 
 def unverified(cells: Sequence[Cell]) -> Iterator[str]:
-    """That what it paid for is the weaker half of TLS."""
+    """The upgrade encrypts but verifies nobody."""
     if any(cell.encryption.get("verified") == "no" for cell in cells if cell.mechanism == "tls"):
         yield (
-            f"What it got for it: {NEW} by default encrypts and checks no certificate, so that whoever can stand between can still read all. "
-            "sslMode=VERIFY_IDENTITY looks at it, once a connection."
+            f"What the upgrade gains: by default {NEW} encrypts but checks no certificate, so anyone between client and server can still read everything. "
+            "sslMode=VERIFY_IDENTITY checks it, once per connection."
         )
 
 
 def on_the_wire(study: Study, seen: Seen) -> Iterator[str]:
-    """Whether an insert and its OK are here what the post captured."""
+    """Whether an insert and its OK here are those that the post captured."""
     own = seen.packets.get(setups.after(UPDATE))
     if own is None or loops.of(seen.record) is not CAPTURED:
         return
     printed = tuple(each.record for each in published.packets(study))
     wanted = f"TLS records of {printed[0]} and {printed[1]} bytes for an insert and its OK"
     if (own.sent, own.received) == tuple((each,) for each in printed):
-        yield f"The same bytes: the post's debug output has {wanted}; here a relay saw the same sizes."
+        yield f"The same bytes: the post's debug output has {wanted}; a relay here saw the same sizes."
         return
     here = " and ".join(" + ".join(map(str, each)) or "none" for each in own)
-    yield f"! Not the same bytes: the post's debug output has {wanted}; here a relay saw {here}."
+    yield f"! Not the same bytes: the post's debug output has {wanted}; a relay here saw {here}."
 
 
 def which_call(seen: Seen) -> Iterator[str]:
-    """What the capture says of the call, as an inference."""
+    """What the capture says about the call; an inference."""
     update, execute = (seen.packets.get(setups.after(call)) for call in (UPDATE, EXECUTE))
     if update is None or execute is None or not update.single or execute.single:
         return
     yield (
         f"Which call the post's loop made is not published, but in its debug output the next insert follows an OK directly. Here "
-        f"{NEW} does that by {UPDATE}(); by {EXECUTE}() an insert is {len(execute.sent)} messages there and {len(execute.received)} "
+        f"{NEW} does that by {UPDATE}(); by {EXECUTE}() an insert takes {len(execute.sent)} messages to the server and {len(execute.received)} "
         f"back. So the loop probably called {UPDATE}(), or {EXECUTE}() with {LOCAL}=true."
     )
 
 
 def suites(study: Study) -> Iterator[str]:
-    """What record sizes say of the cipher suite."""
+    """What record sizes say about the cipher suite."""
     insert, answer = published.packets(study)
     yield (
         f"Which cipher suite: the debug output shows TLS 1.2, and {_sum(insert)} and {_sum(answer)} (IV, packet, MAC, padding). "
-        "An IV of 16 and a MAC of 32 are AES-CBC with HMAC-SHA256. AES with 128 or 256 bits, and RSA, DHE or ECDHE, "
+        "An IV of 16 and a MAC of 32 bytes mean AES-CBC with HMAC-SHA256. AES with 128 or 256 bits, and RSA, DHE or ECDHE, "
         "have the same sizes, so the suite itself is not known."
     )
 
@@ -176,23 +176,23 @@ def _sum(of: published.Captured) -> str:
 
 
 def unknown(study: Study) -> Iterator[str]:
-    """What the post does not say of its loop."""
+    """What the post does not say about its loop."""
     printed = published.times(study)
     yield (
-        "Not published: the number of rows, the rows that were there before, the column's type, the server and its version, the Java, "
+        "Not published: the number of rows, the rows that were there before, the column's type, the server and its version, the Java version, "
         f"and the unit of {', '.join(f'{each:,.0f}' for each in printed.values())} (we take it for ms). So these times compare only "
-        "with each other, and here we compare their ratios. Published in the debug output: the statement as text, an id of 177,980, and "
-        "status 0x0001: a transaction is open and autocommit is off. Whether it was ever committed is not shown."
+        "with each other, and we compare their ratios. Published in the debug output: the statement as text, an id of 177,980, and "
+        "status 0x0001: a transaction is open and autocommit is off. It does not show whether the transaction was ever committed."
     )
 
 
 def another_java(record: StudyRecord) -> Iterator[str]:
-    """That the virtual machine is not of the post's day."""
+    """The JVM is not the one of the post's time."""
     java = record.tools.get(JAVA, "")
     if java and not java.startswith("Java 1.8"):
         yield (
-            f"Another Java: the debug output has the form of Java 8's (an inference), and here it is {java}. What compiles, and its TLS "
-            "library, differ; so does how long a cold start is slow."
+            f"Another Java: the debug output has the form of Java 8's (an inference), and here it is {java}. Their compilers and TLS "
+            "libraries differ, and so does how long a cold start stays slow."
         )
 
 

@@ -1,4 +1,4 @@
-"""loops: which statement the loop runs, in which transaction, and by which cipher suite: the captured one, or one of ours. Pure."""
+"""Which statement the loop runs, in which transaction and with which cipher suite: as captured, or a loop of our own. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Loop(NamedTuple):
     workload: str
     table: str
     options: Mapping[str, str]
-    """What `--set` says to the client, whichever driver and call."""
+    """Client options, as for `--set`, for any driver and call."""
     tls: Mapping[str, str]
     """Factors of `tls` in the encrypted arm."""
     first_id: int
-    """Of the empty table; 0: the server's own, 1."""
+    """First id of the empty table; 0: the server's own, 1."""
     words: str
-    """What an insert is, for `a loop of N …`."""
+    """Completes `a loop of N …`."""
 
 
 CAPTURED = Loop(
@@ -35,8 +35,8 @@ CAPTURED = Loop(
     177_980,
     "inserts of one word as text, the captured statement, on one connection in one transaction",
 )
-"""Statement, transaction and record sizes are those of the post's debug output. Sizes fit every suite of AES-CBC with HMAC-SHA256;
-that AES has 128 bits and keys come from ECDHE is our choice."""
+"""Statement, transaction and record sizes are those of the post's debug output. The sizes fit every suite of AES-CBC with HMAC-SHA256;
+AES with 128 bits and ECDHE are our choice."""
 ROWS = Loop(
     "insert-loop",
     "insert-loop",
@@ -49,16 +49,16 @@ ROWS = Loop(
 """TLS 1.2 is the newest version that the new driver knows; Java chooses the suite."""
 LOOPS = {each.name: each for each in (CAPTURED, ROWS)}
 FLAG = "captured"
-"""In a record's settings: 1 where the loop is the captured one. Older records do not have it."""
+"""Key of a record's settings: 1 if the loop is the captured one. Older records lack it."""
 
 
 def get(name: str) -> Loop:
-    """The loop of that name. Raises UsageError with the nearest name."""
+    """Return the loop with that name. Raises UsageError with the nearest name."""
     if name not in LOOPS:
         raise UsageError(f"--loop {name}: {nearest(name, LOOPS)}")
     return LOOPS[name]
 
 
 def of(record: StudyRecord) -> Loop:
-    """The loop that a record was made by."""
+    """The loop of a record."""
     return CAPTURED if record.settings.get(FLAG) else ROWS

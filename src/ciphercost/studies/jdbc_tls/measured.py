@@ -1,4 +1,4 @@
-"""measured: the procedure's runs and our cells -> what an insert took, what the upgrade added to it, and the parts of that. Pure."""
+"""What an insert took, what the upgrade added to it, and the parts of that, from runs and cells. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Round = Mapping[Setup, StudyRun]
 WHOLE, TLS, CHATTER, WARMING, REST = "the whole", "TLS", "chatter", "JVM warm-up", "the rest"
 PARTS = (TLS, CHATTER, WARMING, REST)
 LEAST = 2
-"""Rounds of which there is an interval."""
+"""Rounds needed for an interval."""
 
 
 class Known(NamedTuple):
@@ -41,7 +41,7 @@ class Known(NamedTuple):
 
     @property
     def from_nothing(self) -> bool:
-        """Whether its interval leaves zero out."""
+        """Whether its interval excludes zero."""
         return abs(self.value) > self.half
 
 
@@ -51,24 +51,24 @@ def setup_of(run: StudyRun) -> Setup:
 
 
 def once(record: StudyRecord) -> Once:
-    """The published runs: one each."""
+    """The published runs, one each, by setup."""
     return {setup_of(run): run for run in record.runs if not run.design}
 
 
 class Packets(NamedTuple):
-    """Sizes of what crosses the wire for one insert, and of what comes back: in clear MySQL packets, with TLS records."""
+    """Message sizes of one insert and of its answer: MySQL packets without TLS, TLS records with it."""
 
     sent: tuple[int, ...]
     received: tuple[int, ...]
 
     @property
     def single(self) -> bool:
-        """Whether an insert is one message there and one back: nothing is asked between an OK and the next insert."""
+        """Whether an insert is one message each way: nothing between an OK and the next insert."""
         return len(self.sent) == len(self.received) == 1
 
 
 def packets(record: StudyRecord) -> dict[Setup, Packets]:
-    """By setup, as a relay saw them; of older records nothing."""
+    """By setup, as a relay saw them; empty for older records."""
     return {
         setup_of(run): Packets(*(tuple(int(size) for size in run.series[name]) for name in (SENT, RECEIVED)))
         for run in record.runs
@@ -77,7 +77,7 @@ def packets(record: StudyRecord) -> dict[Setup, Packets]:
 
 
 def rounds(record: StudyRecord) -> list[Round]:
-    """Those that have every setup, in their order."""
+    """The rounds that have every setup, in order."""
     found: dict[int, dict[Setup, StudyRun]] = {}
     for run in record.runs:
         if run.design == INTERLEAVED:
@@ -86,12 +86,12 @@ def rounds(record: StudyRecord) -> list[Round]:
 
 
 def us(run: StudyRun, state: str) -> float:
-    """Of an insert, cold or warm."""
+    """µs per insert, cold or warm."""
     return run.series[f"{state}_us"][0]
 
 
 def over(of: Iterable[Round], value: Callable[[Round], float]) -> Known | None:
-    """Mean over rounds, with t's interval; None of so few that there is none."""
+    """Mean over rounds with t's interval; None for too few rounds."""
     values = np.array([value(each) for each in of])
     if len(values) < LEAST:
         return None
@@ -100,9 +100,9 @@ def over(of: Iterable[Round], value: Callable[[Round], float]) -> Known | None:
 
 
 def ratio(of: Iterable[Round], above: Setup, below: Setup, state: str) -> Estimate | None:
-    """Time ÷ time: the ratio of the mean times, which are the printed levels, with t's interval (delta method).
+    """Ratio of the mean times (the printed levels), with t's interval by the delta method.
 
-    Round i is part of the log ratio by its share in either mean.
+    Round i enters the log ratio by its share in either mean.
     """
     times = np.array([[us(each[setup], state) for setup in (above, below)] for each in of])
     if len(times) < LEAST:
@@ -118,17 +118,17 @@ def ratio(of: Iterable[Round], above: Setup, below: Setup, state: str) -> Estima
 
 
 class Warm(NamedTuple):
-    """What an insert takes in virtual machines that have long been warm, µs, by our own method."""
+    """µs per insert in JVMs that have long been warm, by our own method."""
 
     old: float
     in_clear: Known
-    """What the new driver adds to that, without TLS."""
+    """What the new driver adds without TLS."""
     tls: Known
     """What TLS adds to the new driver."""
     quiet: Known | None
-    """What the new driver adds that is kept from asking, without TLS; None: by this call it asks nothing."""
+    """What the new driver adds without TLS if it sends no queries of its own; None: this call sends none."""
     asks: Mapping[str, float]
-    """Statements an insert that the old driver does not send, by the server's count."""
+    """Statements per insert that the old driver does not send, by the server's count."""
     whole: Estimate
     """New driver with TLS ÷ old driver, time."""
     driver: Estimate
@@ -136,7 +136,7 @@ class Warm(NamedTuple):
 
 
 def ours(cells: Iterable[Cell], setup: Setup) -> Cell | None:
-    """The cell that has this driver by this call, if it has figures; both of its arms."""
+    """The cell with this driver and call, if it has figures; it has both arms."""
     for cell in cells:
         local = cell.factors.get(LOCAL) == "true"
         if cell.client.endswith(f" {setup.driver}") and cell.factors.get("how") == setup.call and local == setup.local:
@@ -145,7 +145,7 @@ def ours(cells: Iterable[Cell], setup: Setup) -> Cell | None:
 
 
 def warm(cells: Sequence[Cell], call: str) -> Warm | None:
-    """Of a call; None where one of its cells has no figure."""
+    """Figures of a call; None if one of its cells has no figure."""
     old, new, local = (ours(cells, make(call)) for make in (setups.before, setups.after, setups.quiet))
     if old is None or new is None:
         return None
@@ -173,7 +173,7 @@ def us_of(cell: Cell, arm: Arm) -> float:
 
 
 def slower(rate: Estimate, level: float) -> Known:
-    """Of a ratio of rates: the time that it adds to `level`."""
+    """Convert a ratio of rates into the time that it adds to `level`."""
     value, least, most = (level * (1 / each - 1) for each in (rate.ratio, rate.high, rate.low))
     return Known(value, max(value - least, most - value), rate.n)
 
@@ -183,14 +183,14 @@ def inverse(rate: Estimate) -> Estimate:
 
 
 def product(one: Estimate, other: Estimate) -> Estimate:
-    """Of two ratios, their errors taken for independent: the interval by the sum of squares of the logarithms' half-widths."""
+    """Product of two ratios with independent errors: half-widths of the logarithms add as squares."""
     halves = [math.log(each.high / each.low) / 2 for each in (one, other)]
     value, half = one.ratio * other.ratio, math.hypot(*halves)
     return Estimate(value, value * math.exp(-half), value * math.exp(half), n=min(one.n, other.n))
 
 
 def more_statements(old: Cell, new: Cell) -> dict[str, float]:
-    """By the server's count, each arm's: the larger of both, so that nothing that is sent is left out."""
+    """Statements by the server's count, the larger of both arms, so that none is missed."""
     found: dict[str, float] = {}
     for arm in ARMS:
         before, after = old.chatter.get("plain", {}), new.chatter.get(arm, {})
@@ -201,7 +201,7 @@ def more_statements(old: Cell, new: Cell) -> dict[str, float]:
 
 
 LEAST_MORE = 0.01
-"""Statements an insert."""
+"""Statements per insert."""
 
 
 # ── the split ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,7 +213,7 @@ class Split(NamedTuple):
     whole: Known
     parts: dict[str, Known]
     sum: Known
-    """Of the parts."""
+    """Sum of the parts."""
     left: Known
     """The whole less the sum."""
 
@@ -223,18 +223,18 @@ class Split(NamedTuple):
 
 
 def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
-    """TLS, chatter and the rest are our cells' (warm, by turns); warm-up is what a start of Java has beyond its own warm end, more than the
-    old driver's start has; the whole is of the cold starts alone.
+    """Split the upgrade's time. TLS, additional queries (chatter) and the rest come from our cells (warm, interleaved). Warm-up is what a start of Java
+    takes beyond its own warm end, less the same for the old driver. The whole comes from the cold starts alone.
 
-    Whole and warm-up are of the same rounds, in which what is cold cancels: whole - warm-up is what the upgrade adds to the warm ends.
-    So what is left is known as well as those are, and not as badly as cold starts: settled - (TLS + chatter + rest). Chatter and rest
-    have an error in common, which their sum, `in_clear`, has not.
+    Whole and warm-up come from the same rounds, so their cold parts cancel: whole - warm-up is what the upgrade adds to the warm ends.
+    So the remainder, settled - (TLS + chatter + rest), has the errors of those and not the larger errors of cold starts. Chatter and
+    rest share an error; their sum, `in_clear`, does not contain it.
     """
     old, new = setups.before(call), setups.after(call)
     whole = over(of, lambda each: us(each[new], COLD) - us(each[old], COLD))
     warming = over(of, lambda each: start_up(each[new]) - start_up(each[old]))
     settled = over(of, lambda each: us(each[new], WARM) - us(each[old], WARM))
-    # What asks, and isn't measured without, can't be told from the rest.
+    # Queries that no cell measures without can't be separated from the rest.
     if not whole or not warming or not settled or known is None or (known.asks and known.quiet is None):
         return None
     parts = {TLS: known.tls, CHATTER: Known(0.0, 0.0), WARMING: warming, REST: known.in_clear}
@@ -252,5 +252,5 @@ def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
 
 
 def start_up(run: StudyRun) -> float:
-    """µs an insert that a cold Java takes beyond what the same process takes once it is warm."""
+    """µs per insert that a cold Java takes beyond what the same process takes once warm."""
     return us(run, COLD) - us(run, WARM)

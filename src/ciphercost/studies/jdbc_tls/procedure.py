@@ -1,8 +1,8 @@
-"""procedure: the loop of single-row inserts in a Java that has just begun: once each in the published order, then again and again by turns. I/O.
+"""Run the loop of single-row inserts in new Java processes: once each in the published order, then in random rounds. I/O.
 
-A virtual machine of Java starts by interpreting, and compiles what runs often while it runs. So the first rows of a process cost more
-than later ones, by any driver. Each run is a process of its own: its first rows are timed (cold), then it goes on until hardly
-anything is compiled any more, and more rows are timed (warm).
+A JVM starts by interpreting and compiles what runs often. So the first rows of a process cost more than later ones, with any driver.
+Each run is a process of its own: it times its first rows (cold), continues until hardly anything is being compiled, and times more
+rows (warm).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ciphercost.studies.jdbc_tls.setups import EVERY, ON_THE_WIRE, PUBLISHED, Se
 
 INTERLEAVED, WIRE = "interleaved", "wire"
 SENT, RECEIVED = "sent_bytes", "received_bytes"
-"""Series of a look at the wire: sizes of what crosses it for one insert."""
+"""Series of a wire observation: message sizes for one insert."""
 JAVA, LIBRARY = "java", "server_library"
-"""Of the record's tools."""
+"""Keys of the record's tools."""
 COLD, WARM = "cold", "warm"
 """Prefixes of a run's series."""
 ANSWER_SECONDS = 600.0
 WARM_SLICES = 4
 SETTLED, SETTLED_SLICES = 0.10, 4
-"""Compiling may take this share of a slice, in so many slices one after the other."""
+"""A run is warm if compiling takes at most this share of each of so many slices in a row."""
 MOST_WARMING = 24
-"""Slices, after which a run is called warm all the same; how much was compiled is in the record."""
+"""Slices after which a run counts as warm anyway; the record has how much was compiled."""
 
 
 def run(stage: Stage, loop: Loop) -> None:
-    """What an insert is on the wire; the published three, one run each; then every setup in a drawn order, as often as is asked for.
+    """Observe an insert on the wire, run the published three setups once each, then every setup in random order for each round.
 
     Raises RunError, Unproven.
     """
@@ -59,7 +59,7 @@ def run(stage: Stage, loop: Loop) -> None:
     for number in range(1, int(settings["runs"]) + 1):
         started = time.monotonic()
         order = list(EVERY)
-        random.Random(schedule.slice_seed(stage.seed, 0, number, 0, 0)).shuffle(order)  # noqa: S311 - an order, no secret
+        random.Random(schedule.slice_seed(stage.seed, 0, number, 0, 0)).shuffle(order)  # noqa: S311 - not a secret
         for position, setup in enumerate(order):
             where = {"session": float(number), "position": float(position)}
             one_run(stage, loop, setup, rows, began, where, warm=True)
@@ -69,7 +69,7 @@ def run(stage: Stage, loop: Loop) -> None:
 
 
 def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
-    """A Java that has just begun, with the setup's driver."""
+    """A new Java process with the setup's driver."""
     cell, pair = stage.bench.cell, stage.pair
     driver = options.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{options.WORD}:{setup.driver}"))
     return JdbcAgent(
@@ -84,7 +84,7 @@ def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
 
 
 def connect(stage: Stage, agent: JdbcAgent, setup: Setup, fields: Mapping[str, object]) -> None:
-    """One connection, and the loop's program. Raises Unproven where it is not encrypted as the arm says."""
+    """Open one connection and declare the loop's program. Raises Unproven if the connection isn't encrypted as the arm says."""
     agent.program(stage.bench.program)
     answer = agent.connect(setup.arm, **fields)
     if bool(answer["encrypted"]) != (setup.arm == "encrypted"):
@@ -109,7 +109,7 @@ def on_the_wire(stage: Stage, loop: Loop, setup: Setup, began: float) -> None:
 def one_run(
     stage: Stage, loop: Loop, setup: Setup, rows: int, began: float, where: dict[str, float], *, warm: bool
 ) -> None:
-    """One process of Java, with one connection. Raises Unproven where it is not encrypted as the arm says."""
+    """Run one Java process with one connection. Raises Unproven if it isn't encrypted as the arm says."""
     started = time.monotonic() - began
     empty(stage, loop)
     server = stage.pair.server
@@ -139,7 +139,7 @@ def one_run(
 def timed(
     agent: JdbcAgent, sampler: procfs.Sampler, setup: Setup, name: str, *, operations: int = 0, seconds: float = 0.0
 ) -> dict[str, list[float]]:
-    """So many inserts, or for so long: time, and CPU time of the server, of Java and of its load's own thread, µs an insert."""
+    """Insert so many rows, or for so long: µs per insert of time and of CPU time of the server, of Java and of its load thread."""
     sampler.refresh()
     sampler.begin()
     answer = agent.slice(setup.arm, seconds or ANSWER_SECONDS, discard=0.0, operations=operations)
@@ -156,13 +156,13 @@ def timed(
 
 
 def warm_up(agent: JdbcAgent, setup: Setup, seconds: float) -> int:
-    """Slices of so many seconds until hardly anything is compiled any more."""
+    """Run slices of so many seconds until hardly anything is being compiled."""
     calm = 0
     for number in range(1, MOST_WARMING + 1):
         answer = agent.slice(setup.arm, seconds, discard=0.0)
         if answer.errors:
             checked(answer)
-        # A slice without an insert, on a machine that stalls, tells nothing of compiling.
+        # A slice without an insert, on a machine that stalls, shows nothing about compiling.
         calm = calm + 1 if answer.operations and answer.jit_ms / 1e3 <= SETTLED * answer.seconds else 0
         if calm == SETTLED_SLICES:
             return number
@@ -170,13 +170,13 @@ def warm_up(agent: JdbcAgent, setup: Setup, seconds: float) -> int:
 
 
 def checked(answer: AgentSlice) -> None:
-    """Raises AgentError where an insert failed or none was done."""
+    """Raises AgentError if an insert failed or none ran."""
     if answer.errors or not answer.operations:
-        raise AgentError(f"the loop: {answer.first_error or 'no insert was done'}", "statement")
+        raise AgentError(f"the loop: {answer.first_error or 'no insert ran'}", "statement")
 
 
 def empty(stage: Stage, loop: Loop) -> None:
-    """Every run begins with an empty table, and the captured loop with the captured id: it decides how long an OK packet is."""
+    """Empty the table before each run and set the captured loop's first id, which decides the length of an OK packet."""
     stage.agent.connect("loader", **single(stage.pair.direct["plain"]))
     stage.agent.query("loader", f"TRUNCATE TABLE {loop.table}")
     if loop.first_id:

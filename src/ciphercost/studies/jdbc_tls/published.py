@@ -1,4 +1,4 @@
-"""published: what the post printed -> times by driver and arm, and sizes of the captured packets. Pure."""
+"""What the post printed: times by driver and arm, and sizes of the captured packets. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ciphercost.studies.jdbc_tls.setups import PUBLISHED, Setup
 POST, DEBUG = "the post", "the post's debug output"
 SOURCES = {
     POST: "time of one loop with each driver and setting; it prints no unit, and milliseconds are an inference",
-    DEBUG: "one insert and its OK: MySQL packets in clear, and the TLS records that hold them",
+    DEBUG: "one insert and its OK: the unencrypted MySQL packets, and the TLS records that hold them",
 }
 
 
 def times(study: Study) -> dict[Setup, float]:
-    """Milliseconds of one loop each, in the order in which they were run."""
+    """Milliseconds of one loop each, in the order in which they ran."""
     rows = list(study.rows("time.csv"))
     found = {}
     for setup, row in zip(PUBLISHED, rows, strict=True):
@@ -27,7 +27,7 @@ def times(study: Study) -> dict[Setup, float]:
 
 
 class Captured(NamedTuple):
-    """One packet of the post's debug output, with the TLS record that holds it, bytes."""
+    """One packet of the post's debug output and the TLS record that holds it, in bytes."""
 
     sender: str
     """`client` or `server`."""
@@ -35,7 +35,7 @@ class Captured(NamedTuple):
     mysql: int
     """The MySQL packet with its header."""
     parts: tuple[int, int, int]
-    """IV, MAC and padding, the padding's length byte included."""
+    """IV, MAC, and padding with its length byte."""
     record: int
     """The TLS record without its header of five bytes."""
 

@@ -1,4 +1,4 @@
-"""report: a StudyResult -> sheets: the published loop beside the same here, what the upgrade multiplies, and the split. Pure."""
+"""The study's tables: the published loop beside the same here, the upgrade's time ratios, and the split. Pure."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ciphercost.studies.sheet import Sheet, cite
 
 NONE = "-"
 METHOD = (
-    f"{WARM_LONG}: our own method, drivers and arms by turns in mirrored blocks, in virtual machines that stay up until hardly anything is compiled "
-    "any more, every session on a server started anew; 95 % intervals by t over sessions, of cold and warm by t over rounds"
+    f"{WARM_LONG}: our own method, drivers and arms interleaved in mirrored blocks, in JVMs that stay up until hardly anything is being "
+    "compiled; the server restarts for every session; 95 % intervals by t over sessions, for cold and warm by t over rounds"
 )
 
 
@@ -51,7 +51,7 @@ def loop(study: StudyResult) -> Sheet:
 
 
 def wire(study: StudyResult) -> Iterator[Sheet]:
-    """An insert and its answer, of each setup that was looked at."""
+    """An insert and its answer, for each setup observed on the wire."""
     sent = [each for each in study.figures if each.figure == SENT]
     answers = {(each.operation, each.arm, each.workload): each for each in study.figures if each.figure == ANSWERED}
     rows: list[tuple[str, ...]] = []
@@ -62,8 +62,8 @@ def wire(study: StudyResult) -> Iterator[Sheet]:
             rows.append((named(each), *(text for one in both for text in (cite(whole(one.published), one), size(one)))))
     head = ("", "insert,\npublished", "\nhere", "OK,\npublished", "\nhere")
     note = (
-        "In clear a MySQL packet with its header, with TLS a record without its header. The post shows both for "
-        f"{NEW} with TLS by an unknown call; `in 2`: an insert is two messages."
+        "Without TLS a MySQL packet with its header, with TLS a record without its header. The post shows both for "
+        f"{NEW} with TLS by an unknown call; `in 2`: an insert takes two messages."
     )
     if sent:
         yield Sheet("One insert and its OK on the wire, bytes", head, rows, note)
@@ -119,7 +119,7 @@ def plus_minus(each: StudyFigure | None) -> str:
 
 
 def split(call: str, own: list[StudyFigure]) -> Sheet:
-    """The parts that the upgrade's time comes from."""
+    """The parts of the time that the upgrade adds."""
     by_name = {each.figure.removeprefix(f"{SPLIT}: "): each for each in own}
     total = by_name[measured.WHOLE].ours or 0.0
     rows = []
@@ -136,18 +136,16 @@ def split(call: str, own: list[StudyFigure]) -> Sheet:
     adds_up = (by_name[LEFT].low or 0.0) <= 0 <= (by_name[LEFT].high or 0.0)
     note = "the parts add up to the whole within the intervals"
     if not adds_up:
-        note = "! the parts do NOT add up to the whole: the intervals leave a difference, so one of them is not what it is called"
+        note = "! the parts do NOT add up to the whole: the intervals leave a difference, so at least one part measures something else than its name"
     elif (by_name[LEFT].high or 0.0) - (by_name[LEFT].low or 0.0) > abs(total):
-        note = (
-            "! the parts add up to the whole, but what may be left over is half of it: more rounds (--runs) would tell"
-        )
+        note = "! the parts add up to the whole, but the remainder may be as large as half of it; more rounds (--runs) would narrow it"
     title = f"What the upgrade adds to a cold insert by {call}(), and from what"
     return Sheet(title, ("", "µs", "95 % interval", "of the whole"), rows, note)
 
 
 PARTS = {
     measured.TLS: "TLS",
-    measured.CHATTER: "chatter",
+    measured.CHATTER: "additional queries",
     measured.WARMING: "JVM warm-up",
     measured.REST: "the rest of the driver",
     SUM: "sum of the parts",

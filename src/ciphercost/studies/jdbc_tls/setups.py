@@ -1,4 +1,4 @@
-"""setups: which driver, which call and which arm are compared, and what each is called. Pure."""
+"""The driver, call and arm of each compared setup, and its names. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 from ciphercost.model.spec import Arm
 
 OLD, NEW = "5.1.6", "8.0.16"
-"""MySQL Connector/J before the upgrade, and after it."""
+"""MySQL Connector/J before and after the upgrade."""
 UPDATE, EXECUTE = "executeUpdate", "execute"
-"""The calls of JDBC that run an INSERT. The post does not say which one its loop made."""
+"""JDBC calls that run an INSERT. The post does not say which one its loop used."""
 CALLS = (UPDATE, EXECUTE)
 LOCAL = "useLocalSessionState"
 SERVER_VERSION = "5.7.19-log"
-"""What the server says it is: a version that both drivers take for MySQL's own. Of a server that says it is MariaDB, the newer driver
-leaves out the questions that it asks MySQL."""
+"""The version that the server announces, so that both drivers treat it as MySQL. With a server that announces MariaDB, the newer driver
+omits the queries that it sends to MySQL."""
 
 
 class Setup(NamedTuple):
@@ -24,21 +24,21 @@ class Setup(NamedTuple):
     call: str
     arm: Arm
     local: bool = False
-    """Whether the driver remembers the session's state, so that it needs not ask."""
+    """Whether the driver caches the session's state instead of querying it."""
 
     @property
     def name(self) -> str:
-        """`8.0.16`, or `8.0.16 useLocalSessionState`: the record's word for the driver."""
+        """`8.0.16`, or `8.0.16 useLocalSessionState`: the driver's name in the record."""
         return f"{self.driver} {LOCAL}" if self.local else self.driver
 
     @property
     def variant(self) -> str:
-        """Of a cell of ours, which has both arms: `8.0.16 execute`, `8.0.16 execute useLocalSessionState`."""
+        """Variant of our cell, which has both arms: `8.0.16 execute`, `8.0.16 execute useLocalSessionState`."""
         return " ".join([self.driver, self.call, *[LOCAL] * self.local])
 
     @property
     def options(self) -> dict[str, str]:
-        """As `--set` says them to the client."""
+        """Client options, as for `--set`."""
         return {"how": self.call} | ({LOCAL: "true"} if self.local else {})
 
     @property
@@ -47,12 +47,12 @@ class Setup(NamedTuple):
 
 
 def before(call: str) -> Setup:
-    """The old driver, which has no TLS that Java still speaks, and by default asked for none."""
+    """The old driver, whose TLS today's Java no longer speaks and which by default used none."""
     return Setup(OLD, call, "plain")
 
 
 def after(call: str) -> Setup:
-    """The new driver as it comes: it encrypts wherever the server can."""
+    """The new driver with its defaults: it encrypts wherever the server can."""
     return Setup(NEW, call, "encrypted")
 
 
@@ -61,7 +61,7 @@ def after_in_clear(call: str) -> Setup:
 
 
 def quiet(call: str) -> Setup:
-    """The new driver in clear, kept from asking."""
+    """The new driver without TLS and without its own queries."""
     return Setup(NEW, call, "plain", local=True)
 
 
@@ -70,4 +70,4 @@ PUBLISHED = (before(UPDATE), after(UPDATE), after_in_clear(UPDATE))
 """In the published order."""
 EVERY = tuple(make(call) for call in CALLS for make in (before, after, after_in_clear))
 ON_THE_WIRE = (before(UPDATE), after_in_clear(UPDATE), after(UPDATE), after(EXECUTE))
-"""Whose packets and records are looked at."""
+"""Setups whose packets and records are observed."""

@@ -1,7 +1,7 @@
-"""wire: the bytes of one insert and of its OK, as they cross a relay. I/O; what the sizes mean is pure.
+"""Measure the bytes of one insert and of its OK as they pass through a relay. I/O; the interpretation of sizes is pure.
 
-Two slices that differ by a known number of inserts are compared. What happens once a slice (the session is asked what it
-negotiated, the transaction is committed) is in both and cancels.
+Compares two slices that differ by a known number of inserts. What happens once per slice (reading the session's TLS facts, the
+commit) is in both and cancels.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ HEADER = 4
 
 
 class Sizes(NamedTuple):
-    """Bytes of what crosses the wire for each insert, in clear MySQL packets with their headers, with TLS records without."""
+    """Message sizes per insert in bytes: MySQL packets with headers if unencrypted, TLS records without headers otherwise."""
 
     sent: list[float]
     received: list[float]
 
 
 def packet_sizes(data: bytes) -> list[int]:
-    """Bytes of each MySQL packet of one direction, in clear and not compressed. Pure."""
+    """Bytes of each MySQL packet in one direction, unencrypted and uncompressed. Pure."""
     found, at = [], 0
     while at + HEADER <= len(data):
         size = HEADER + int.from_bytes(data[at : at + 3], "little")
@@ -40,7 +40,7 @@ def packet_sizes(data: bytes) -> list[int]:
 
 
 def of_an_insert(agent: JdbcAgent, arm: str, relay: Relay, *, encrypted: bool) -> Sizes:
-    """Of the arm's one connection, which passes through this relay. Raises AgentError."""
+    """Sizes on the arm's one connection, which passes through this relay. Raises AgentError."""
     read = tls_record_sizes if encrypted else packet_sizes
     seen: list[tuple[Counter[int], Counter[int]]] = [_counted(relay, read)]
     for operations in (FEW, FEW + MORE):
@@ -58,7 +58,7 @@ def _counted(relay: Relay, read: Callable[[bytes], list[int]]) -> tuple[Counter[
 
 
 def _settle(relay: Relay) -> None:
-    """Wait until nothing more comes: a slice's commit follows its last insert."""
+    """Wait until nothing more arrives: a slice's commit follows its last insert."""
     until, before = time.monotonic() + deadlines.login(), (-1, -1)
     while (now := (relay.sent, relay.received)) != before and time.monotonic() < until:
         before = now
@@ -66,7 +66,7 @@ def _settle(relay: Relay) -> None:
 
 
 def _more(seen: list[Counter[int]]) -> list[float]:
-    """Sizes that the longer slice has more of, as often as an insert has them, in ascending order. Pure."""
+    """Sizes that occur more often in the longer slice, once for each occurrence per insert, ascending. Pure."""
     begun, few, many = seen
     more = {size: many[size] - 2 * few[size] + begun[size] for size in many}
     return [float(size) for size, count in sorted(more.items()) for _ in range(round(count / MORE))]

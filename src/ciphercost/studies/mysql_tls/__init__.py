@@ -1,4 +1,4 @@
-"""mysql-tls: four files of statements over one connection, in clear and then over TLS, as mysqlslap ran them (Haikal et al., 2023)."""
+"""mysql-tls: four statement files over one connection, unencrypted and over TLS, run by mysqlslap (Haikal et al., 2023)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure, published
 
 ORDERS = {"operations": ["encrypted", "plain"], "arms": ["plain", "encrypted"]}
-"""The paper lists operation by operation, each with TLS required and then disabled; or every operation of one arm and then of the other."""
+"""The paper lists operation by operation, each with TLS required and then disabled. `arms` runs all operations of one arm first."""
 MOST_ROWS, MOST_ITERATIONS, MOST_QUERIES = 10_000_000, 1000, 10_000_000
 LEAST_MEMORY = 128_000_000
-"""Bytes, below which none of the servers starts."""
+"""Bytes below which none of the servers starts."""
 
 
 class MysqlTls(Study):
-    """Its sizes are arguments so that a test can have it small."""
+    """Its sizes are arguments, so that a test can run it small."""
 
     name = "mysql-tls"
     title = "MySQL with TLS required or disabled: four files of statements, mysqlslap and sar (Haikal et al., 2023)"
@@ -46,7 +46,7 @@ class MysqlTls(Study):
         order: str = "operations",
         memory_bytes: int = 0,
     ) -> None:
-        """`order`: one of ORDERS; `memory_bytes`: that server and client may use during the procedure, 0: all there is."""
+        """`order`: one of ORDERS; `memory_bytes`: limit for server and client together during the procedure, 0: none."""
         self.table_rows, self.iterations, self.queries = rows, iterations, queries
         self.least_queries, self.interval, self.sessions = least_queries, interval, sessions
         self.order, self.memory = order, memory_bytes
@@ -58,7 +58,7 @@ class MysqlTls(Study):
                 raise UsageError(f"--{name} {given[name]}: must be from 1 to {most:,}")
         order = given.get("order", self.order)
         if order not in ORDERS:
-            raise UsageError(f"unknown order '{order}': {nearest(order, ORDERS)}")
+            raise UsageError(f"--order {order}: unknown order; {nearest(order, ORDERS)}")
         return MysqlTls(
             _whole(given.get("rows", self.table_rows), "rows"),
             given.get("iterations", self.iterations),
@@ -72,7 +72,7 @@ class MysqlTls(Study):
 
     @property
     def settings(self) -> dict[str, float]:
-        """Of the procedure, as its record keeps them."""
+        """Settings of the procedure, as its record keeps them."""
         found: dict[str, float] = {
             "rows": self.table_rows,
             "iterations": self.iterations,
@@ -93,7 +93,7 @@ class MysqlTls(Study):
 
     def procedure_cells(self, engine: str) -> list[CellSpec]:
         mechanism = transit(engine)
-        # mysqlslap's REQUIRED encrypts and checks nothing.
+        # mysqlslap's REQUIRED encrypts but checks no certificate.
         factors = {"verify": "require"} if mechanism == "tls" else {}
         return [
             CellSpec(
@@ -120,19 +120,19 @@ class MysqlTls(Study):
 
 
 def _whole(given: int | str, name: str) -> int:
-    """One whole number; another study takes several of this option. Raises UsageError."""
+    """Parse one whole number; other studies accept several for the same option. Raises UsageError."""
     try:
         return int(given)
     except ValueError:
-        raise UsageError(f"--{name} {given}: must be one whole number for mysql-tls") from None
+        raise UsageError(f"--{name} {given}: mysql-tls takes one whole number") from None
 
 
 def _memory(text: str) -> int:
-    """Bytes of `2GB`. Raises UsageError for too few, and where no limit can be set."""
+    """Bytes of `2GB`. Raises UsageError for too few, or if no limit can be set here."""
     limit = size(text, "--memory")
     if limit < LEAST_MEMORY:
         raise UsageError(
-            f"--memory {text}: at least {LEAST_MEMORY // 1_000_000}MB, or no server starts; the study's machine had 2GB"
+            f"--memory {text}: must be at least {LEAST_MEMORY // 1_000_000}MB, or no server starts; the study's machine had 2GB"
         )
     memory.check(f"--memory {text}")
     return limit

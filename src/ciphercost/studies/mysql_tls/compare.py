@@ -1,4 +1,4 @@
-"""compare: published figures, the procedure's record here and our cells -> three columns and what they say. Pure."""
+"""Build the three columns of figures from the publication, the procedure's record and our cells. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms
 from ciphercost.estimate.levels import level
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.prove import witnesses
-from ciphercost.studies import ran_on
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.mysql_tls import findings, published
 
 if TYPE_CHECKING:
@@ -28,8 +26,8 @@ Here = dict[tuple[str, str], StudyRun]
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-    """Figures of every operation. Of an arm that was not proven nothing is said."""
-    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
+    """Figures of every operation; none of an arm that was not proven."""
+    unproven = pairs.unproven(record)
     here: Here = {} if unproven else {(run.operation, run.arm): run for run in record.runs}
     ours = {cell.workload.rpartition("/")[2]: cell for cell in cells}
     figures = [
@@ -52,7 +50,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 
 def words(record: StudyRecord, here: Here, unproven: str) -> str:
-    """The procedure as it was run here, or why it wasn't."""
+    """The procedure as it ran here, or why it didn't."""
     if record.reason or unproven:
         return record.reason or f"not proven: {unproven}"
     if not here:
@@ -61,7 +59,7 @@ def words(record: StudyRecord, here: Here, unproven: str) -> str:
     settings = record.settings
     fewer = [f"{name} {n:,}" for name, n in counts.items() if n < settings["queries"]]
     scaled = (
-        f", but fewer queries an iteration so that it ends in time ({', '.join(fewer)}; seconds are for {published.QUERIES:,})"
+        f", but fewer queries per iteration to finish in time ({', '.join(fewer)}; seconds are for {published.QUERIES:,})"
         if fewer
         else ""
     )
@@ -70,22 +68,22 @@ def words(record: StudyRecord, here: Here, unproven: str) -> str:
     cut_off = "" if record.complete else "; it was cut off"
     return (
         f"{settings['iterations']:.0f} iterations of {settings['queries']:,.0f} queries on {settings['rows']:,.0f} rows{scaled}, "
-        f"over one connection, {order(record)}{limited}; unlike the published run, with both arms proven{cut_off}"
+        f"over one connection, {order(record)}{limited}; unlike in the published run, both arms are proven{cut_off}"
     )
 
 
 def order(record: StudyRecord) -> str:
-    """In which order operations and arms were run; of a record that doesn't say, arm by arm."""
+    """The order of operations and arms; older records ran arm by arm."""
     if record.settings.get("by_operation"):
-        return "operation by operation, with TLS and then in clear, as the paper lists them (--order operations)"
-    return "every operation in clear and then every operation with TLS, not in the paper's order (--order arms)"
+        return "operation by operation, with TLS and then without, as the paper lists them (--order operations)"
+    return "every operation without TLS and then every operation with TLS, unlike the paper (--order arms)"
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def seconds_here(run: StudyRun) -> list[float]:
-    """Seconds of each iteration, for as many queries as were published."""
+    """Seconds of each iteration, scaled to the published number of queries."""
     return [each * published.QUERIES / run.load["queries"] for each in run.series["seconds"]]
 
 
@@ -125,7 +123,7 @@ def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list
 
 
 def server_cpu_figures(name: str, cell: Cell | None) -> list[StudyFigure]:
-    """Of our method alone: what other processes do to a time they hardly do to this."""
+    """Server CPU by our method alone: other processes hardly affect it, unlike a time."""
     cost = cell.overhead.get("server_cpu_per_op") if cell else None
     if cell is None or cost is None:
         return []
@@ -163,7 +161,7 @@ def cpu_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list[
 
 
 def memory_figures(name: str, here: Here, cell: Cell | None) -> list[StudyFigure]:
-    """The study meant to print memory, and printed none."""
+    """Memory, which the study intended to print but didn't."""
     return [
         StudyFigure(
             name,

@@ -1,4 +1,4 @@
-"""findings: what the published procedure could not have told, counted from its own figures and from its repetition here. Pure."""
+"""What the published procedure could not show, computed from its own figures and from its repetition here. Pure."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 Here = Mapping[tuple[str, str], StudyRun]
 FEWEST_ITERATIONS = 2
 LAST_DIGIT = 0.0051
-"""How far a figure of two digits may lie from the mean that it rounds."""
+"""Largest distance of a two-digit figure from the mean that it rounds."""
 UNPROVEN = (
     "REQUIRED encrypts and never checks the certificate, and nothing showed that either arm was what its name says. "
     "Here both arms are proven before each load, and "
 )
 VERIFIED = {
     "tls": "our method's connections check chain and name.",
-    "wire-crypt": "encrypted by wire-crypt in TLS's place, which verifies nobody either.",
+    "wire-crypt": "wire-crypt encrypts in TLS's place; it verifies no server either.",
 }
-"""By what encrypted the connections here."""
+"""By the mechanism that encrypted the connections here."""
 IN_TURNS = (
-    "Of each operation one arm was run wholly before the other: whatever changes on the machine meanwhile looks like TLS. "
-    "Our method takes both arms in turns, in mirrored order."
+    "For each operation one arm ran before the other: whatever changes on the machine meanwhile looks like TLS. "
+    "Our method interleaves the arms in mirrored order."
 )
 CHANGED = (
-    "What an iteration changes, the next one finds: INSERT adds its rows again, UPDATE sets what is set already, DELETE "
+    "Each iteration changes the data for the next: INSERT adds its rows again, UPDATE sets values that are already set, DELETE "
     "finds nothing. An average over iterations mixes these."
 )
 
 
 def findings(study: Study, here: Here, ours: Mapping[str, Cell], mechanism: str) -> list[str]:
-    """Each a sentence or two; figures in them are computed. `mechanism`: what encrypted the connections here."""
+    """Findings of one or two sentences each, with computed figures. `mechanism`: what encrypted the connections here."""
     operations = study.operations
     times, cpu = published.times(study), published.cpu(study)
     found = [
@@ -62,11 +62,11 @@ def findings(study: Study, here: Here, ours: Mapping[str, Cell], mechanism: str)
 
 
 def intervals(times: Mapping[str, Mapping[str, float]], here: Here, operations: Sequence[str]) -> list[str]:
-    """Published costs beside how far the iterations of one arm lie apart."""
+    """Published costs beside the spread of one arm's iterations."""
     said = ", ".join(f"{name} {change(times[name]['encrypted'] / times[name]['plain'])}" for name in operations)
     first = (
-        f"No published figure has an interval: {said} are single averages, though mysqlslap prints the shortest and the "
-        "longest iteration beside each."
+        f"No published figure has an interval: {said} are single averages, though mysqlslap also prints the shortest and the "
+        "longest iteration."
     )
     spread = {
         name: max(run.series["seconds"]) / min(run.series["seconds"])
@@ -76,11 +76,11 @@ def intervals(times: Mapping[str, Mapping[str, float]], here: Here, operations: 
     if not spread:
         return [first]
     wide = ", ".join(f"{name} {change(ratio)}" for name, ratio in spread.items())
-    return [f"{first} Here the slowest iteration in clear took, beside the fastest: {wide}."]
+    return [f"{first} Here the slowest unencrypted iteration took, beside the fastest: {wide}."]
 
 
 def order(here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> list[str]:
-    """Where the repeated procedure's cost lies outside the interval of the interleaved measurement."""
+    """Operations whose repeated cost lies outside the interval of the interleaved measurement."""
     apart = []
     for name in operations:
         rate = ours[name].overhead.get("throughput") if name in ours else None
@@ -91,7 +91,7 @@ def order(here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> li
             apart.append(f"{name} {change(encrypted / plain)}, not {bounds(1 / rate.high, 1 / rate.low)}")
     if not apart:
         return [IN_TURNS]
-    return [f"{IN_TURNS} Run here, the published procedure gives another cost than that for {'; '.join(apart)}."]
+    return [f"{IN_TURNS} Run here, the published procedure gives a different cost for {'; '.join(apart)}."]
 
 
 def one_pass(
@@ -106,13 +106,13 @@ def one_pass(
         for name in operations
     )
     text = (
-        f"The CPU tables cover one iteration, not five: in clear, {spans}. Either one was watched, or the printed times are not averages "
-        "of five."
+        f"The CPU tables cover one iteration, not five: without TLS, {spans}. Either one iteration was observed, or the printed times are not "
+        "averages of five."
     )
     delete = cpu["delete"]["plain"].rows
     text += (
         f" During DELETE %user falls from {max(row['user'] for row in delete[:3]):.0f} to {delete[-1]['user']:.0f}, as on a table that "
-        "gets empty: a second iteration would have found no rows."
+        "becomes empty: a second iteration would have found no rows."
     )
     if run := here.get(("delete", "plain")):
         seconds = [each * published.QUERIES / run.load["queries"] for each in run.series["seconds"]]
@@ -123,13 +123,13 @@ def one_pass(
 def what_was_asked(
     times: Mapping[str, Mapping[str, float]], cpu: Mapping[str, Mapping[str, published.Column]], here: Here
 ) -> list[str]:
-    """What the tables say of the statements, which the study does not print."""
+    """What the tables say about the statements, which the study does not print."""
     each = {name: times[name]["plain"] / published.QUERIES * 1e3 for name in times}
     select = cpu["select"]["plain"].mean("system") / max(cpu["update"]["plain"].mean("system"), 0.01)
     text = (
-        f"The statements are not printed. {each['update']:.1f} ms an UPDATE, nearly all of it %user, point to a table without an index, and "
-        f"SELECT keeps %system {select:.0f} times as busy as UPDATE does, as if it moved far more than a row. So we let SELECT read the whole table here, "
-        "and UPDATE and DELETE look for their row in all of it. Our own DELETE puts each row back, and that INSERT is in its time."
+        f"The statements are not printed. {each['update']:.1f} ms per UPDATE, nearly all of it %user, suggest a table without an index, and "
+        f"SELECT keeps %system {select:.0f} times as busy as UPDATE does, as if it moved far more than one row. So SELECT reads the whole table here, "
+        "and UPDATE and DELETE search all of it for their row. Our own DELETE puts each row back, and its time includes that INSERT."
     )
     return [text, CHANGED] if here else [text]
 
@@ -138,12 +138,12 @@ def what_was_asked(
 
 
 def averages(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
-    """In which tables the last row is the average of those above it, and what counting it again does."""
+    """Tables whose last row is the average of those above it, and the effect of counting it again."""
     with_average = [(name, arm) for name in operations for arm in ARMS if cpu[name][arm].average]
     without = [f"{name} {spell(arm)}" for name in operations for arm in ARMS if not cpu[name][arm].average]
     text = (
         f"The last row of {len(with_average)} of the {2 * len(operations)} CPU tables is the average of the rows above it. "
-        "Averaged with them it counts twice: mean %system with and without it is "
+        "A mean that includes it counts it twice: mean %system with and without it is "
         + ", ".join(
             f"{name} {spell(arm)} {cpu[name][arm].mean_as_quoted('system'):.2f} and {cpu[name][arm].mean('system'):.2f}"
             for name, arm in with_average
@@ -151,12 +151,12 @@ def averages(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequ
         + f". No mean of any counter moves by more than {moved(cpu):.2f} points, so the text's averages don't show which was done."
     )
     if without:
-        text += f" In {' and '.join(without)} the last row is one of five seconds, beside the other arm's average: the arms' rows are not as many."
+        text += f" In {' and '.join(without)} the last row is one of five seconds, unlike the other arm's average: the arms have different numbers of rows."
     return text
 
 
 def moved(cpu: Mapping[str, Mapping[str, published.Column]]) -> float:
-    """How far counting the average again moves a mean at most, percentage points."""
+    """The most that counting the average again moves a mean, in percentage points."""
     return max(
         abs(column.mean_as_quoted(counter) - column.mean(counter))
         for columns in cpu.values()
@@ -166,7 +166,7 @@ def moved(cpu: Mapping[str, Mapping[str, published.Column]]) -> float:
 
 
 def blank(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> list[str]:
-    """Cells that were left blank, what they must have been, and what leaving them out does to the means."""
+    """Blank cells, the values that they must have had, and the effect of omitting them on the means."""
     said = []
     for name in operations:
         for arm in ARMS:
@@ -185,7 +185,7 @@ def blank(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequenc
 
 
 def maxima(study: Study, cpu: Mapping[str, Mapping[str, published.Column]]) -> list[str]:
-    """Maxima of the text that the tables contradict."""
+    """Maxima in the text that the tables contradict."""
     said = []
     for each in published.quoted(study):
         if each.statistic != "maximum" or each.second is None:
@@ -200,7 +200,7 @@ def maxima(study: Study, cpu: Mapping[str, Mapping[str, published.Column]]) -> l
 
 
 def quoted_averages(study: Study, cpu: Mapping[str, Mapping[str, published.Column]]) -> str:
-    """Averages of the text beside the means of the tables' rows."""
+    """Averages in the text beside the means of the tables' rows."""
     said, apart = [], []
     for each in published.quoted(study):
         if each.statistic == "average":
@@ -209,11 +209,11 @@ def quoted_averages(study: Study, cpu: Mapping[str, Mapping[str, published.Colum
             if abs(mean - each.value) > LAST_DIGIT:
                 apart.append(f"{each.operation} {spell(each.arm)}")
     end = f"They differ for {', '.join(apart)}." if apart else "They agree to the last digit."
-    return f"The text's averages of %system, and in brackets the means of the tables' rows without their average rows: {', '.join(said)}. {end}"
+    return f"The text's averages of %system, with the means of the tables' rows without their average rows in brackets: {', '.join(said)}. {end}"
 
 
 def edges(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
-    """Rows in which the machine did nothing, and the means without them."""
+    """Rows in which the machine was idle, and the means without them."""
     hit = [(name, arm) for name in operations for arm in ARMS if cpu[name][arm].edges]
     if not hit:
         return ""
@@ -223,11 +223,11 @@ def edges(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequenc
         if (column := cpu[name][arm])
     )
     count = sum(cpu[name][arm].edges for name, arm in hit)
-    return f"{count} rows show a machine that does nothing (%idle 99 and more), and are in the means: %system with and without them is {said}."
+    return f"{count} rows show an idle machine (%idle 99 and more) and are part of the means: %system with and without them is {said}."
 
 
 def system_only(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
-    """Of six counters one was discussed; the others say otherwise."""
+    """The study discussed one of six counters; the others tell a different story."""
     said = [
         f"{name} %system {columns['plain'].mean('system'):.2f} → {columns['encrypted'].mean('system'):.2f}, %user "
         f"{columns['plain'].mean('user'):.2f} → {columns['encrypted'].mean('user'):.2f}"
@@ -237,9 +237,9 @@ def system_only(cpu: Mapping[str, Mapping[str, published.Column]], operations: S
     falls = [name for name in operations if cpu[name]["encrypted"].mean("system") < cpu[name]["plain"].mean("system")]
     text = f"Only %system was discussed, but ciphers work in %user: {'; '.join(said)}."
     if falls:
-        text += f" For {' and '.join(name.upper() for name in falls)} %system falls with TLS on, which TLS is unlikely to have caused."
+        text += f" For {' and '.join(name.upper() for name in falls)} %system falls with TLS on; TLS is unlikely to be the cause."
     return text
 
 
 def spell(arm: str) -> str:
-    return "with TLS" if arm == "encrypted" else "in clear"
+    return "with TLS" if arm == "encrypted" else "without TLS"

@@ -1,8 +1,8 @@
-"""procedure: the study as it was run: operation by operation, first one arm and then the other, five iterations of a file of statements, sar beside it. I/O.
+"""Run the study as published: for each operation one arm and then the other, five iterations of a statement file, with sar. I/O.
 
 As mysqlslap does it (`--iterations=5 --number-of-queries=10000 --no-drop --query=FILE`): an iteration opens a connection, runs the
-file from its beginning, again and again, until the number of queries is reached, and closes it; all of that is timed. What an
-iteration has changed, the next one finds.
+file again and again from its beginning until it reaches the number of queries, and closes the connection; all of that is timed. An
+iteration finds the data as the one before left it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ciphercost.studies import Stage
 
 TABLE = "personal_records"
 TRIAL_SECONDS = 0.5
-"""Of each operation, to see how many queries fit into the time there is."""
+"""Load of each operation to estimate how many queries fit into the available time."""
 TRIAL_STEP = 10
 
 
 def statements(operation: str, rows: int, seed: int) -> Iterator[str]:
-    """The lines of an operation's file: one statement for each person. Pure."""
+    """The lines of an operation's file: one statement per person. Pure."""
     names = ", ".join(people.COLUMNS)
     for person in people.people(rows, seed):
         if operation == "insert":
@@ -42,7 +42,7 @@ def statements(operation: str, rows: int, seed: int) -> Iterator[str]:
 
 
 def run(stage: Stage, operations: Sequence[str]) -> None:
-    """Every operation on every arm, in the record's order. Raises RunError, Unproven."""
+    """Run every operation on every arm, in the record's order. Raises RunError, Unproven."""
     settings = stage.record.settings
     iterations = int(settings["iterations"])
     share = stage.seconds / (len(operations) * len(stage.record.arms) * iterations)
@@ -60,14 +60,14 @@ def run(stage: Stage, operations: Sequence[str]) -> None:
 
 
 def in_order(operations: Sequence[str], arms: Sequence[str], *, by_operation: bool) -> list[tuple[str, str]]:
-    """(operation, arm): both arms of an operation and then the next one's, or every operation of an arm and then of the other. Pure."""
+    """(operation, arm) pairs: both arms of an operation before the next operation, or all operations of an arm before the other arm. Pure."""
     if by_operation:
         return [(name, arm) for name in operations for arm in arms]
     return [(name, arm) for arm in arms for name in operations]
 
 
 def iteration(stage: Stage, arm: str, operation: str, queries: int) -> float:
-    """Seconds from before its connection is opened until it is closed."""
+    """Run one iteration; return seconds from before its connection opens until it is closed."""
     parameters = stage.bench.program.parameters
     lines = list(statements(operation, int(parameters["rows"]), int(parameters["data_seed"])))
     declare(stage, operation)
@@ -79,7 +79,7 @@ def iteration(stage: Stage, arm: str, operation: str, queries: int) -> float:
 
 
 def declare(stage: Stage, operation: str) -> None:
-    """SELECT's rows stay in the agent, as a client's would; the other statements are sent as they are, and need no program."""
+    """SELECT's rows stay in the agent, as in a client; other statements are sent as they are and need no program."""
     program = stage.bench.program
     stage.agent.program(program if operation == "select" else msgspec.structs.replace(program, transactions=()))
 
@@ -87,7 +87,9 @@ def declare(stage: Stage, operation: str) -> None:
 def connect(stage: Stage, arm: str) -> None:
     answer = stage.agent.connect(arm, **single(stage.pair.connect[arm]))  # type: ignore[index]
     if bool(answer["encrypted"]) != (arm == "encrypted"):
-        raise Unproven(f"client witness, {arm} arm: the load's connection is not what was proven")
+        raise Unproven(
+            f"client witness, {arm} arm: the load's connection is not encrypted as it was when it was proven"
+        )
 
 
 def perform(stage: Stage, arm: str, operation: str, lines: Iterator[str], queries: int) -> None:
@@ -100,7 +102,7 @@ def perform(stage: Stage, arm: str, operation: str, lines: Iterator[str], querie
 
 
 def count(stage: Stage, operation: str, seconds: float) -> int:
-    """Queries of one iteration: the published number, or as many as fit into `seconds`. They are tried in clear."""
+    """Queries per iteration: the published number, or as many as fit into `seconds`, estimated on the plain arm."""
     settings, parameters = stage.record.settings, stage.bench.program.parameters
     arm = "plain"
     refill(stage)
@@ -109,7 +111,7 @@ def count(stage: Stage, operation: str, seconds: float) -> int:
     lines = itertools.cycle(statements(operation, int(parameters["rows"]), int(parameters["data_seed"])))
     perform(
         stage, arm, operation, itertools.islice(lines, TRIAL_STEP), TRIAL_STEP
-    )  # the first ones find everything cold
+    )  # warm up: the first ones find everything cold
     done, began = 0, time.monotonic()
     while time.monotonic() - began < TRIAL_SECONDS:
         perform(stage, arm, operation, itertools.islice(lines, TRIAL_STEP), TRIAL_STEP)
@@ -120,13 +122,13 @@ def count(stage: Stage, operation: str, seconds: float) -> int:
 
 
 def rounded(value: float) -> int:
-    """Down to two digits: 1234 to 1200. Pure."""
+    """Round down to two digits: 1234 to 1200. Pure."""
     step: int = 10 ** max(0, len(str(int(value))) - 2)
     return int(value) // step * step
 
 
 def refill(stage: Stage) -> None:
-    """The table as it was loaded, by a connection of its own."""
+    """Reload the table over a separate connection."""
     fields = single(stage.pair.connect["plain"])
     stage.agent.connect("loader", **fields)
     stage.agent.query("loader", f"DROP TABLE {TABLE}")

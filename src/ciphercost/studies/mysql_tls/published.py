@@ -1,4 +1,4 @@
-"""published: what the study printed -> tables to count with. Pure."""
+"""The study's published tables and figures. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ COUNTERS = ("user", "nice", "system", "iowait", "steal", "idle")
 SUFFIX = {"plain": "tls_off", "encrypted": "tls_on"}
 ROW_SECONDS = 5.0
 ROUNDING = 0.25
-"""Percentage points by which a row may differ from the mean of the rows above it and still be their average: sar weights by clock ticks."""
+"""Percentage points by which a row may differ from the mean of the rows above and still be their average: sar weights by clock ticks."""
 EDGE = 99.0
-"""%idle from which a row shows a machine that does nothing: before the load began, or after it ended."""
+"""%idle from which a row shows an idle machine: before the load began, or after it ended."""
 QUERIES = 10_000
 TIMES = "Table VI"
 CPU = {"select": "Table II", "insert": "Table III", "update": "Table IV", "delete": "Table V"}
@@ -34,9 +34,9 @@ class Column(msgspec.Struct, frozen=True):
     """One arm's half of one CPU table."""
 
     rows: tuple[dict[str, float], ...]
-    """Five seconds each; a value that was left blank is absent."""
+    """Five seconds each; blank values are absent."""
     average: dict[str, float]
-    """The last row, where it is the average of those above it and no row of its own; else empty."""
+    """The last row if it is the average of those above it and not a row of its own; else empty."""
 
     @property
     def filled(self) -> tuple[dict[str, float], ...]:
@@ -47,11 +47,11 @@ class Column(msgspec.Struct, frozen=True):
         return fmean(row[counter] for row in self.filled if counter in row)
 
     def mean_as_printed(self, counter: str) -> float:
-        """Without what was left blank."""
+        """Mean without blank values."""
         return fmean(row[counter] for row in self.rows if counter in row)
 
     def mean_as_quoted(self, counter: str) -> float:
-        """With the row of averages counted as if it were one of five seconds."""
+        """Mean with the row of averages counted as if it were a row of five seconds."""
         every = (*self.filled, self.average) if self.average else self.filled
         return fmean(row[counter] for row in every if counter in row)
 
@@ -61,7 +61,7 @@ class Column(msgspec.Struct, frozen=True):
         return max(rows, key=lambda each: each[1])
 
     def inner(self) -> Column:
-        """Without the rows in which the machine does nothing."""
+        """The rows without those of an idle machine."""
         return Column(tuple(row for row in self.rows if row["idle"] < EDGE), {})
 
     @property
@@ -74,7 +74,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Quoted(NamedTuple):
-    """A figure of the paper's text about one of its tables."""
+    """A figure in the paper's text about one of its tables."""
 
     operation: str
     counter: str
@@ -82,18 +82,18 @@ class Quoted(NamedTuple):
     statistic: str
     """`maximum` or `average`."""
     second: float | None
-    """Of a maximum: at which row."""
+    """For a maximum: the row's second."""
     value: float
 
 
 def filled(row: dict[str, float]) -> dict[str, float]:
-    """A row of percentages of which at most one is blank, completed to 100. Pure."""
+    """Complete a row of percentages with at most one blank to 100. Pure."""
     blank = [name for name in COUNTERS if name not in row]
     return row | {blank[0]: round(100 - sum(row.values()), 2)} if len(blank) == 1 else row
 
 
 def quoted(study: Study) -> list[Quoted]:
-    """What the text says of the CPU tables, in its order."""
+    """What the text says about the CPU tables, in its order."""
     arms = {"off": "plain", "on": "encrypted"}
     return [
         Quoted(
@@ -125,7 +125,7 @@ def cpu(study: Study) -> dict[str, dict[str, Column]]:
 
 
 def column(rows: Sequence[dict[str, str]], suffix: str) -> Column:
-    """One arm's rows; the last is taken for the average only if every counter says so. Pure."""
+    """One arm's rows; the last is its average row only if every counter agrees. Pure."""
     read = [{name: float(row[key]) for name in COUNTERS if row[key := f"{name}_percent_{suffix}"]} for row in rows]
     body, last = Column(tuple(read[:-1]), {}), read[-1]
     if all(abs(body.mean(name) - value) <= ROUNDING for name, value in last.items()):

@@ -18,12 +18,12 @@ from ciphercost.studies.postgres_tde import compare, grid, procedure, published,
 from ciphercost.studies.sheet import Sheet
 
 PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
-"""Of each arm of the procedure, beside its load: making the cluster and proof; and `pgbench -i` of each size."""
+"""Time per arm of the procedure besides its load: to create and prove the cluster, and for `pgbench -i` of each size."""
 MOST_SCALE = grid.MOST_ROWS // grid.ROWS_A_SCALE
 
 
 class PostgresTde(Study):
-    """Its options are the command line's; see `replicate --help`."""
+    """Its options are those of the command line; see `replicate --help`."""
 
     name = "postgres-tde"
     title = "PostgreSQL with and without encryption at rest: pgbench's TPC-B-like load, 10 and 50 clients (Ahsan et al., 2025)"
@@ -45,9 +45,9 @@ class PostgresTde(Study):
         select_only: bool = False,
         sessions: int = 8,
     ) -> None:
-        """`sizes`: rows of pgbench_accounts. `bindir`: servers, each `DIR` or `NAME=DIR`; none: any that is found.
+        """`sizes`: rows of pgbench_accounts. `bindir`: servers, each `DIR` or `NAME=DIR`; empty: any server found.
 
-        `mechanisms`: what encrypts where the server has no TDE; none: `servers.FILE_SYSTEMS`.
+        `mechanisms`: what encrypts if the server has no TDE; empty: `servers.FILE_SYSTEMS`.
         """
         self.sizes, self.clients, self.duration, self.bindir = sizes, clients, duration, bindir
         self.select_only, self.sessions = select_only, sessions
@@ -56,9 +56,9 @@ class PostgresTde(Study):
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
         if "scale" in given and "rows" in given:
-            raise UsageError("--scale and --rows both say how large the data is: leave one of them out")
+            raise UsageError("--scale and --rows both set the size of the data; leave one of them out")
         if given.get("duration", 1) < 1:
-            raise UsageError(f"--duration {given['duration']:g}: must be at least 1")
+            raise UsageError(f"--duration {given['duration']:g}: must be at least 1 second")
         sizes = self.sizes
         if "scale" in given:
             sizes = tuple(each * grid.ROWS_A_SCALE for each in grid.numbers(given["scale"], "--scale", MOST_SCALE))
@@ -84,7 +84,7 @@ class PostgresTde(Study):
         return servers.pairs(self.bindir, self._mechanisms)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
-        """A cell for each pair and point. Cells that differ in clients alone share their servers, and their blocks alternate."""
+        """One cell per pair and point. Cells that differ only in clients share their servers, and their blocks alternate."""
         self.check_engine(engine)
         cells = [self._cell(engine, pair, point) for pair in self.pairs for point in self.points]
         return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
@@ -107,7 +107,7 @@ class PostgresTde(Study):
         )
 
     def procedure_cells(self, engine: str) -> list[CellSpec]:
-        """One a pair: the procedure makes the tables of every point itself, in the servers of one."""
+        """One cell per pair: the procedure creates the tables of every point itself, on one pair of servers."""
         return [
             CellSpec(
                 engine,
@@ -134,7 +134,7 @@ class PostgresTde(Study):
             self.name,
             engine,
             self.pairs[0].mechanism,
-            # In the study's order: TDE first, then without.
+            # The study's order: first with TDE, then without.
             arms=list(ARMS[::-1]),
             mechanisms=[pair.mechanism for pair in self.pairs],
             servers=[pair.server for pair in self.pairs] if any(pair.server for pair in self.pairs) else [],
@@ -149,7 +149,7 @@ class PostgresTde(Study):
         return report.sheets(result)
 
     def judged(self, result: StudyResult) -> Judged:
-        """Published is encryption by the server; where a file system does it here, that is another product."""
+        """The study's server encrypts; a file system that encrypts here is a different product."""
         figures = self.headline(result)
         return Judged(figures, direction_only=bool(_below(figures)), printed_once=True)
 
@@ -166,7 +166,7 @@ class PostgresTde(Study):
 
 
 def _below(figures: Sequence[StudyFigure]) -> list[str]:
-    """What encrypts here and is no server."""
+    """The mechanisms here that aren't part of the server."""
     own = dict.fromkeys(each.operation.split()[-1] for each in figures)
     return [name for name in own if name not in servers.VENDORS]
 

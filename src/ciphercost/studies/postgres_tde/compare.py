@@ -1,4 +1,4 @@
-"""compare: published figures, pgbench's own here and our cells -> three columns and what they say. Pure."""
+"""Build the three columns of figures from the publication, pgbench's output here and our cells. Pure."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ FIGURES = (
     ("connecting", "ms", "initial_connection_ms", "initial_connection_ms"),
     ("transactions", "count", "transactions", "transactions"),
 )
-"""What pgbench prints and the study printed."""
+"""What pgbench prints and the study published."""
 OURS_ALONE = (
     # figure, unit, keys of an arm, divisor, key of the cost
     ("server's CPU", "µs", ("server_cpu_us_per_op",), 1.0, "server_cpu_per_op"),
     ("disk traffic", "KB", ("read_bytes_per_op", "write_bytes_per_op"), 1e3, "disk_bytes_per_op"),
 )
-"""For each transaction, by our method."""
+"""Per transaction, by our method."""
 
 KEY = "AES key, bits"
 FIO_UNITS = {"fsync_latency": ("µs", 1.0)}
 FIO_UNIT = ("MB/s", 1e6)
-"""Of fio's jobs: the unit of a level, and what of fio's own is one of it."""
+"""For fio's jobs: the unit of a level, and how many of fio's units make one."""
 
 Here = Mapping[tuple[str, str], StudyRun]
 """By pair and arm."""
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-    """Figures of every pair of arms. Of a pair that was not proven nothing is said."""
+    """Figures of every pair of arms; none of a pair that was not proven."""
     names = names_of(record)
-    unproven = pairs.unproven(record, names)
+    unproven = pairs.unproven_pairs(record, names)
     points = grid.of_record(record)
     main = grid.studys(points, published.claims(study)["clients"])
     runs = {point: here_at(record, point, unproven) for point in points}
@@ -67,7 +67,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 
 def names_of(record: StudyRecord) -> list[str]:
-    """Of the pairs."""
+    """Names of the pairs."""
     given = record.servers or [""] * len(record.mechanisms)
     return [servers.name_of(*each) for each in zip(given, record.mechanisms, strict=True)]
 
@@ -99,7 +99,7 @@ def ours_at(record: StudyRecord, point: grid.Point, cells: Sequence[Cell]) -> di
 
 
 def words(record: StudyRecord, runs: Sequence[Here], unproven: Mapping[str, str]) -> str:
-    """The procedure as it was run here, or why it wasn't."""
+    """The procedure as it ran here, or why it didn't."""
     said = [what_encrypts(record), key_length(record), as_run(record, runs) if any(runs) else ""]
     return "; ".join(filter(None, [*said, pairs.ending(record, unproven, began=any(runs))]))
 
@@ -114,24 +114,24 @@ def key_length(record: StudyRecord) -> str:
         if seen:
             said.append(f"{name} {seen} bits, seen by a witness")
         elif asked:
-            said.append(f"{name} {asked:.0f} bits, as asked for; no witness names the length")
+            said.append(f"{name} {asked:.0f} bits as requested; no witness shows the length")
     return f"AES key: {'; '.join(said)} (published: {servers.BITS} bits)" if said else ""
 
 
 def what_encrypts(record: StudyRecord) -> str:
-    """Whether it is the server that encrypts, as it was in the study."""
+    """Whether the server encrypts, as in the study."""
     names = names_of(record)
     own = [name for name, by in zip(names, record.mechanisms, strict=True) if by in servers.VENDORS]
     below = [name for name in names if name not in own]
     said = []
     if own:
         said.append(
-            f"encrypted by the server itself ({', '.join(own)}), as it was in the study; the plain arm is the same binaries without it"
+            f"encrypted by the server itself ({', '.join(own)}), as in the study; the plain arm is the same binaries without TDE"
         )
     if below:
         reason = "these servers have no TDE" if record.servers else "no server with TDE was named (--bindir)"
         said.append(
-            f"{reason}, so the server is the same in both arms, and in one of them the file system below it encrypts: "
+            f"{reason}, so both arms have the same server, and in one of them the file system below it encrypts: "
             f"{' and '.join(below)}"
         )
     if record.servers and record.versions:
@@ -145,19 +145,19 @@ def as_run(record: StudyRecord, runs: Sequence[Here]) -> str:
     points = grid.of_record(record)
     said = (
         f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -c {settings['clients']:.0f} "
-        f"-j {settings['threads']:.0f} -P 1 -T {settings['duration_s']:.0f}, the encrypted arm first and then the other"
+        f"-j {settings['threads']:.0f} -P 1 -T {settings['duration_s']:.0f}, the encrypted arm first and then the plain arm"
     )
     if len(points) > 1:
         rows, clients = (sorted(set(each)) for each in ((p.rows for p in points), (p.clients for p in points)))
-        said += f"; run at {_listed(rows)} rows and {_listed(clients)} clients, each size loaded once an arm"
+        said += f"; run at {_listed(rows)} rows and {_listed(clients)} clients, with each size loaded once per arm"
     if any(point.operation == grid.SELECT for point in points):
         said += ", and SELECT-only too (-S)"
     if cut := sorted({point.rows for point in points if point.cut}):
         said += (
-            f"; pgbench makes {grid.ROWS_A_SCALE:,} accounts at least, so for {_listed(cut)} the others were deleted and its "
+            f"; pgbench creates at least {grid.ROWS_A_SCALE:,} accounts, so for {_listed(cut)} the others were deleted and its "
             "transaction was run from a file (-f)"
         )
-    return f"{said}; {failed:,.0f} transactions failed; unlike the published run, with both arms proven"
+    return f"{said}; {failed:,.0f} transactions failed; unlike in the published run, both arms are proven"
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -211,7 +211,7 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
 def swept(
     name: str, point: grid.Point, runs: Mapping[grid.Point, Here], ours: Mapping[grid.Point, Mapping[str, Cell]]
 ) -> list[StudyFigure]:
-    """TPS of one pair at one point. Nothing was published for it but what stands at the study's own point."""
+    """TPS of one pair at one point. Only the study's own point has published figures."""
     here, cell = runs[point], ours[point].get(name)
     mine = our_levels("TPS", point.clients, cell)
     levels = [
@@ -233,7 +233,7 @@ def swept(
 
 
 def storage(name: str, point: grid.Point, cell: Cell | None) -> list[StudyFigure]:
-    """What fio says of both directories, where it worked on a file as large as this point's data."""
+    """fio's figures for both directories, with a file as large as this point's data."""
     found = []
     operation = f"fio, a file of {grid.fio_bytes(point.rows) / (1 << 20):,.0f} MiB ({point.rows:,} rows)"
     for job, cost in cell.storage.items() if cell else ():
@@ -252,7 +252,7 @@ def storage(name: str, point: grid.Point, cell: Cell | None) -> list[StudyFigure
 
 
 def our_levels(figure: str, clients: float, cell: Cell | None) -> dict[str, float]:
-    """Ours of a closed loop: its rate, and its mean latency, which is clients ÷ rate as no client ever rests."""
+    """Our closed loop: its rate, and its mean latency = clients ÷ rate, since no client ever waits."""
     if cell is None or "throughput" not in cell.overhead:
         return {}
     rates: dict[str, float] = {arm: level(cell, arm, "throughput") or 0.0 for arm in ARMS}
@@ -262,7 +262,7 @@ def our_levels(figure: str, clients: float, cell: Cell | None) -> dict[str, floa
 
 
 def cost_of(operation: str, figure: str, levels: Sequence[StudyFigure], cell: Cell | None) -> list[StudyFigure]:
-    """encrypted ÷ plain, of rate and latency."""
+    """encrypted ÷ plain, for rate and latency."""
     if figure not in ("TPS", "latency avg"):
         return []
     rate = cell.overhead.get("throughput") if cell else None
@@ -287,12 +287,12 @@ def cost_of(operation: str, figure: str, levels: Sequence[StudyFigure], cell: Ce
 
 
 def printed_in(figure: str) -> str:
-    """The published table of a figure, or the text where it is in none."""
+    """The published table with a figure, or the text if no table has it."""
     return published.LATENCIES if figure == "latency avg" else published.OUTPUT
 
 
 def ours_alone(name: str, cell: Cell | None) -> list[StudyFigure]:
-    """What encryption costs where it works, which a rate that waits for the disk does not show."""
+    """Server CPU and disk traffic: a rate that waits for the disk does not show what encryption costs there."""
     found = []
     for figure, unit, keys, divisor, ratio in OURS_ALONE:
         cost = cell.overhead.get(ratio) if cell else None
@@ -306,7 +306,7 @@ def ours_alone(name: str, cell: Cell | None) -> list[StudyFigure]:
 
 
 def other_server(study: Study) -> list[StudyFigure]:
-    """The study's third server, without TDE: beside the same arm with it. There is no such server here."""
+    """The study's third server, without TDE, compared with the same encrypted arm. There is no such server here."""
     printed = published.arms(study)
     arms = {"plain": printed[published.OTHER], "encrypted": printed[published.TDE]}
     operation = "published alone: EnterpriseDB 15.10 as the plain arm"

@@ -1,4 +1,4 @@
-"""findings: what the published figures contradict, and what their procedure could not have told. Counted from both. Pure."""
+"""What the published figures contradict, and what their procedure could not show, computed from both. Pure."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 Here = Mapping[tuple[str, str], StudyRun]
 APART = 0.02
-"""Share by which a rate and what its latency says of it may differ: seconds at both ends of a run."""
+"""Share by which a rate and the rate computed from its latency may differ: seconds at both ends of a run."""
 EDGE_SECONDS = 8
-"""Of a run's beginning and end that are compared, as the study's first seconds were shown."""
+"""Seconds compared at the beginning and end of a run, like the study's first seconds."""
 LEAST_SECONDS = 3 * EDGE_SECONDS
 FALL = 0.5
-"""Share of a first rate below which a progress line has fallen."""
+"""A progress line below this share of the first rate counts as fallen."""
 
 
 class Seen(NamedTuple):
     """What was measured here."""
 
     here: Here
-    """The published procedure, at the study's own point."""
+    """The published procedure at the study's own point."""
     ours: Mapping[str, Cell]
-    """Our method there, by pair."""
+    """Our method at that point, by pair."""
     runs: Mapping[grid.Point, Here]
     """The published procedure at every point."""
 
 
 def findings(study: Study, record: StudyRecord, seen: Seen) -> list[str]:
-    """Each a few sentences; the figures in them are computed."""
+    """Findings of a few sentences each, with computed figures."""
     printed, claims = published.arms(study), published.claims(study)
     pairs = published.edb_pairs(study)
     found = [
@@ -61,43 +61,43 @@ def findings(study: Study, record: StudyRecord, seen: Seen) -> list[str]:
 
 
 UNPROVEN = (
-    "Nothing showed that either arm was what its name says. Here the server is asked, and every file of both arms is searched "
-    "for a word that was written, before each load."
+    "Nothing showed that either arm was what its name says. Here, before each load, witnesses query the server and search every file of both "
+    "arms for a word that was written."
 )
 
 # ── the published figures among themselves ────────────────────────────────────────────────────────────────────────────
 
 
 def loss(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """What the text says is lost, beside what its own figures say."""
+    """The loss that the text states, beside the loss in its own figures."""
     tde, plain = printed[published.TDE], printed[published.PLAIN]
     return (
-        f"The text says that TDE costs {claims['loss_percent_low']:.0f} to {claims['loss_percent_high']:.0f} %. Its own figures, "
+        f"The text states that TDE costs {claims['loss_percent_low']:.0f} to {claims['loss_percent_high']:.0f} %. Its own figures, "
         f"{plain.tps:,.1f} TPS without and {tde.tps:,.1f} with, differ by a factor of {plain.tps / tde.tps:.1f}: "
         f"{100 * (1 - tde.tps / plain.tps):.0f} % lost."
     )
 
 
 def unequal_work(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """The arms were not given the same load, nor the same time."""
+    """The arms had neither the same load nor the same time."""
     tde, plain, other = (printed[name] for name in (published.TDE, published.PLAIN, published.OTHER))
     each = plain.transactions / claims["clients"]
     default = (
-        f", {each:.0f} for each of {claims['clients']:.0f} clients, which is what pgbench runs where it is told no -T"
+        f", {each:.0f} for each of {claims['clients']:.0f} clients, which is pgbench's default without -T"
         if each == published.DEFAULT_TRANSACTIONS
         else ""
     )
     return (
-        f"The arm with TDE is {tde.transactions:,.0f} transactions; those without are {plain.transactions:,.0f} (CYBERTEC) and "
-        f"{other.transactions:,.0f} (EnterpriseDB){default}, and the text calls them SELECT-only. At the printed rates they were "
-        f"over in {plain.seconds:.2f} s and {other.seconds:.2f} s, where the arm with TDE ran {tde.seconds:.0f} s. We infer that "
-        "half a second had no checkpoint and few page writes in it. The two columns are not the same load, so their ratio is not "
+        f"The arm with TDE ran {tde.transactions:,.0f} transactions; those without ran {plain.transactions:,.0f} (CYBERTEC) and "
+        f"{other.transactions:,.0f} (EnterpriseDB){default}, and the text calls them SELECT-only. At the printed rates they "
+        f"ended after {plain.seconds:.2f} s and {other.seconds:.2f} s, but the arm with TDE ran {tde.seconds:.0f} s. We infer that "
+        "half a second contained no checkpoint and few page writes. The two columns have different loads, so their ratio is not "
         "the cost of TDE."
     )
 
 
 def select_only(runs: Mapping[grid.Point, Here]) -> str:
-    """How much of a factor comes of unequal statements alone, where both kinds were run here."""
+    """The factor that different statements alone cause, if both kinds ran here."""
     said = []
     for point, here in runs.items():
         other = runs.get(point._replace(operation=grid.SELECT), {})
@@ -115,45 +115,45 @@ def select_only(runs: Mapping[grid.Point, Here]) -> str:
                 )
     if not said:
         return ""
-    return f"What unequal statements alone do, here: {'; '.join(said)}."
+    return f"The effect of different statements alone, here: {'; '.join(said)}."
 
 
 def two_pairs(pairs: Sequence[published.EdbPair]) -> str:
-    """One server, two results: the second is of another load."""
+    """One server with two results: the second has a different load."""
     first, second = pairs
     return (
-        f"For EnterpriseDB {len(pairs)} pairs of figures are printed: {first.tps:,.1f} TPS with {first.latency_average_ms:.3f} ms, and in "
-        f"the conclusion {second.tps:,.4f} TPS with {second.latency_average_ms:.3f} ms. The second is of {second.clients} clients: "
+        f"The study prints {len(pairs)} pairs of figures for EnterpriseDB: {first.tps:,.1f} TPS with {first.latency_average_ms:.3f} ms, and in "
+        f"the conclusion {second.tps:,.4f} TPS with {second.latency_average_ms:.3f} ms. The second has {second.clients} clients: "
         f"{second.clients} ÷ {second.latency_average_ms / 1000:.6f} s = {second.clients / second.latency_average_ms * 1000:,.3f} TPS. "
-        f"That number of clients is computed, not printed. The first is of {first.clients}."
+        f"That number of clients is computed, not printed. The first has {first.clients}."
     )
 
 
 def loads(pairs: Sequence[published.EdbPair], record: StudyRecord) -> str:
-    """Low and high load: one pair of figures of the low one, without its counterpart."""
+    """Low and high load: only one pair of figures exists for low load."""
     first, second = pairs
     run = sorted({point.clients for point in grid.of_record(record)})
     return (
-        f"The study speaks of low and high load. Its figures of low load, {second.clients} clients, are one pair of one server without "
-        f"TDE; all others are of {first.clients} clients. So the cost of TDE under low load was not published. "
+        f"The study speaks of low and high load. Its figures for low load, {second.clients} clients, are one pair of one server without "
+        f"TDE; all others have {first.clients} clients. So the cost of TDE under low load was not published. "
         f"Run here: {_listed([str(each) for each in run])} clients."
     )
 
 
 def one_latency_thrice(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """The same mean latency for every size; and where these sizes come from."""
+    """The same mean latency for every size, and the origin of these sizes."""
     if any(len(set(arm.latencies)) > 1 for arm in printed.values()):
         return ""
     rows = printed[published.TDE].rows
     text = (
-        f"The same mean latency is printed for {_listed([f'{each:,}' for each in rows])} rows, to the last digit. Of the other figures "
-        "each server has one."
+        f"The same mean latency is printed for {_listed([f'{each:,}' for each in rows])} rows, to the last digit. Each server has only one value "
+        "of each other figure."
     )
     tables = {name: int(claims["scale"] * unit) for name, unit in published.TABLES.items()}
     if tuple(sorted(tables.values())) == tuple(sorted(rows)):
         text += (
             f" {_listed([f'{each:,}' for each in rows])} are the rows of pgbench's tables at scale {claims['scale']:.0f} "
-            f"({', '.join(tables)}). We infer one run, not three sizes: what size does to the cost was not measured."
+            f"({', '.join(tables)}). We infer one run, not three sizes: how the cost depends on size was not measured."
         )
     return text
 
@@ -161,7 +161,7 @@ def one_latency_thrice(printed: Mapping[tuple[str, str], published.Arm], claims:
 def littles_law(
     printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float], record: StudyRecord, here: Here
 ) -> str:
-    """Clients ÷ mean latency is the rate, where every client is busy all the time."""
+    """Clients ÷ mean latency is the rate if every client is busy all the time."""
     clients = claims["clients"]
     off = {name: arm.tps_of_latency(clients) / arm.tps - 1 for name, arm in printed.items()}
     wrong = [name for name, share in off.items() if abs(share) > APART]
@@ -177,14 +177,16 @@ def littles_law(
     if right:
         text += f" That holds for: {said(right)}."
     if wrong:
-        text += f" It does not hold for: {said(wrong)}; clients were idle there, as they are once they have done their few transactions."
+        text += (
+            f" It does not hold for: {said(wrong)}; clients were idle there, as they are after their few transactions."
+        )
     rates = [
         (record.settings["clients"] / run.series["latency_average_ms"][0] * 1000) / run.series["tps"][0] - 1
         for run in here.values()
         if run.series["latency_average_ms"][0]
     ]
     if rates:
-        text += f" Here the two differ by {100 * max(map(abs, rates)):.1f} % at most."
+        text += f" Here the two differ by at most {100 * max(map(abs, rates)):.1f} %."
     return text
 
 
@@ -193,7 +195,7 @@ def spread(printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
     tde, plain = printed[published.TDE], printed[published.PLAIN]
     text = (
         f"With TDE the latency's standard deviation is {tde.latency_stddev_ms / tde.latency_average_ms:.2f} of its mean, without "
-        f"{plain.latency_stddev_ms / plain.latency_average_ms:.2f}: the mean of the one is that of quick transactions and of stalls."
+        f"{plain.latency_stddev_ms / plain.latency_average_ms:.2f}: the mean with TDE mixes quick transactions and stalls."
     )
     shares = [
         f"{name} "
@@ -209,7 +211,7 @@ def spread(printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
 
 
 def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
-    """Progress lines that fall, and what they are of. Two readings; each is an inference."""
+    """Falling progress lines and the run that they belong to. Two readings; each is an inference."""
     lines, last = published.progress(study, published.OTHER_FIGURE), published.progress(study, published.TDES_FIGURE)
     tde, plain = printed[published.TDE], printed[published.PLAIN]
     fallen = next(number for number, line in enumerate(lines) if line.tps < FALL * lines[0].tps)
@@ -220,18 +222,18 @@ def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here
         f"Figure {published.OTHER_FIGURE} shows progress lines, {', '.join(f'{each.tps:,.1f} TPS at {each.at} s' for each in shown)}. Its "
         f"caption says non-TDE and names a run of 600 s (-c 50 -j 50 -P 1 -T 600). Figure {published.TDES_FIGURE} shows the last "
         f"{len(last)} lines with TDE: {min(ends):.0f} to {max(ends):.0f} TPS. "
-        f"By the caption these are lines of the server without TDE, of a run whose totals were not printed. Within "
-        f"{float(shown[-2].at):.0f} s it fell to about the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, where TDE has "
+        f"By the caption these lines belong to the server without TDE, in a run whose totals were not printed. Within "
+        f"{float(shown[-2].at):.0f} s it fell to about the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, and TDE has "
         f"{tde.tps:.0f} over its {tde.seconds:.0f} s. We infer that the published factor of {plain.tps / tde.tps:.1f} may come from a disk "
-        f"cache that fills, or a checkpoint, and not from encryption: the printed figures without TDE are of {plain.seconds:.2f} s, before "
-        f"any such fall. The other reading goes against the caption: the printed run without TDE, {plain.transactions:,.0f} transactions, "
-        "is too short for these lines, so they may be of the arm with TDE. "
+        f"cache that fills, or a checkpoint, and not from encryption: the printed figures without TDE cover {plain.seconds:.2f} s, before "
+        f"any such fall. The other reading contradicts the caption: the printed run without TDE, {plain.transactions:,.0f} transactions, "
+        "is too short for these lines, so they may belong to the arm with TDE. "
     )
     if lines[0].tps >= plain.tps:
         text += f"Then TDE began at {lines[0].tps:,.0f} TPS, no slower than {plain.tps:,.0f} without, and the rest was measured in one arm alone. "
     text += (
         "Caption and command support the first reading; without that run's totals the publication does not decide between the two. In "
-        "either, the factor does not show what TDE costs."
+        "either reading, the factor does not show what TDE costs."
     )
     said = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
@@ -244,7 +246,7 @@ def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here
 
 
 def contradictions(study: Study, printed: Mapping[tuple[str, str], published.Arm]) -> str:
-    """What the text says otherwise than the program's output."""
+    """Where the text differs from the program's output."""
     plain, other = printed[published.PLAIN], printed[published.OTHER]
     differ = "; ".join(
         f"{each.name}: {each.printed} in pgbench's output, {each.in_text} in the text"
@@ -260,19 +262,19 @@ def contradictions(study: Study, printed: Mapping[tuple[str, str], published.Arm
 
 
 def elsewhere(study: Study) -> str:
-    """Figures that the study quotes of other systems; not measured by it, nor here."""
+    """Costs of other systems that the study quotes; measured neither by it nor here."""
     said = [f"{each['system']}: {each['percent']} % ({each['figure']})" for each in published.elsewhere(study)]
-    return f"Costs that the study quotes of other systems, measured neither by it nor here: {'; '.join(said)}."
+    return f"Costs of other systems that the study quotes, measured neither by it nor here: {'; '.join(said)}."
 
 
 # ── beside what was measured here ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def intervals(here: Here, ours: Mapping[str, Cell]) -> str:
-    """One run of each arm, one after the other; what that gives here, and what our interval is."""
+    """One run per arm, one after the other: the result of that here, and our interval."""
     text = (
-        "One run an arm, one arm wholly after the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
-        "takes both arms in turns, in mirrored order."
+        "One run per arm, one arm before the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
+        "interleaves the arms in mirrored order."
     )
     said = []
     for name in dict.fromkeys(name for name, _ in here):
@@ -286,13 +288,13 @@ def intervals(here: Here, ours: Mapping[str, Cell]) -> str:
     if not said:
         return text
     return (
-        f"{text} Run once as published, TPS change here by: {'; '.join(said)}. pgbench shares all cores with its server, as it did in "
-        "the study; ours keeps server and client on cores of their own where there are two."
+        f"{text} Run once as published, TPS change here by: {'; '.join(said)}. pgbench shares all cores with its server, as in "
+        "the study; our method keeps server and client on separate cores if there are two."
     )
 
 
 def on_the_disk(here: Here) -> str:
-    """Whether the servers here write as a server must."""
+    """Whether the servers here write durably."""
     runs = list(here.values())
     if not runs or "fsync" not in runs[0].load:
         return ""
@@ -302,15 +304,15 @@ def on_the_disk(here: Here) -> str:
     load = runs[0].load
     counts = "; ".join(f"{name} {spell(arm)} {run.series['checkpoints'][0]:.0f}" for (name, arm), run in here.items())
     return (
-        f"Here, as the servers say themselves: {_listed(switches) or 'no switch'} on, a checkpoint every {load['checkpoint_timeout']:.0f} s "
+        f"Here, by the servers' own settings: {_listed(switches) or 'no switch'} on, a checkpoint every {load['checkpoint_timeout']:.0f} s "
         f"or {load['max_wal_size'] / 1024**2:,.0f} MB of log, {load['shared_buffers'] / 1024**2:,.0f} MB of shared buffers; "
-        f"checkpoints in a run: {counts}. A run shorter than that time tells of no checkpoint that the clock asks for."
+        f"checkpoints in a run: {counts}. A run shorter than that time shows no timed checkpoint."
     )
 
 
 def fio(ours: Mapping[str, Cell]) -> str:
-    """The study names it as a tool and prints no figure of it."""
-    text = "The study names fio as its tool for I/O, and prints no figure of it."
+    """fio: the study names it as a tool and prints no figure of it."""
+    text = "The study names fio as its tool for I/O but prints no figure of it."
     return (
         text
         if any(getattr(cell, "storage", None) for cell in ours.values())

@@ -1,4 +1,4 @@
-"""grid: the points that the study is run at: rows of the largest table × clients, TPC-B-like or SELECT-only. Pure."""
+"""The study's points: rows of the largest table × clients, TPC-B-like or SELECT-only. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.study import StudyRecord, StudyRun
 
 ROWS_A_SCALE = 100_000
-"""Accounts for one unit of pgbench's scale."""
+"""Accounts per unit of pgbench's scale."""
 TPCB, SELECT = "tpcb", "select"
 TITLES = {TPCB: "TPC-B-like", SELECT: "SELECT-only"}
 STUDYS_CLIENTS = (10, 50)
@@ -17,7 +17,7 @@ STUDYS_CLIENTS = (10, 50)
 MOST_ROWS = 10_000_000_000
 """About 1.5 TB in each arm."""
 LEAST_FIO, MOST_FIO, BYTES_A_ROW = 16 << 20, 1 << 30, 150
-"""Bytes of fio's file; and of a row of accounts, with its index."""
+"""Bytes of fio's file; bytes of a row of accounts with its index."""
 
 
 class Point(NamedTuple):
@@ -29,12 +29,12 @@ class Point(NamedTuple):
 
     @property
     def scale(self) -> int:
-        """Of `pgbench -i -s`: the least that makes so many accounts."""
+        """Scale for `pgbench -i -s`: the smallest that creates enough accounts."""
         return -(-self.rows // ROWS_A_SCALE)
 
     @property
     def cut(self) -> bool:
-        """Whether pgbench makes more accounts than are wanted."""
+        """Whether pgbench creates more accounts than wanted."""
         return self.rows != self.scale * ROWS_A_SCALE
 
     @property
@@ -43,7 +43,7 @@ class Point(NamedTuple):
 
     @property
     def load(self) -> dict[str, float]:
-        """As a record has it."""
+        """The point as a record stores it."""
         own: dict[str, float] = {
             "rows": self.rows,
             "scale": self.scale,
@@ -54,7 +54,7 @@ class Point(NamedTuple):
 
 
 def numbers(given: str | int | Sequence[int], option: str, most: int = MOST_ROWS) -> tuple[int, ...]:
-    """`50,500` as numbers up to `most`, each once. Raises UsageError naming the option."""
+    """Distinct numbers in `50,500`, each at most `most`. Raises UsageError naming the option."""
     if isinstance(given, int):
         given = (given,)
     found = []
@@ -71,18 +71,18 @@ def numbers(given: str | int | Sequence[int], option: str, most: int = MOST_ROWS
 
 
 def points(rows: Iterable[int], clients: Sequence[int], operations: Sequence[str]) -> list[Point]:
-    """Sizes one after the other, under each load."""
+    """All sizes, each under every load."""
     return [Point(size, load, operation) for size in rows for operation in operations for load in clients]
 
 
 def of_load(load: Mapping[str, float]) -> Point:
-    """The point of a run as a record has it; records of earlier versions name the scale alone."""
+    """The point of a run in a record; records of earlier versions have the scale only."""
     rows = load.get("rows") or load["scale"] * ROWS_A_SCALE
     return Point(int(rows), int(load["clients"]), SELECT if load.get("select_only") else TPCB)
 
 
 def of_record(record: StudyRecord) -> list[Point]:
-    """What a record was to be run at."""
+    """The planned points of a record."""
     return [of_load(each) for each in record.grid or [record.settings]]
 
 
@@ -91,11 +91,11 @@ def of_run(run: StudyRun, record: StudyRecord) -> Point:
 
 
 def studys(grid: Sequence[Point], clients: float) -> Point:
-    """The point that stands for the published figures: TPC-B-like, the load next to the study's, the largest size."""
+    """The point that is compared with the published figures: TPC-B-like, the load nearest to the study's, the largest size."""
     own = [each for each in grid if each.operation == TPCB] or list(grid)
     return min(own, key=lambda each: (abs(each.clients - clients), -each.rows))
 
 
 def fio_bytes(rows: int) -> int:
-    """Of fio's file: as large as the table and its index, within limits."""
+    """Bytes of fio's file: as large as the table and its index, within limits."""
     return min(MOST_FIO, max(LEAST_FIO, rows * BYTES_A_ROW))

@@ -1,4 +1,4 @@
-"""pgbench: what pgbench of PostgreSQL 14 to 18 prints -> figures. Pure."""
+"""Parse the output of pgbench of PostgreSQL 14 to 18. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Second(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One run of pgbench, as it told of it."""
+    """The figures that one run of pgbench printed."""
 
     transactions: int
     failed: int
-    """Version 14 tells of none: there a transaction that fails ends its client, and with it the run."""
+    """Version 14 reports none: there a failed transaction ends its client, and with it the run."""
     latency_average_ms: float
     latency_stddev_ms: float
     initial_connection_ms: float
@@ -42,9 +42,9 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> Report:
-    """The figures in all that a run wrote. Raises RunError, with its last lines, where there are none or a client gave up."""
+    """Parse a run's complete output. Raises RunError with its last lines if figures are missing or a client gave up."""
     if "run was aborted" in text.lower():
-        raise RunError(f"pgbench lost a client, so its figures are of fewer than were asked for:\n{_end(text)}")
+        raise RunError(f"pgbench lost a client, so its figures cover fewer clients than requested:\n{_end(text)}")
     tps = r"^tps = {} \((?:without initial connection time|excluding connections establishing)\)"
     return Report(
         transactions=int(_one(r"^number of transactions actually processed: (\d+)", text)),
@@ -61,20 +61,20 @@ def parse(text: str) -> Report:
 
 
 def version(text: str) -> str:
-    """`17.11` of what `pgbench -V` prints; empty where it says something else."""
+    """`17.11` from the output of `pgbench -V`; empty if it has no version."""
     match = _VERSION.search(text)
     return match[1] if match else ""
 
 
 def number(text: str) -> float:
-    """0 for `nan`: that is what a second without a transaction has for its latency."""
+    """0 for `nan`, which is the latency of a second without a transaction."""
     return 0.0 if "nan" in text else float(text)
 
 
 def _one(pattern: str, text: str, default: str = "") -> str:
     match = re.search(pattern, text, re.MULTILINE)
     if match is None and not default:
-        raise RunError(f"pgbench printed no figures:\n{_end(text)}")
+        raise RunError(f"pgbench printed no figures; its last lines:\n{_end(text)}")
     return match[1] if match else default
 
 

@@ -1,7 +1,7 @@
-"""procedure: the study as it was run: `pgbench -i -s N`, then `pgbench -c 50 -j 50 -P 1 -T 600`, on one server and then on the other. I/O.
+"""Run the study as published: `pgbench -i -s N`, then `pgbench -c 50 -j 50 -P 1 -T 600`, on one server and then on the other. I/O.
 
-The program is the server's own version's where there is one, since it is a part of what was measured. A size that pgbench can't make
-is cut from the next larger one, and pgbench then runs its own statements from a file that draws from the rows that are left.
+The program is that of the server's own version if there is one, since it is part of what was measured. A size that pgbench can't
+create is cut from the next larger one; pgbench then runs its own statements from a file that draws from the remaining rows.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ciphercost.studies import Stage
 from ciphercost.studies.postgres_tde import grid, pgbench, servers
 
 LOAD_SECONDS = 600.0
-"""That `pgbench -i` may take, and as long again for every ten of its scale."""
+"""Timeout of `pgbench -i`, plus the same for every ten units of scale."""
 END_SECONDS = 300.0
-"""That the last transactions of a run may take after its time is up."""
+"""Time for the last transactions after a run's time is up."""
 ASKED = ("fsync", "synchronous_commit", "full_page_writes", "checkpoint_timeout", "max_wal_size", "shared_buffers")
 """Settings that decide how much of a transaction reaches the disk, and when."""
 CHECKPOINTS = {
     True: "SELECT num_timed + num_requested FROM pg_stat_checkpointer",
     False: "SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter",
 }
-"""Since the server's start; by whether it is of version 17 or later."""
+"""Checkpoints since the server's start; by whether its version is 17 or later."""
 
 
 SCRIPTS = {
@@ -52,16 +52,16 @@ END;
 """,
     grid.SELECT: "\\set aid random(1, {rows})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
 }
-"""The TPC-B-like and the SELECT-only transaction of pgbench's documentation, on so many accounts."""
+"""The TPC-B-like and the SELECT-only transaction of pgbench's documentation, on this many accounts."""
 
 
 def run(stage: Stage) -> None:
-    """Every size under every load on the first arm, then on the second. Raises RunError, MissingServer."""
+    """Run every size under every load on the first arm, then on the second. Raises RunError, MissingServer."""
     program, stage.record.tools["pgbench"] = find(stage.bench.installation)
     stage.record.versions[pair_of(stage)] = stage.bench.installation.version
     wanted = grid.of_record(stage.record)
     began = time.monotonic()
-    # As published one server was up at a time: the other stands still.
+    # As published, one server was up at a time: the other one is paused.
     with contextlib.closing(Pause(stage.pair.by_arm)) as pause:
         for arm in stage.record.arms:
             pause.only(arm)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def pair_of(stage: Stage) -> str:
 
 
 def load(stage: Stage, program: Path, arm: str, point: grid.Point) -> None:
-    """pgbench's own tables, made anew by pgbench."""
+    """Let pgbench recreate its own tables."""
     making = ["-i", "-s", f"{point.scale}"]
     stage.say(f"as published: {pair_of(stage)}, {arm}: pgbench {' '.join(making)}")
     seconds = LOAD_SECONDS * (1 + point.scale / 10)
@@ -88,7 +88,7 @@ def load(stage: Stage, program: Path, arm: str, point: grid.Point) -> None:
 
 
 def one(stage: Stage, program: Path, arm: str, point: grid.Point, started: float) -> StudyRun:
-    """One run of one arm."""
+    """Run pgbench once on one arm."""
     name, length = pair_of(stage), stage.record.settings["duration_s"]
     under = ["-c", f"{point.clients}", "-j", f"{point.clients}", "-P", "1", "-T", f"{length:.0f}"]
     file = [str(_script(stage, point))] if point.cut else []
@@ -105,7 +105,7 @@ def one(stage: Stage, program: Path, arm: str, point: grid.Point, started: float
 
 
 def _script(stage: Stage, point: grid.Point) -> Path:
-    """pgbench's transaction on the rows that there are, in a file that the servers' user can read."""
+    """pgbench's transaction on the existing rows, in a file that the servers' user can read."""
     path = stage.bench.directory / f"pgbench-{point.operation}-{point.rows}.sql"
     path.write_text(SCRIPTS[point.operation].format(rows=point.rows, scale=point.scale))
     hand_over(path)
@@ -113,7 +113,7 @@ def _script(stage: Stage, point: grid.Point) -> Path:
 
 
 def series(report: pgbench.Report) -> dict[str, list[float]]:
-    """What a run told, as the record keeps it. Pure."""
+    """The figures of a run, as the record keeps them. Pure."""
     whole = {
         "tps": report.tps,
         "latency_average_ms": report.latency_average_ms,
@@ -136,7 +136,7 @@ def series(report: pgbench.Report) -> dict[str, list[float]]:
 
 
 def find(installation: Installation) -> tuple[Path, str]:
-    """(pgbench, its version): beside the server, else of a server of its version, else the PATH's, else any. Raises MissingServer."""
+    """(pgbench, its version): beside the server, else of the server's version, else on PATH, else any. Raises MissingServer."""
     own = major(installation.version)
     others = sorted(engines.get("postgresql").available(), key=lambda each: major(each.version) != own)
     same = [Path(each.location) / "pgbench" for each in others if major(each.version) == own]
@@ -146,13 +146,13 @@ def find(installation: Installation) -> tuple[Path, str]:
         if found := version_of(program):
             return program, found
     raise MissingServer(
-        f"no pgbench beside {installation.location} or on PATH: the published procedure is a run of it. Install it "
+        f"no pgbench beside {installation.location} or on PATH, but the published procedure runs it. Install it "
         "(Debian: postgresql-contrib), or `ciphercost install postgresql@17 --source debian`, which brings one."
     )
 
 
 def version_of(program: Path) -> str:
-    """As it says itself; empty where there is none, or one that does not run here."""
+    """The version that it prints; empty if there is none, or if it does not run here."""
     try:
         done = subprocess.run(
             [program, "-V"], capture_output=True, text=True, check=True, timeout=10, env=child_environment()
@@ -163,13 +163,13 @@ def version_of(program: Path) -> str:
 
 
 def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:
-    """All that one run of it wrote, which is kept in the logs. Raises RunError."""
+    """The complete output of one run, which is also kept in the logs. Raises RunError."""
     fields = stage.pair.connect[arm]  # type: ignore[index]
     log = stage.bench.logs / f"pgbench-{pair_of(stage).replace(' ', '-')}-{arm}-{what}.log"
     reach = ["-h", str(fields["host"]), "-p", str(fields["port"]), "-U", str(fields["user"])]
     process = stage.bench.supervisor.spawn(
         [program, *reach, *argv, str(fields["database"])],
-        # An argument could be read by everybody.
+        # Every user could read an argument.
         env={"PGPASSWORD": str(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
         user=server_user(),
         log=log,
@@ -189,7 +189,7 @@ def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seco
 
 
 def query(stage: Stage, arm: str, sql: str, seconds: float | None = None) -> list[list[str | None]]:
-    """Of a connection that is closed again, so that none but pgbench's are open under load."""
+    """Rows of a query on a connection of its own, closed afterwards: only pgbench's are open under load."""
     stage.agent.connect("asker", **single(stage.pair.connect[arm]))  # type: ignore[index]
     rows = stage.agent.query("asker", sql, timeout=seconds)
     stage.agent.disconnect("asker")
@@ -211,6 +211,6 @@ def value_of(text: str, unit: str) -> float:
 
 
 def checkpoints(stage: Stage, arm: str) -> float:
-    """Since the server's start."""
+    """Checkpoints since the server's start."""
     rows = query(stage, arm, CHECKPOINTS[major(stage.bench.installation.version) >= 17])
     return float(rows[0][0] or 0)

@@ -1,6 +1,6 @@
-"""published: what the study printed -> figures to count with. Pure.
+"""The study's published figures. Pure.
 
-`figures.csv` repeats what was printed once for a server on each of its rows: only the mean latency was printed for three sizes.
+`figures.csv` repeats figures that were printed once per server on each of its rows: only the mean latency was printed for three sizes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import msgspec
 from ciphercost.studies import Study
 
 TABLES = {"branches": 1, "tellers": 10, "accounts": 100_000}
-"""Rows of each of pgbench's tables, for one unit of scale."""
+"""Rows of each of pgbench's tables per unit of scale."""
 DEFAULT_TRANSACTIONS = 10
-"""Of each client, where pgbench is told neither how many nor how long."""
+"""pgbench's default number of transactions per client."""
 TDE, PLAIN, OTHER = ("cybertec-15.8", "tde-aes"), ("cybertec-15.8", "none"), ("enterprisedb-15.10", "none")
 ARM_WORDS = {TDE: "with TDE", PLAIN: "CYBERTEC without", OTHER: "EnterpriseDB without"}
 
@@ -32,19 +32,19 @@ class Arm(msgspec.Struct, frozen=True):
     initial_connection_ms: float
     transactions: float
     rows: tuple[int, ...]
-    """Numbers of rows that a mean latency is printed for."""
+    """Numbers of rows with a published mean latency."""
     latencies: tuple[float, ...]
-    """For each of them."""
+    """Mean latency for each of them."""
     bits: int = 0
-    """Of the key; 0: not encrypted."""
+    """Length of the key; 0: not encrypted."""
 
     @property
     def seconds(self) -> float:
-        """How long it ran: its transactions at its own rate."""
+        """Duration: its transactions at its own rate."""
         return self.transactions / self.tps
 
     def tps_of_latency(self, clients: float) -> float:
-        """What its mean latency says of its rate, were all clients busy all the time (Little's law)."""
+        """The rate that follows from its mean latency if all clients are always busy (Little's law)."""
         return clients / self.latency_average_ms * 1000
 
 
@@ -69,7 +69,7 @@ def arms(study: Study) -> dict[tuple[str, str], Arm]:
 
 
 def claims(study: Study) -> dict[str, float]:
-    """Single figures of its text."""
+    """Single figures in the text."""
     return {row["claim"]: float(row["value"]) for row in study.rows("claims.csv")}
 
 
@@ -77,18 +77,18 @@ class EdbPair(msgspec.Struct, frozen=True):
     """One of the two pairs of figures that are printed for EnterpriseDB."""
 
     clients: int
-    """Of the second pair not printed: those that its rate and its latency give."""
+    """The second pair's is not printed; it follows from rate and latency."""
     tps: float
     latency_average_ms: float
 
     @property
     def clients_by_figures(self) -> float:
-        """Rate × mean latency: clients that were busy, on average (Little's law)."""
+        """Rate × mean latency: the average number of busy clients (Little's law)."""
         return self.tps * self.latency_average_ms / 1000
 
 
 def edb_pairs(study: Study) -> list[EdbPair]:
-    """In the order that they are printed."""
+    """In printed order."""
     return [
         EdbPair(int(row["clients"]), float(row["tps"]), float(row["latency_avg_ms"]))
         for row in study.rows("edb_pairs.csv")
@@ -99,7 +99,7 @@ class Line(msgspec.Struct, frozen=True):
     """One progress line of a figure."""
 
     at: str
-    """Seconds; `24 or 25` where the figure can't be read."""
+    """Seconds; `24 or 25` if the figure is illegible."""
     tps: float
 
 
@@ -120,7 +120,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
 
 def contradictions(study: Study) -> list[Contradiction]:
-    """As they are printed, digit by digit."""
+    """Both values as printed, digit by digit."""
     rows = {(row["server"], row["encryption"]): row for row in study.rows("figures.csv")}
     return [
         Contradiction(

@@ -1,4 +1,4 @@
-"""report: the study's tables: every figure of its own point, then the sweep over rows and clients, then fio. Pure."""
+"""The study's tables: every figure of its own point, then the sweep over rows and clients, then fio. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def sheets(result: StudyResult) -> Iterator[Sheet]:
         )
         yield Sheet("TPS by rows and clients: every server", head, rows)
     if disk := [each for each in result.figures if each.workload == FIO]:
-        note = "fio works on both arms' directories without a server, on a file as large as the table and its index."
+        note = "fio runs on both arms' directories without a server, with a file as large as the table and its index."
         yield Sheet(
             "Storage alone, by size", ("\nplain → encrypted", "level", "changed (95 %)"), list(_storage(disk)), note
         )
 
 
 def _rows(figures: Sequence[StudyFigure], heading: Callable[[StudyFigure], str]) -> list[tuple[str, ...]]:
-    """A heading for each point, and below it a row for each server."""
+    """A heading for each point with a row for each server below."""
     rows: list[tuple[str, ...]] = []
     for title in dict.fromkeys(map(heading, figures)):
         rows.append((title,))
@@ -57,7 +57,7 @@ def _rows(figures: Sequence[StudyFigure], heading: Callable[[StudyFigure], str])
 
 
 def _storage(figures: Sequence[StudyFigure]) -> Iterator[tuple[str, ...]]:
-    """A heading for each size and pair, and below it a row for each job; of cells at one size, the first."""
+    """A heading for each size and pair with a row for each job below; of cells at one size, the first."""
     for operation in dict.fromkeys(each.operation for each in figures):
         for name in dict.fromkeys(each.mechanism for each in figures if each.operation == operation):
             own = [each for each in figures if (each.operation, each.mechanism) == (operation, name)]

@@ -1,4 +1,4 @@
-"""servers: the pairs of arms of the study: which server, and what encrypts its data, with keys of 256 bits as in the study."""
+"""The study's pairs of arms: which server, and what encrypts its data, with 256-bit keys as in the study."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Proof
 
 FILE_SYSTEMS = ("fscrypt", "gocryptfs")
-"""Encrypt below stock PostgreSQL, where no server with TDE is named."""
+"""Encrypt below stock PostgreSQL if no server with TDE is given."""
 VENDORS = ("pg-tde", "cybertec-tde", "edb-tde")
-"""TDE of a server's own."""
+"""TDE built into a server."""
 BITS, SHORT_BITS = 256, 128
-"""Key length of the study's TDE, and of servers that have no longer one."""
+"""Key length of the study's TDE, and the longest of some other servers."""
 FACTORS_256: Mapping[str, Mapping[str, str]] = {
     "pg-tde": {"cipher": "aes_256"},
     "cybertec-tde": {"bits": "256"},
@@ -29,7 +29,7 @@ FACTORS_256: Mapping[str, Mapping[str, str]] = {
     "fscrypt": {"mode": "aes-256-xts"},
     "gocryptfs": {"cipher": "aes-gcm"},
 }
-"""AES with 256 bits, in the words of each mechanism."""
+"""AES with 256 bits, by the names of each mechanism."""
 _BITS = re.compile(r"AES[-_](?:[A-Z]+-)?(128|192|256)|\b(128|192|256) bits", re.IGNORECASE)
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
 
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
     """One server and what encrypts its data: two arms."""
 
     server: str
-    """The user's name for it; empty: it needs none."""
+    """The user's name for it; empty: it has none."""
     bindir: str
     mechanism: str
     factors: Mapping[str, str]
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 
 def name_of(server: str, mechanism: str) -> str:
-    """What a pair is called in the record and in every table. Pure."""
+    """Name of a pair in the record and in every table. Pure."""
     return f"{server} {mechanism}".strip()
 
 
@@ -60,7 +60,7 @@ def named(text: str) -> tuple[str, str]:
 
 
 def bindirs(given: str | Sequence[str]) -> tuple[str, ...]:
-    """What `--bindir` gave. Raises UsageError where two servers can't be told apart."""
+    """Values of `--bindir`. Raises UsageError if two servers can't be told apart."""
     each = (given,) if isinstance(given, str) else tuple(given)
     each = tuple(filter(None, each))
     names = [named(text)[0] for text in each]
@@ -68,7 +68,7 @@ def bindirs(given: str | Sequence[str]) -> tuple[str, ...]:
         raise UsageError(f"--bindir {each[names.index('')]}: with several servers each needs a name; write NAME=DIR")
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"--bindir: two servers are called {name}; give each a name of its own")
+            raise UsageError(f"--bindir: two servers are named {name}; give each its own name")
     return each
 
 
@@ -82,9 +82,9 @@ def chosen(text: str) -> tuple[str, ...]:
 
 
 def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
-    """A pair for each server and what encrypts it. `own`: what encrypts where the server has no TDE; empty: nothing was chosen.
+    """One pair for each server and what encrypts it. `own`: chosen mechanisms for a server without TDE; empty: none chosen.
 
-    Raises UsageError where a server has no TDE and nothing was chosen for it, MissingServer where there is no server.
+    Raises UsageError if a server has no TDE and no mechanism was chosen, MissingServer if there is no server.
     """
     if not given:
         return [Pair("", "", name, factors_of(name, "")) for name in own or FILE_SYSTEMS]
@@ -99,7 +99,7 @@ def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
 def mechanism_of(bindir: str, others: bool) -> str:
     """The TDE of the binaries in `bindir`; empty: none, and `others` says that something else encrypts there.
 
-    Raises UsageError where it has none and nothing else encrypts, MissingServer where there is no server.
+    Raises UsageError if it has none and nothing else encrypts, MissingServer if there is no server.
     """
     installation = engines.get("postgresql").find(bindir=bindir)
     reasons = []
@@ -111,13 +111,13 @@ def mechanism_of(bindir: str, others: bool) -> str:
     if others:
         return ""
     raise UsageError(
-        f"--bindir {bindir}: PostgreSQL {installation.version} there has no TDE that is known here ({'; '.join(reasons)}). "
-        "Add --mechanism fscrypt to encrypt by the file system below it, or leave --bindir out."
+        f"--bindir {bindir}: this PostgreSQL {installation.version} has no known TDE ({'; '.join(reasons)}). "
+        "Add --mechanism fscrypt to encrypt with the file system below it, or leave --bindir out."
     )
 
 
 def factors_of(mechanism: str, bindir: str) -> dict[str, str]:
-    """AES-256 as the mechanism calls it; of a server that has only shorter keys, its longest."""
+    """AES-256 by the mechanism's names; for a server with shorter keys only, its longest."""
     wanted = dict(FACTORS_256.get(mechanism, {}))
     place = bindir or mechanisms.get(mechanism).bindir()
     if (
@@ -131,7 +131,7 @@ def factors_of(mechanism: str, bindir: str) -> dict[str, str]:
 
 
 def bits_in(proofs: Iterable[Proof]) -> int | None:
-    """Length of the AES key, as the witnesses of the encrypted arm said; None where none of them names it. Pure."""
+    """Length of the AES key that the encrypted arm's witnesses report; None if none of them reports it. Pure."""
     for proof in proofs:
         if proof.arm == "encrypted" and proof.passed and (match := _BITS.search(proof.detail)):
             return int(match[1] or match[2])
@@ -139,13 +139,13 @@ def bits_in(proofs: Iterable[Proof]) -> int | None:
 
 
 def asked_bits(mechanism: str, factors: Mapping[str, str]) -> dict[str, float]:
-    """The key length that a pair was asked for, as a run's load has it; empty where nothing encrypts. Pure."""
+    """The key length requested for a pair, as a run's load stores it; empty if nothing encrypts. Pure."""
     wanted = FACTORS_256.get(mechanism)
     return {"key_bits": BITS if wanted.items() <= factors.items() else SHORT_BITS} if wanted else {}
 
 
 def has_256(mechanism: str, installation: Installation) -> bool:
-    """Whether this server's TDE has keys of 256 bits, as far as its programs say."""
+    """Whether this server's TDE has 256-bit keys, as far as its programs show."""
     if mechanism == "cybertec-tde":
         return f"--{BITS_OPTION}" in initdb_help(Path(installation.location))
     return mechanism != "edb-tde" or major(installation.version) >= FIRST_WITH_256

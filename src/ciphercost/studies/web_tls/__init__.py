@@ -1,4 +1,4 @@
-"""web-tls: eight files of a web server, each fetched once over HTTP and once over HTTPS, four counters beside it (Alnatheer, 2014)."""
+"""web-tls: eight files of a web server, each fetched once over HTTP and once over HTTPS, with four counters (Alnatheer, 2014)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ciphercost.studies.sheet import Report, Sheet
 from ciphercost.studies.web_tls import compare, counters, measured, procedure, published, report
 
 ALL = "files"
-"""The workload that has all of them."""
+"""The workload with all files."""
 SPEED_UP = 5.0
 FETCH_SECONDS = 0.5
-"""Of each window, beside itself: connecting, and having the file forgotten."""
+"""Time per window besides the window: connecting, and dropping the file from the page cache."""
 CONTROLLED = (3, 30, 250)
-"""Files that are also fetched in clear without sendfile."""
+"""Megabytes of the files that are also fetched over HTTP without sendfile."""
 MANY_CLIENTS = (1, 16, 64)
 MANY_BYTES = (100_000, 3 * published.MEGABYTE)
 LEAST_WINDOW, MOST_WINDOW = 0.5, 3600.0
 
 
 class WebTls(Study):
-    """Its one size is the command line's `--duration`: how long each window is. Link and samples go with it."""
+    """Its one size is `--duration`, the length of each window. Link speed and sampling scale with it."""
 
     name = "web-tls"
     title = "A web server over HTTP and HTTPS: eight files of 3 to 250 MB, one client, four counters (Alnatheer, 2014)"
@@ -53,7 +53,7 @@ class WebTls(Study):
         clients: tuple[int, ...] = MANY_CLIENTS,
         sessions: int = 4,
     ) -> None:
-        """`megabyte`: bytes of one, so that a test's files are small; `sizes`: which files; `clients`: of the second table."""
+        """`megabyte`: its bytes, so that a test's files are small; `sizes`: which files; `clients`: those of the second table."""
         self.duration, self.megabyte, self.sizes, self.clients = duration, megabyte, sizes, clients
         self.sessions = sessions
 
@@ -63,7 +63,7 @@ class WebTls(Study):
 
     @property
     def speed_up(self) -> float:
-        """How many times as fast as published all of the procedure is run."""
+        """How many times faster than published the whole procedure runs."""
         return published.WINDOW / self.duration
 
     def configured(self, given: Mapping[str, Any]) -> Study:
@@ -71,8 +71,8 @@ class WebTls(Study):
         duration = given.get("duration", self.duration)
         if not LEAST_WINDOW <= duration <= MOST_WINDOW:
             raise UsageError(
-                f"--duration {duration:g}s: the window of a fetch must lie between {LEAST_WINDOW:g} s and {MOST_WINDOW:g} s; "
-                f"the study's, as inferred from its bytes a second, was {published.WINDOW:g} s"
+                f"--duration {duration:g}s: the window of a fetch must last {LEAST_WINDOW:g} s to {MOST_WINDOW:g} s; "
+                f"the study's was {published.WINDOW:g} s, as inferred from its bytes a second"
             )
         return WebTls(duration, megabyte=self.megabyte, sizes=self.sizes, clients=self.clients, sessions=self.sessions)
 
@@ -81,7 +81,7 @@ class WebTls(Study):
         return tuple(f"{self.name}/{each}" for each in (*self.operations, ALL))
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
-        """Each file to one client, some also without sendfile; then two files to one client and to many: two experiments."""
+        """Two experiments: each file with one client, some also without sendfile; then two files with one and with many clients."""
         self.check_engine(engine)
 
         def cell(size: int, clients: int, group: str, variant: str) -> CellSpec:
@@ -120,7 +120,7 @@ class WebTls(Study):
     def link_bits(self) -> float:
         return published.LINK_BITS * self.speed_up
 
-    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its windows are
+    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - its windows decide
         return len(ARMS) * len(self.sizes) * (self.duration + FETCH_SECONDS)
 
     def begin(self, engine: str) -> StudyRecord:
@@ -128,7 +128,7 @@ class WebTls(Study):
             "window_s": self.duration,
             "interval_s": published.INTERVAL / self.speed_up,
             "speed_up": self.speed_up,
-            # 0: none could be made, so loopback.
+            # 0: no link could be made, so loopback.
             "link_bits": self.link_bits if can_shape() else 0.0,
             "megabyte": self.megabyte,
             "cpus": counters.CPUS,
@@ -142,7 +142,7 @@ class WebTls(Study):
         return compare.compare(self, record, cells)
 
     def judged(self, result: StudyResult) -> Judged:
-        """Processor time as published, beside the server's CPU time of a fetch by our method, which has the interval."""
+        """Published processor time beside our server CPU time per fetch, which has the interval."""
         ours = {
             each.operation: each
             for each in result.figures
@@ -157,7 +157,7 @@ class WebTls(Study):
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return (
-            "Published: the machine's processor time over a fixed window, idle time and all; ours: the server's own CPU time of a fetch, "
+            "Published: the machine's processor time over a fixed window, including idle time; ours: the server's own CPU time per fetch, "
             "without the window."
         )
 
@@ -165,7 +165,7 @@ class WebTls(Study):
         return report.sheets(result)
 
     def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
-        """As of every study, and what limited each cell."""
+        """The report of every study, plus what limited each cell."""
         made = super().report(result, cells)
         return made._replace(sheets=[*made.sheets, *report.limits(cells)])
 
@@ -176,11 +176,11 @@ class WebTls(Study):
 COMPARED = {
     "processor time, mean": "processor time over a window as published, the server's CPU time of a fetch here, encrypted ÷ plain"
 }
-"""What its one judged figure is compared with."""
+"""What its one judged figure compares."""
 
 
 def can_shape() -> bool:
-    """Whether a link of stated bandwidth can be made here."""
+    """Whether this machine can create a link of fixed bandwidth."""
     try:
         check_rights()
     except UsageError:

@@ -1,4 +1,4 @@
-"""changes: the study's columns of "% increases" and "% decreases" -> beside the changes that its own means give. Pure."""
+"""Compare the study's columns of "% increases" and "% decreases" with the changes of its own means. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.web_tls.published import COLUMN, MEAN, bytes_in_words
 
 SIGN = {"increases": 1.0, "decreases": -1.0}
-"""Of a column, by its heading."""
+"""Sign of a column, by its heading."""
 LEAST = 0.1
-"""Points between two figures below which they are the same in words."""
+"""Points below which two figures print as equal."""
 
 
 class Change(NamedTuple):
-    """One printed cell, and what the means in the same row give. All in per cent of HTTP; HTTPS above HTTP is positive."""
+    """One printed cell and what the means in the same row give, in per cent of HTTP; positive if HTTPS is above HTTP."""
 
     table: str
     counter: str
@@ -28,7 +28,7 @@ class Change(NamedTuple):
     cell: str
     """As printed."""
     printed: float
-    """The same with the sign that the column's heading gives it."""
+    """The same with the sign of the column's heading."""
     means: tuple[str, str]
     """Of HTTP and HTTPS, as printed."""
     given: float
@@ -38,24 +38,24 @@ class Change(NamedTuple):
 
     @property
     def rounded(self) -> bool:
-        """Whether the rounding of the means, and of the cell itself, explains the difference of the two."""
+        """Whether rounding of the means and of the cell itself explains the difference between the two."""
         own = half_a_unit(self.cell)
         return self.low - own <= self.printed <= self.high + own
 
     @property
     def contradicts(self) -> bool:
-        """Whether the cell says another direction than the means, or another size, and rounding does not explain it."""
+        """Whether the cell has another direction or size than the means, and rounding does not explain it."""
         return not self.rounded and (self.printed * self.given < 0 or abs(self.printed - self.given) >= LEAST)
 
 
 def half_a_unit(text: str) -> float:
-    """Half a unit in the last place of a number as printed: 0.0005 of `0.161`. Pure."""
+    """Half a unit in the last place of a printed number: 0.0005 of `0.161`. Pure."""
     mantissa, _, exponent = text.lower().partition("e")
     return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
 
 
 def read(study: Study) -> list[Change]:
-    """All 32, table by table."""
+    """All 32 cells, table by table."""
     means = {
         (row["counter"], row["file_size_mb"]): tuple(row[COLUMN[arm]] for arm in ARMS)
         for row in study.rows("counters.csv")
@@ -83,7 +83,7 @@ def _change(row: Mapping[str, str], plain: str, encrypted: str) -> Change:
 
 
 def finding(found: Sequence[Change]) -> str:
-    """Where the printed columns contradict the means beside them, and how far the rest is off, table by table."""
+    """Where the printed columns contradict the means beside them, and how far the others differ, table by table."""
     said = [
         _of_table([each for each in found if each.table == table]) for table in dict.fromkeys(e.table for e in found)
     ]
@@ -96,7 +96,7 @@ def finding(found: Sequence[Change]) -> str:
 
 
 def _of_table(rows: Sequence[Change]) -> str:
-    """Empty where all rows agree, to LEAST points."""
+    """Finding on one table; empty if all rows agree to LEAST points."""
     first = rows[0]
     head = f'Table {first.table} ("% {first.heading}")'
     wrong, rest = ([each for each in rows if each.contradicts is is_wrong] for is_wrong in (True, False))
@@ -119,7 +119,7 @@ def _of_table(rows: Sequence[Change]) -> str:
 
 
 def _words(each: Change) -> str:
-    """One contradiction: both figures."""
+    """Both figures of one contradiction."""
     direction = "an increase" if each.printed > 0 else "a decrease"
     text = f"{each.size} MB is printed as {each.cell}, {direction}, and {' → '.join(each.means)} is {_said(each.given)}"
     wide = each.high - each.low >= LEAST
@@ -136,7 +136,7 @@ def _said(percent: float) -> str:
 
 
 def sheet(found: Sequence[Change]) -> Sheet:
-    """All of them, a row a file: printed and, behind it, from the means."""
+    """All cells, one row per file: printed, and computed from the means."""
     tables = list(dict.fromkeys(each.table for each in found))
     rows = [(bytes_in_words(size * 10**6), *_row(found, tables, size)) for size in dict.fromkeys(e.size for e in found)]
     return Sheet(

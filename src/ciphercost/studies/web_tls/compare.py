@@ -1,17 +1,15 @@
-"""compare: the twelve published tables, the procedure's record here and our cells -> figures, file by file. Pure."""
+"""Build each file's figures from the twelve published tables, the procedure's record and our cells. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import mechanisms
 from ciphercost.estimate.levels import level
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.prove import witnesses
-from ciphercost.studies import ran_on
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.web_tls import changes, findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.measured import (
@@ -31,14 +29,14 @@ if TYPE_CHECKING:
 
 UNIT = {PROCESSOR: "%", MEMORY: "bytes", NETWORK: "bytes/s", DISK: "", SERVER: "%"}
 BUSY = "busy time"
-"""What stands behind a figure's name where it is not of the whole window."""
+"""Suffix of a figure's name that does not cover the whole window."""
 Cells = Mapping[int, Cell]
 """By bytes of the file."""
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-    """Figures of every file. Of an arm that was not proven nothing is said."""
-    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
+    """Figures of every file; none of an arm that was not proven."""
+    unproven = pairs.unproven(record)
     here: measured.Here = {} if unproven else {(size_of(run.operation), run.arm): run for run in record.runs}
     printed = published.tables(study)
     megabyte = int(record.settings.get("megabyte", published.MEGABYTE))
@@ -69,7 +67,7 @@ def size_of(operation: str) -> int:
 
 
 def words(record: StudyRecord, here: measured.Here, unproven: str) -> str:
-    """The procedure as it was run here, or why it wasn't."""
+    """The procedure as it ran here, or why it didn't."""
     said = [as_run(record)] if here else []
     if record.reason or (unproven and record.proofs):
         said.append(record.reason or f"not proven: {unproven}")
@@ -86,21 +84,21 @@ def as_run(record: StudyRecord) -> str:
     link = (
         f"over a link of {settings['link_bits'] / 1e6:,.0f} Mb/s (100 Mb/s as published, times {times:.3g})"
         if settings["link_bits"]
-        else "over loopback, as fast as it goes: a link of stated bandwidth needs root, so that the busy share of a window is not as published"
+        else "over loopback at full speed: a link of fixed bandwidth needs root, so the busy share of a window differs from the published one"
     )
     small = (
-        f"; files of {settings['megabyte']:,.0f} bytes for each megabyte of the study's"
+        f"; files of {settings['megabyte']:,.0f} bytes for each megabyte in the study"
         if settings["megabyte"] != published.MEGABYTE
         else ""
     )
     negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
     return (
         f"one client fetches each file once over HTTP, then each once over HTTPS ({negotiated}), over a connection of its own, {link}; "
-        f"around each fetch a window of {settings['window_s']:.3g} s ({published.WINDOW:g} s, which is inferred, ÷ {times:.3g}), sampled each "
-        f"{interval:.3g} s ({published.INTERVAL:g} s, which is inferred, ÷ {times:.3g}), idle time and all; "
-        "beside it the busy time alone, from the request's first byte to the "
-        "answer's last. Client and server share this machine's CPUs; processor time is in per cent of all of them, less what the client and the sampling used. "
-        f"Each file is read from the disk anew{small}. Unlike the published run, with both arms proven, and each fetch found in the server's log as what it was"
+        f"around each fetch a window of {settings['window_s']:.3g} s ({published.WINDOW:g} s, which is inferred, ÷ {times:.3g}), sampled every "
+        f"{interval:.3g} s ({published.INTERVAL:g} s, which is inferred, ÷ {times:.3g}), including idle time; "
+        "also the busy time alone, from the request's first byte to the "
+        "answer's last. Client and server share this machine's CPUs; processor time is in per cent of all of them, without that of client and sampling. "
+        f"Each file is read from the disk anew{small}. Unlike in the published run, both arms are proven, and the server's log confirms each fetch"
     )
 
 
@@ -110,7 +108,7 @@ def as_run(record: StudyRecord) -> str:
 def counter_figures(
     printed: published.Tables, here: measured.Here, one: Cells, key: tuple[str, str], megabyte: int
 ) -> list[StudyFigure]:
-    """One table: a published row, its repetition over the window and over its busy time, and ours."""
+    """One table: the published row, its repetition over the window and over its busy time, and ours."""
     counter, statistic = key
     found = []
     for size, row in printed[key].rows.items():
@@ -178,7 +176,7 @@ def unit(counter: str, statistic: str) -> str:
 
 
 def ours(cell: Cell | None, arm: str, counter: str) -> dict[str, float]:
-    """A counter over the slices of our method, in which no time is idle. Processor time has the client's in it."""
+    """A counter over the slices of our method, which have no idle time. Processor time includes the client's."""
     host = cell.arms.get(arm, {}).get("host", {}) if cell else {}
     if not host:
         return {}
@@ -215,7 +213,7 @@ def server_figures(here: measured.Here, cell: Cell | None, size: int, cpus: floa
 
 
 def fetch_figures(here: measured.Here, size: int, cell: Cell | None) -> list[StudyFigure]:
-    """Of one file's fetches: how long, what share of the window, and the CPU time of the server's own processes, which ours has too."""
+    """One file's fetches: duration, share of the window, and the server's own CPU time, which ours has too."""
     runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
     of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size)}
     found = []
@@ -238,7 +236,7 @@ def fetch_figures(here: measured.Here, size: int, cell: Cell | None) -> list[Stu
 
 
 def server_cpu(cell: Cell | None) -> tuple[dict[str, float | None], dict[str, Any]]:
-    """Of one file by our method: seconds by arm, and fields of their ratio."""
+    """One file by our method: seconds by arm, and fields of their ratio."""
     if cell is None or (estimate := cell.overhead.get("server_cpu_per_op")) is None:
         return {}, {}
     micro = {arm: cell.arms[arm].get("server_cpu_us_per_op") for arm in ARMS}
@@ -246,7 +244,7 @@ def server_cpu(cell: Cell | None) -> tuple[dict[str, float | None], dict[str, An
 
 
 def of_one_client(cells: list[Cell]) -> dict[int, Cell]:
-    """Ours of the study's files, by their bytes."""
+    """Our cells for the study's files, by their bytes."""
     return {int(cell.factors["size"]): cell for cell in cells if cell.group == ONE_CLIENT and is_tls(cell)}
 
 
@@ -259,7 +257,7 @@ def is_tls(cell: Cell) -> bool:
 
 
 def our_figures(cells: list[Cell], cell: Cell | None, size: int | None = None) -> list[StudyFigure]:
-    """One of our cells: files a second; where it has a control, what of the cost is no TLS. `size`: of one client's, megabytes."""
+    """One of our cells: files per second; with a control, the part of the cost that isn't TLS. `size`: megabytes, for one client."""
     if cell is None:
         return []
     of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size)} if size else {}

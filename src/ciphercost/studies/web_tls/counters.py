@@ -1,6 +1,6 @@
-"""counters: the study's four counters, a reading every so often for as long as a window lasts. I/O by `sample`, no statistics.
+"""Sample the study's four counters at a fixed interval over a window. I/O in `sample`; no statistics.
 
-Processor time is all CPUs' but for what client and controller used, which the study had on another machine.
+Processor time covers all CPUs without client and controller, which the study ran on another machine.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from ciphercost.host import procfs
 from ciphercost.studies.web_tls.published import DISK, MEMORY, NETWORK, PROCESSOR
 
 SERVER = "server_time_percent"
-"""Processor time of the server's own processes alone, which the study did not have."""
+"""Processor time of the server's own processes alone, which the study did not measure."""
 READ = (PROCESSOR, MEMORY, NETWORK, DISK, SERVER)
 CPUS = os.cpu_count() or 1
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _IDLE = (3, 4, 7)
-"""Of a line of /proc/stat: idle, iowait, steal."""
+"""Fields of a line of /proc/stat: idle, iowait, steal."""
 
 
 class Level(msgspec.Struct, frozen=True):
-    """Everything at one moment; what counts up, counted up so far."""
+    """All counters at one moment; cumulative ones so far."""
 
     at_ns: int
     machine_ns: int
-    """CPU of all but client and controller."""
+    """CPU time except client and controller."""
     server_ns: int
     memory: int
     bytes: int
     disk_ms: int
     """Weighted by requests in flight."""
     disk_busy_ms: tuple[int, ...] = ()
-    """Of each disk, with any request in flight."""
+    """Time of each disk with any request in flight."""
 
 
 class Counters:
-    """Reads them. `agent`: the client's process; `device`: the card that its bytes come in by, empty: loopback."""
+    """Reads the counters. `agent`: the client's process; `device`: the network interface that receives its bytes, empty: loopback."""
 
     def __init__(self, sampler: procfs.Sampler, agent: int, device: str = "") -> None:
         self._sampler, self._agent = sampler, agent
@@ -74,7 +74,7 @@ class Counters:
 
 
 def between(before: Level, after: Level) -> dict[str, float]:
-    """What the counters say of the time between two readings. Pure."""
+    """The counters between two readings. Pure."""
     ns = max(1, after.at_ns - before.at_ns)
     return {
         PROCESSOR: max(0.0, (after.machine_ns - before.machine_ns) / ns / CPUS * 100),
@@ -86,7 +86,7 @@ def between(before: Level, after: Level) -> dict[str, float]:
 
 
 def series(levels: Sequence[Level]) -> dict[str, list[float]]:
-    """Of readings one after the other: when each sample ended, how long it was, and what it says. Pure."""
+    """For consecutive readings: when each sample ended, how long it was, and its counters. Pure."""
     found: dict[str, list[float]] = {"at_s": [], "seconds": [], **{name: [] for name in READ}}
     for before, after in itertools.pairwise(levels):
         found["at_s"].append((after.at_ns - levels[0].at_ns) / 1e9)
@@ -97,7 +97,7 @@ def series(levels: Sequence[Level]) -> dict[str, list[float]]:
 
 
 class Watch:
-    """A thread that reads the counters every `interval` seconds from its beginning to `end`."""
+    """A thread that reads the counters every `interval` seconds until `end`."""
 
     def __init__(self, counters: Counters, interval: float) -> None:
         self.levels: list[Level] = []
@@ -116,7 +116,7 @@ class Watch:
         self._thread.join()
 
     def until(self, seconds: float) -> None:
-        """Wait until the window is so long; it is over then."""
+        """Wait until the window has this length, then end it."""
         time.sleep(max(0.0, self._began + seconds - time.monotonic()))
         self._over.set()
         self._thread.join()
@@ -125,7 +125,7 @@ class Watch:
         due = self._began
         while not self._over.wait(max(0.0, (due := due + self._interval) - time.monotonic())):
             self.levels.append(self._counters.read())
-        # The rest of the window, unless it is too little to be a sample.
+        # The rest of the window, unless it is too short for a sample.
         last = self._counters.read()
         if last.at_ns - self.levels[-1].at_ns > self._interval * 5e8:
             self.levels.append(last)

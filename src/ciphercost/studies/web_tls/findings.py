@@ -1,4 +1,4 @@
-"""findings: what the published procedure could not have told, counted from its own figures and from its repetition here. Pure."""
+"""What the published procedure could not show, computed from its own figures and from its repetition here. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
 
 Levels = Mapping[Arm, float] | Mapping[str, float]
-"""Of both arms."""
+"""One level per arm."""
 TWO_ERRORS = 2.0
-"""Standard errors below which a difference of means is none that can be told."""
+"""Standard errors below which a difference of means is not significant."""
 
 
 def findings(
@@ -25,7 +25,7 @@ def findings(
     here: measured.Here,
     figures: Sequence[StudyFigure],
 ) -> list[str]:
-    """Each a few sentences; figures in them are computed."""
+    """Findings of a few sentences each, with computed figures."""
     found = [
         window(printed, here),
         busy_share(printed, here),
@@ -57,14 +57,14 @@ def window(printed: Tables, here: measured.Here) -> str:
     """Bytes a second × a fixed window = the file."""
     lines = {arm: published.window(printed, arm) for arm in ARMS}
     said = [
-        f"{line.window:.1f} s and {line.background / 1e3:.1f} KB/s of other traffic {spell(arm)} (no row lies further off than {100 * line.worst:.1f} %)"
+        f"{line.window:.1f} s and {line.background / 1e3:.1f} KB/s of other traffic {spell(arm)} (no row is further off than {100 * line.worst:.1f} %)"
         for arm, line in lines.items()
         if line
     ]
     text = (
-        f"Bytes a second were averaged over a fixed window, idle time and all: all rows of Table {printed[NETWORK, MEAN].number} are the file's size ÷ "
-        f"{' and ÷ '.join(said)}. Whatever TLS does to the speed of a fetch, file ÷ window stays what it is: "
-        f'"no impact on bytes/s" had to come out ({change_range(printed, NETWORK)}).'
+        f"Bytes a second were averaged over a fixed window, including idle time: all rows of Table {printed[NETWORK, MEAN].number} are the file's size ÷ "
+        f"{' and ÷ '.join(said)}. Whatever TLS does to the speed of a fetch, file ÷ window does not change: "
+        f'"no impact on bytes/s" was inevitable ({change_range(printed, NETWORK)}).'
     )
     scatter = printed[NETWORK, CV].rows
     shortest = min(scatter)
@@ -72,7 +72,7 @@ def window(printed: Tables, here: measured.Here) -> str:
         fill = sorted(published.share_of(scatter[shortest][arm]) * line.window for arm in ARMS)
         text += (
             f" The study prints neither this window nor the sampling interval: both are inferred. By their scatter (see below) the {shortest} MB fetches fill "
-            f"{fill[0]:.1f} to {fill[1]:.1f} s of the window, where the link needs {shortest * published.MEGABYTE * 8 / published.LINK_BITS:.2f} s: "
+            f"{fill[0]:.1f} to {fill[1]:.1f} s of the window, but the link needs only {shortest * published.MEGABYTE * 8 / published.LINK_BITS:.2f} s: "
             f"so the samples were about {published.INTERVAL:g} s long."
         )
     products = [
@@ -82,13 +82,13 @@ def window(printed: Tables, here: measured.Here) -> str:
     if products:
         text += (
             f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches, "
-            "headers and acknowledgements included."
+            "including headers and acknowledgements."
         )
     return text
 
 
 def busy_share(printed: Tables, here: measured.Here) -> str:
-    """The coefficients of variation know how long the fetches took."""
+    """The coefficients of variation contain how long the fetches took."""
     scatter, mean = printed[NETWORK, CV].rows, printed[NETWORK, MEAN].rows
     first, last = min(scatter), max(scatter)
     shares = {size: {arm: published.share_of(scatter[size][arm]) for arm in ARMS} for size in scatter}
@@ -96,13 +96,14 @@ def busy_share(printed: Tables, here: measured.Here) -> str:
     line = published.window(printed, "plain")
     length = line.window if line else published.WINDOW
     text = (
-        f"How long a fetch took was thrown away, and is still in the coefficient of variation: at a steady pace for a share p of the window CV² = (1 − p)/p. "
+        "The study discarded how long a fetch took, but the coefficient of variation contains it: "
+        "at a steady pace for a share p of the window CV² = (1 − p)/p. "
         f"So {first} MB took {100 * shares[first]['plain']:.1f} % of the window and "
         f"{last} MB {100 * shares[last]['plain']:.0f} % ({shares[last]['plain'] * length:.0f} s) "
         "(a fetch shorter than a sample looks as long as one). "
         f"{100 * (1 - shares[last]['plain']):.0f} % to {100 * (1 - shares[first]['plain']):.1f} % of every average is idle time. "
         f"While it was busy, {last} MB went at "
-        f"{arrow(speeds[last], 1e6)} MB/s, {percent(speeds[last])}, where the table says {percent(mean[last])}."
+        f"{arrow(speeds[last], 1e6)} MB/s, {percent(speeds[last])}; the table says {percent(mean[last])}."
     )
     sizes = sizes_here(here)
     if sizes:
@@ -122,8 +123,8 @@ def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Seq
     last = max(mean)
     of_link = {arm: mean[last][arm] / published.share_of(scatter[last][arm]) * 8 / published.LINK_BITS for arm in ARMS}
     text = (
-        f"A link of {published.LINK_BITS / 1e6:.0f} Mb/s hides what is left: while busy, {last} MB filled {arrow(of_link, 0.01)} % of it, and a server that "
-        "waits for its link gives as much with TLS as without, as long as its CPU lasts."
+        f"A link of {published.LINK_BITS / 1e6:.0f} Mb/s hides the rest: while busy, {last} MB filled {arrow(of_link, 0.01)} % of it, and a server that "
+        "waits for its link delivers as much with TLS as without, as long as its CPU suffices."
     )
     sizes = sizes_here(here)
     if sizes and record.settings["link_bits"]:
@@ -133,12 +134,12 @@ def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Seq
         seconds = {arm: measured.server_seconds(here[sizes[-1], arm]) for arm in ARMS}
         text += f" Here {sizes[-1]} MB fill {arrow(filled, 0.01)} % of the link, at {arrow(seconds)} s of the server's CPU time."
     if rows := [each for each in of(figures, measured.RATE) if each.operation == f"{last}MB"]:
-        text += f" On loopback, where nothing holds it back, {last} MB files a second: {with_interval(rows[0])}."
+        text += f" On loopback, which has no such limit, {last} MB files a second: {with_interval(rows[0])}."
     return text
 
 
 def limited(record: StudyRecord, here: measured.Here) -> str:
-    """What held the smallest and the largest fetch back here. One connection has one core's worth at each end."""
+    """What limited the smallest and the largest fetch here. One connection can use one core at each end."""
     said = []
     for size in sorted({*sizes_here(here)[:1], *sizes_here(here)[-1:]}):
         for arm in ARMS:
@@ -160,13 +161,13 @@ def limited(record: StudyRecord, here: measured.Here) -> str:
 
 
 def dilution(printed: Tables, here: measured.Here) -> str:
-    """Processor time over the window against processor time while there was something to do."""
+    """Processor time over the window against processor time while there was work."""
     mean, scatter = printed[PROCESSOR, MEAN].rows, printed[NETWORK, CV].rows
     last = max(mean)
     while_busy = {arm: mean[last][arm] / published.share_of(scatter[last][arm]) for arm in ARMS}
     text = (
-        f"Processor time is diluted by the same idle time: the largest file's {arrow(mean[last])} % are {arrow(while_busy)} % of the time in "
-        "which bytes moved, if the rest was idle; a smaller file only looks as if it cost less for having more of the window left."
+        f"Idle time also dilutes processor time: the largest file's {arrow(mean[last])} % are {arrow(while_busy)} % of the time in "
+        "which bytes moved, if the rest was idle; a smaller file only seems to cost less because more of its window is idle."
     )
     rows = []
     for size in sizes_here(here):
@@ -180,31 +181,31 @@ def dilution(printed: Tables, here: measured.Here) -> str:
             for size, over, within in (rows if len(rows) < 3 else [rows[0], rows[-1]])
         )
         factors = [within["encrypted"] / over["encrypted"] for _, over, within in rows]
-        text += f" Here, of the server's own processes: {said}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
+        text += f" Here, for the server's own processes: {said}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
     return text
 
 
 def others(here: measured.Here) -> str:
-    """What a counter of the whole machine counts beside the server."""
+    """What a counter of the whole machine includes besides the server."""
     shares = [measured.whole(run, PROCESSOR)[MEAN] - measured.whole(run, SERVER)[MEAN] for run in here.values()]
     if not shares:
         return ""
     own = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
     return (
-        f"A counter of the whole machine has all of its other work in it: here {min(shares):.3g} to {max(shares):.3g} % of processor time in a window is no "
-        f"process of the server's, and {min(own):.3g} to {max(own):.3g} % is. What the study's idle machine did beside serving is in its figures too."
+        f"A counter of the whole machine includes all of its other work: here {min(shares):.3g} to {max(shares):.3g} % of processor time in a window "
+        f"belongs to no server process, and {min(own):.3g} to {max(own):.3g} % does. The study's figures also include whatever its machine did besides serving."
     )
 
 
 def few_samples(printed: Tables) -> str:
-    """Which of the published differences stand out of their own scatter."""
+    """Which of the published differences exceed their own scatter."""
     line = published.window(printed, "plain")
     samples = (line.window if line else published.WINDOW) / published.INTERVAL
     mean = printed[PROCESSOR, MEAN].rows
     distance = {size: published.apart(printed, PROCESSOR, size, samples) for size in mean}
     lost = [size for size, errors in distance.items() if abs(errors) < TWO_ERRORS]
     changes = ", ".join(f"{size} MB {percent(mean[size])}" for size in mean)
-    text = f"Processor time is one fetch's in each row ({changes}), without an interval."
+    text = f"Processor time comes from one fetch in each row ({changes}), without an interval."
     if lost:
         text += (
             f" Even if its {samples:.0f} samples of {published.INTERVAL:g} s (both inferred) were independent, "
@@ -219,14 +220,14 @@ def few_samples(printed: Tables) -> str:
 
 
 def memory(printed: Tables, here: measured.Here) -> str:
-    """Which way it went, against what the table's heading says."""
+    """The direction of memory, against the table's heading."""
     mean, scatter = printed[MEMORY, MEAN].rows, printed[MEMORY, VARIANCE].rows
     rose = [size for size in mean if mean[size]["encrypted"] > mean[size]["plain"]]
     between_files = max(row["plain"] for row in mean.values()) - min(row["plain"] for row in mean.values())
     changes = [(mean[size]["encrypted"] - mean[size]["plain"]) / 1e6 for size in mean]
     widest = max(row[arm] for row in scatter.values() for arm in ARMS)
     text = (
-        f"Available memory is said to decrease with TLS; in the table it is higher with TLS in {len(rose)} of {len(mean)} rows, by "
+        f"According to the study available memory decreases with TLS; in its table it is higher with TLS in {len(rose)} of {len(mean)} rows, by "
         f"{min(changes):+.2f} to {max(changes):+.2f} MB. Between two files of the same arm it differs by up to {between_files / 1e6:.1f} MB, a "
         f"difference that the variance within a window (a standard deviation of at most {widest**0.5 / 1e6:.2f} MB) does not show."
     )
@@ -239,10 +240,10 @@ def memory(printed: Tables, here: measured.Here) -> str:
 
 
 def disk(printed: Tables, here: measured.Here) -> str:
-    """A difference in a counter that encryption on the way can't touch."""
+    """A difference in a counter that encryption in transit can't affect."""
     text = (
         f'The disk queue is called "no impact" at {change_range(printed, DISK)}, and processor time an impact from {percent(first_row(printed))}: '
-        "the study does not say how large a change counts as an impact. The server reads the same file from the same disk in both arms."
+        "the study does not define how large a change counts as an impact. The server reads the same file from the same disk in both arms."
     )
     sizes = [size for size in sizes_here(here) if all(measured.whole(here[size, arm], DISK)[MEAN] > 0 for arm in ARMS)]
     if sizes:
@@ -252,7 +253,7 @@ def disk(printed: Tables, here: measured.Here) -> str:
         ]
         text += (
             f" Here its mean with TLS is {min(changes):.2g} to {max(changes):.3g} times that without, in {len(sizes)} files, each read from the disk; "
-            "whatever else uses the disk is included."
+            "including whatever else uses the disk."
         )
     return text
 
@@ -271,13 +272,11 @@ def once(here: measured.Here, record: StudyRecord) -> str:
     if not here:
         return text
     negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
-    return (
-        f"{text} Here both were proven, and each of {len(here)} fetches was found in the server's log ({negotiated})."
-    )
+    return f"{text} Here both were proven, and the server's log confirms each of {len(here)} fetches ({negotiated})."
 
 
 def threads(here: measured.Here) -> str:
-    """Processor and user time of each thread of the server, of the largest file."""
+    """Total, user and kernel time of each server thread for the largest file."""
     sizes = sizes_here(here)
     if not sizes:
         return ""
@@ -297,7 +296,7 @@ def threads(here: measured.Here) -> str:
 
 
 def sendfile(figures: Sequence[StudyFigure]) -> str:
-    """How the cost splits, where there is a control."""
+    """How the cost splits, if there is a control."""
     rows = []
     for each in of(figures, measured.RATE):
         parts = {name: of(figures, name, each.operation) for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)}
@@ -309,14 +308,14 @@ def sendfile(figures: Sequence[StudyFigure]) -> str:
     if not rows:
         return ""
     return (
-        "TLS in the server's own memory can't use sendfile, so part of its price is no cryptography. Files a second with TLS, of it clear without "
+        "TLS in the server's own memory can't use sendfile, so part of its cost is not cryptography. Files a second with TLS, and of that HTTP without "
         f"sendfile and TLS itself: {'; '.join(rows)}."
     )
 
 
 def not_asked(figures: Sequence[StudyFigure]) -> str:
     """Handshakes, concurrency, small files."""
-    text = "One client and large files have next to no handshake in them, no concurrency and no small file: what most of a web server's requests are."
+    text = "One client and large files involve almost no handshakes, no concurrency and no small files, which make up most of a web server's requests."
     rows = [
         each for each in figures if (each.figure, each.arm, each.workload) == (measured.RATE, "cost", measured.MANY)
     ]
@@ -331,7 +330,7 @@ def not_asked(figures: Sequence[StudyFigure]) -> str:
 
 
 def of(figures: Sequence[StudyFigure], name: str, operation: str = "") -> list[StudyFigure]:
-    """Costs by our method to one client."""
+    """Costs by our method for one client."""
     return [
         each
         for each in figures
@@ -349,7 +348,7 @@ def change_range(printed: Tables, counter: str) -> str:
 
 
 def percent(both: Levels) -> str:
-    """`5.0 % more` of two arms' levels."""
+    """`5.0 % more`, from two arms' levels."""
     return change(both["encrypted"] / both["plain"]) if both["plain"] else "-"
 
 

@@ -1,4 +1,4 @@
-"""measured: a fetch's record -> mean, variance and coefficient of variation of its counters, over the window and over its busy time. Pure."""
+"""Mean, variance and coefficient of variation of a fetch's counters, over the window and over its busy time. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ciphercost.model.study import StudyRun
 from ciphercost.studies.web_tls import procedure, published
 
 Here = Mapping[tuple[int, str], StudyRun]
-"""Fetches by file, megabytes, and arm."""
+"""Fetches by file (megabytes) and arm."""
 RATE, WITHOUT_SENDFILE, TLS_ITSELF = "operations/s", "no sendfile", "TLS itself"
 SERVER_CPU, BUSY_SECONDS, SHARE = "server's CPU", "time of the fetch", "share of the window"
 """Figures beyond the twelve tables."""
 ONE_CLIENT, MANY = "one client", "many clients"
 """Our two experiments; the second is the `workload` of its figures."""
 LEAST = 2
-"""Samples of which there is a variance."""
+"""Samples needed for a variance."""
 
 
 def figures(values: Sequence[float]) -> dict[str, float]:
-    """Mean, sample variance, coefficient of variation; what can't be told of so few, or of a mean of zero, is absent."""
+    """Mean, sample variance, coefficient of variation; without those that too few samples or a mean of zero don't allow."""
     if not values:
         return {}
     found = {published.MEAN: fmean(values)}
@@ -33,12 +33,12 @@ def figures(values: Sequence[float]) -> dict[str, float]:
 
 
 def whole(run: StudyRun, counter: str) -> dict[str, float]:
-    """Over the fixed window, as published: every sample counts alike."""
+    """Over the fixed window, as published: every sample has equal weight."""
     return figures(run.series[counter])
 
 
 def busy(run: StudyRun, counter: str) -> dict[str, float]:
-    """Between the request's first byte and the answer's last: the mean of just that time, the scatter of the samples within it."""
+    """Between the request's first byte and the answer's last: the mean of exactly that time, the scatter of the samples within it."""
     first, last = run.series["busy_s"]
     within = [
         value
@@ -58,7 +58,7 @@ def busy_seconds(run: StudyRun) -> float:
 
 
 def window(run: StudyRun) -> float:
-    """Seconds that were sampled."""
+    """Sampled seconds."""
     return math.fsum(run.series["seconds"])
 
 
@@ -67,12 +67,12 @@ def busy_share(run: StudyRun) -> float:
 
 
 def server_seconds(run: StudyRun) -> float:
-    """CPU time of the server's own processes in the fetch."""
+    """CPU time of the server's own processes during the fetch."""
     return run.series["server_cpu_s"][0]
 
 
 def threads(run: StudyRun) -> dict[str, tuple[float, float, float]]:
-    """Seconds of each of the server's threads that did anything: all, in user mode, in kernel mode."""
+    """Seconds of each active server thread: total, in user mode, in kernel mode."""
     found = {}
     for name, values in run.series.items():
         if name.startswith(procedure.THREAD):

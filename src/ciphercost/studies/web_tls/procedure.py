@@ -1,8 +1,8 @@
-"""procedure: the study as it was run: one client, each file once over HTTP, then each once over HTTPS; four counters beside it. I/O.
+"""Run the study as published: one client, each file once over HTTP, then each once over HTTPS, with four counters. I/O.
 
-Around each fetch the counters are sampled for a window of fixed length, whatever the fetch takes of it. The study's link was of
-100 Mb/s; its window, which it does not print, follows from its bytes a second: about 94 s. Here all of that is `speed_up` times as
-fast: the link, the window, the samples.
+Around each fetch the counters are sampled for a window of fixed length, however long the fetch takes. The study's link had 100 Mb/s;
+its window of about 94 s is not printed but follows from its bytes a second. Here link, window and samples are all `speed_up` times as
+fast.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from ciphercost.studies import Stage
 from ciphercost.studies.web_tls import counters
 
 MOST_SECONDS = 600.0
-"""That one fetch may take."""
+"""Timeout of one fetch."""
 THREAD = "thread "
-"""What the names of the series begin with that hold a thread's seconds: all, in user mode, in kernel mode."""
+"""Prefixes of the series with a thread's seconds: total, in user mode, in kernel mode."""
 BUSY = "busy "
-"""… that hold a counter's value between a request's first byte and its answer's last."""
+"""Prefix of the series with a counter's value between a request's first byte and its answer's last."""
 DISK_BUSY = "disk_busy_share"
-"""Share of a fetch in which the machine's busiest disk had a request in flight; absent where that is not known."""
+"""Share of a fetch in which the busiest disk had a request in flight; absent if unknown."""
 
 
 def name_of(size: int) -> str:
-    """Of a file: its transaction, its document, its operation."""
+    """Name of a file's transaction, document and operation."""
     return f"{size}MB"
 
 
 def run(stage: Stage, sizes: Sequence[int]) -> None:
-    """Every file over HTTP, then every file over HTTPS. Raises RunError, Unproven."""
+    """Fetch every file over HTTP, then every file over HTTPS. Raises RunError, Unproven."""
     server = stage.pair.by_arm["plain"]
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -55,19 +55,19 @@ def run(stage: Stage, sizes: Sequence[int]) -> None:
 
 
 def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: float) -> StudyRun:
-    """One file, once, and what the counters say around it. Raises AgentError, RunError, Unproven."""
+    """Fetch one file once while sampling the counters. Raises AgentError, RunError, Unproven."""
     settings, name = stage.record.settings, name_of(size)
     window, interval = settings["window_s"], settings["interval_s"]
     bytes_ = stage.bench.program.documents[f"/{name}"]
     connect(stage, arm, name)
     server = stage.pair.by_arm["plain"]
-    server.handshakes()  # those of what went before
+    server.handshakes()  # discard earlier ones
     forget(stage.bench.directory / f"documents-{stage.bench.dataset.places[0]}" / name)
     edges: list[counters.Level] = []
     pids = procfs.tree(server.pid)
     with counters.Watch(made, interval) as watch:
         before = threads.read(pids)
-        # Where in its window the study's fetch lay is not known. Not at its very edge, so that the sample that it begins in is whole.
+        # Where the study's fetch lay in its window is unknown. Here not at its very edge, so that the sample it begins in is whole.
         time.sleep(min(interval, window / 4))
         edges.append(made.read())
         answer = stage.agent.slice(arm, MOST_SECONDS, discard=0.0, operations=1)
@@ -76,9 +76,9 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
         after = threads.read(pids)
     stage.agent.disconnect(arm)
     if answer.errors or not answer.operations:
-        raise AgentError(f"{name}, {arm} arm: {answer.first_error or 'no answer'}", "statement")
+        raise AgentError(f"{name}, {arm} arm: {answer.first_error or 'no response'}", "statement")
     if answer.bytes_received < bytes_:
-        raise RunError(f"{name}, {arm} arm: {answer.bytes_received:,} bytes came, and the file has {bytes_:,}")
+        raise RunError(f"{name}, {arm} arm: received {answer.bytes_received:,} of the file's {bytes_:,} bytes")
     heard(stage, arm, name)
     levels = watch.levels
     series = counters.series(levels)
@@ -102,14 +102,16 @@ def connect(stage: Stage, arm: str, name: str) -> None:
     stage.agent.program(msgspec.structs.replace(program, transactions=one))
     answer = stage.agent.connect(arm, **single(stage.pair.connect[arm]), per_request=True)  # type: ignore[index]
     if bool(answer["encrypted"]) != (arm == "encrypted"):
-        raise Unproven(f"client witness, {arm} arm: the fetch's connection is not what was proven")
+        raise Unproven(
+            f"client witness, {arm} arm: the fetch's connection is not encrypted as it was when it was proven"
+        )
     proven: Mapping[str, str] = stage.record.encryption
     if answer["encrypted"] and any(answer[each] != proven.get(each) for each in ("protocol", "cipher")):
         raise Unproven(f"client witness, encrypted arm: the fetch negotiated {describe(answer)}")
 
 
 def heard(stage: Stage, arm: str, name: str) -> None:
-    """That the server's own log has this fetch as what the arm's name says. Raises Unproven."""
+    """Raises Unproven unless the server's own log has this fetch as the arm's name says."""
     full, resumed = stage.pair.by_arm["encrypted"].handshakes()
     wanted = arm == "encrypted"
     if (full > 0) != wanted or resumed:
@@ -119,7 +121,7 @@ def heard(stage: Stage, arm: str, name: str) -> None:
 
 
 def forget(path: Path) -> None:
-    """Have the system give up what it holds of a file, so that the disk counter has something to count in either arm."""
+    """Drop a file from the page cache, so that the disk counter has something to count in both arms."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

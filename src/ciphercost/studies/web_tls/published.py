@@ -1,4 +1,4 @@
-"""published: the twelve tables that the study printed -> figures to count with. Pure."""
+"""The twelve tables that the study printed. Pure."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ COLUMN = {"plain": "http", "encrypted": "https"}
 SIZES = (3, 10, 13, 24, 30, 73, 167, 250)
 """Megabytes."""
 MEGABYTE = 1_000_000
-"""Bytes: whether the study meant these or 2²⁰ it does not say."""
+"""Bytes; the study does not say whether it meant these or 2²⁰."""
 LINK_BITS = 100e6
 WINDOW = 94.0
-"""Seconds that each row was averaged over. Not published: inferred from its bytes a second (`window`)."""
+"""Seconds over which each row was averaged. Not published: inferred from its bytes a second (`window`)."""
 INTERVAL = 1.0
-"""Seconds between two samples. Not published: inferred from the shortest fetches (`findings.window`), which fill no less of the window."""
+"""Seconds between two samples. Not published: inferred from the shortest fetches (`findings.window`), which fill at least one sample."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """One of the twelve."""
+    """One of the twelve tables."""
 
     number: str
     rows: dict[int, dict[str, float]]
-    """By file, megabytes, and by arm."""
+    """By file (megabytes), then by arm."""
 
 
 Tables = Mapping[tuple[str, str], Table]
@@ -59,7 +59,7 @@ def source(table: Table) -> str:
 
 
 def sources(study: Study) -> dict[str, str]:
-    """What each of the twelve holds."""
+    """What each of the twelve tables holds."""
     words = {MEAN: "mean", VARIANCE: "variance", CV: "coefficient of variation"}
     named = {
         PROCESSOR: "processor time",
@@ -90,11 +90,11 @@ class Line(NamedTuple):
     window: float
     background: float
     worst: float
-    """Largest distance of a row from the line, share of the row."""
+    """Largest distance of a row from the line, as a share of the row."""
 
 
 def line(points: Sequence[tuple[float, float]]) -> Line | None:
-    """By least squares through (bytes, bytes a second) of each row; None where there are too few, or they say nothing. Pure."""
+    """Least squares through (bytes, bytes a second) of each row; None for too few rows or a slope that isn't positive. Pure."""
     if len({size for size, _ in points}) < 2:
         return None
     mean_x, mean_y = (sum(each[which] for each in points) / len(points) for which in (0, 1))
@@ -107,21 +107,21 @@ def line(points: Sequence[tuple[float, float]]) -> Line | None:
 
 
 def window(printed: Tables, arm: str) -> Line | None:
-    """What all of one arm's rows were averaged over."""
+    """The window over which all of one arm's rows were averaged."""
     rows = printed[NETWORK, MEAN].rows
     return line([(size * MEGABYTE, rows[size][arm]) for size in rows])
 
 
 def share_of(cv: float) -> float:
-    """Share of a window in which bytes moved, at a steady pace, from the coefficient of variation of bytes a second. Pure.
+    """Share of a window in which bytes moved at a steady pace, from the coefficient of variation of bytes a second. Pure.
 
-    At R for a share p and at 0 else: mean pR, variance p(1 − p)R², so CV² = (1 − p)/p.
+    At rate R for a share p and at 0 otherwise: mean pR, variance p(1 − p)R², so CV² = (1 − p)/p.
     """
     return 1 / (1 + cv * cv)
 
 
 def apart(printed: Tables, counter: str, size: int, samples: float) -> float:
-    """Distance of the arms' means of a counter in standard errors, were its samples independent."""
+    """Distance of the arms' means of a counter in standard errors, if its samples were independent."""
     means, variances = (printed[counter, each].rows[size] for each in (MEAN, VARIANCE))
     error = math.sqrt(sum(variances[arm] for arm in ARMS) / samples)
     return (means["encrypted"] - means["plain"]) / error if error else 0.0

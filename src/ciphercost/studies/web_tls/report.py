@@ -1,4 +1,4 @@
-"""report: a StudyResult -> the twelve tables with four columns, what HTTPS adds, the second table of many clients, as sheets. Pure."""
+"""The study's tables: the twelve with four columns, what HTTPS adds, and the second table of many clients. Pure."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ TITLE = {
     DISK: "average disk queue length",
 }
 MOST_PAIR = 17
-"""Letters of two levels beside each other."""
+"""Most characters of two levels side by side."""
 METHOD = (
-    "our method: both arms by turns in mirrored order over kept connections on loopback, the next request as soon as the answer is there, "
-    "every session on a server started anew; 95 % intervals by t over sessions. Its counters are taken over slices, in which nothing is "
-    "idle, and its processor time has the client's in it"
+    "our method: arms interleaved in mirrored order over kept connections on loopback; each request follows the answer before it at once; "
+    "the server restarts for every session; 95 % intervals by t over sessions. Its counters cover slices, which have no idle "
+    "time, and its processor time includes the client's"
 )
 
 
 def sheets(study: StudyResult) -> Iterator[Sheet]:
-    """The study's tables as it numbers them, then what they come down to."""
+    """The study's tables in its order, then their summary."""
     for key, table in published.tables(studies.get(study.study)).items():
         yield twelfth(study, key, table)
         if key == (PROCESSOR, CV):
@@ -46,7 +46,7 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
 
 
 def head(study: StudyResult) -> tuple[str, ...]:
-    """Of the twelve: http → https in each column."""
+    """Columns of the twelve tables: http → https in each."""
     return (
         "http → https",
         f"as published\n{study.published_server}",
@@ -60,7 +60,7 @@ def head(study: StudyResult) -> tuple[str, ...]:
 
 
 def twelfth(study: StudyResult, key: tuple[str, str], table: published.Table) -> Sheet:
-    """One of the study's tables, a row a file."""
+    """One of the study's tables, one row per file."""
     figures = study.figures
     counter, statistic = key
     name = compare.figure(counter, statistic)
@@ -83,7 +83,7 @@ def twelfth(study: StudyResult, key: tuple[str, str], table: published.Table) ->
 
 
 def server_alone(study: StudyResult) -> Sheet:
-    """Processor time of the server's own processes: what else runs on the machine is not in it."""
+    """Processor time of the server's own processes, without anything else that runs on the machine."""
     figures = study.figures
     name = compare.figure(SERVER, published.MEAN)
     rows = []
@@ -101,7 +101,7 @@ def operations(figures: Sequence[StudyFigure], name: str, workload: str = "") ->
 def by_arm(
     figures: Sequence[StudyFigure], operation: str, name: str, load: float | None = None
 ) -> dict[str, StudyFigure]:
-    """Of one client, unless `load` says of how many."""
+    """Figures by arm, for one client or, with `load`, for that many."""
     workload = measured.MANY if load is not None else ""
     return {
         each.arm: each
@@ -111,7 +111,7 @@ def by_arm(
 
 
 def pair(levels: Sequence[float | None], scale: float = 1.0) -> str:
-    """`0.161 → 0.169`; `-` where nothing is known."""
+    """`0.161 → 0.169`; `-` if neither is known."""
     if all(each is None for each in levels):
         return "-"
     words = ["-" if each is None else shown(each / scale) for each in levels]
@@ -120,7 +120,7 @@ def pair(levels: Sequence[float | None], scale: float = 1.0) -> str:
 
 
 def shown(value: float) -> str:
-    """Four digits of what is above 1, three of what is below, powers of ten where there would be many zeros."""
+    """Four digits above 1, three below, powers of ten instead of many zeros."""
     if value == 0:
         return "0"
     if abs(value) >= 1e6:
@@ -139,7 +139,7 @@ def powers(value: float) -> str:
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
-    """What limited each of our cells, by arm: which core, link or disk was saturated, or how busy they were."""
+    """What limited each of our cells, by arm: the saturated core, link or disk, or how busy each was."""
     rows = []
     for cell in cells:
         used = [limit.uses(cell, arm) for arm in ARMS]
@@ -149,7 +149,7 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
     if rows:
         note = (
             f'What was saturated ({100 * limit.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
-            "their cores. Loopback has no limit of its own. One client and the server take turns, so that neither need be saturated."
+            "their cores. Loopback has no limit of its own. One client and the server alternate, so neither need be saturated."
         )
         if any(each.disturbed for each in cells):
             note += f" {limit.OTHERS[0].upper()}{limit.OTHERS[1:]}."
@@ -157,7 +157,7 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
 
 
 def in_short(used: Sequence[limit.Use]) -> str:
-    """`server 98`; where nothing was saturated `-: server 73, client 79, disk 0`."""
+    """`server 98`; if nothing was saturated `-: server 73, client 79, disk 0`."""
     full = limit.limits(used)
     words = ", ".join(f"{each.short} {100 * min(1.0, each.share):.0f}" for each in full or used)
     return words if full else f"-: {words}"
@@ -167,7 +167,7 @@ def in_short(used: Sequence[limit.Use]) -> str:
 
 
 def added(figures: Sequence[StudyFigure]) -> Sheet:
-    """The study's one result, and what becomes of it once idle time is left out."""
+    """The study's one result, and the same without idle time."""
     name = compare.figure(PROCESSOR, published.MEAN)
     rows = []
     for operation in operations(figures, name):
@@ -188,7 +188,7 @@ def added(figures: Sequence[StudyFigure]) -> Sheet:
 
 
 def fetches(figures: Sequence[StudyFigure]) -> Sheet:
-    """How much of a window was a fetch, and how fast it went: published ones by their own CV."""
+    """The share of a window that a fetch took, and its speed; for published ones by their own CV."""
     mean, cv = (compare.figure(NETWORK, each) for each in (published.MEAN, CV))
     rows = []
     for operation in operations(figures, mean):
@@ -211,7 +211,7 @@ def fetches(figures: Sequence[StudyFigure]) -> Sheet:
 
 
 def our_method(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
-    """Each file to one client, and of some what part of the cost is sendfile's."""
+    """Each file with one client, and for some the part of the cost that is due to sendfile."""
     rows = []
     for operation in operations(figures, measured.RATE):
         rate = by_arm(figures, operation, measured.RATE)
@@ -226,7 +226,7 @@ def our_method(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
 
 
 def many(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
-    """The second table: what the study asks for next."""
+    """The second table: many clients, the study's future work."""
     rows = []
     for operation in operations(figures, measured.RATE, measured.MANY):
         own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]

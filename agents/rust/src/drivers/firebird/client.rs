@@ -1,4 +1,4 @@
-//! client: a connection to a database, and an operation on it as far as the packets go that have come.
+//! A connection to a database, and an operation on it as far as the received packets allow.
 
 use super::format;
 use super::inbox::{Inbox, Packet};
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What is spoken on a connection.
+/// State of the dialogue on a connection.
 pub struct Wire;
 
 impl wire::Wire for Wire {
@@ -27,10 +27,10 @@ impl wire::Wire for Wire {
     const GOODBYE: &'static [u8] = b"\0\0\0\x06";
 }
 
-/// An answer that is due, in the order in which they come.
+/// An expected response, in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Awaited {
-    /// Of the end of something that nobody needs any more.
+    /// The response to closing something that is no longer needed.
     Ignored,
     Done,
     Transaction,
@@ -42,7 +42,7 @@ pub enum Awaited {
     Segments,
 }
 
-/// What the operation does at present.
+/// Current step of the operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Stage {
     Opening,
@@ -59,20 +59,20 @@ pub struct FirebirdConnection {
     pub link: Link<Wire>,
     pub per_request: bool,
     pub awaited: VecDeque<Awaited>,
-    /// The statements, in the order of the script that they were prepared from.
+    /// The prepared statements, in the order of their script.
     pub statements: Vec<Prepared>,
     pub script: Option<Arc<Script>>,
     pub stage: Stage,
-    /// The statement that runs.
+    /// The running statement.
     pub statement: usize,
     pub transaction: Option<i32>,
-    /// Whether the transaction was begun by a statement, not for one.
+    /// Whether a BEGIN statement started the transaction, instead of the driver for a single statement.
     pub explicit: bool,
     pub rolling_back: bool,
-    /// Whether the cursor has no more rows, and the BLOB that is open no more segments.
+    /// Whether the cursor has no more rows, and the open BLOB no more segments.
     exhausted: bool,
     blob_read: bool,
-    /// BLOBs of the rows that came, which have yet to be read, and the one that is open.
+    /// BLOBs of received rows that are still to be read, and the open one.
     blobs: Vec<i64>,
     blob: i32,
     content: Xxh3,
@@ -105,7 +105,7 @@ impl FirebirdConnection {
         self.outcome.fail(failure);
     }
 
-    /// Sends whatever is next in the operation. `false`: it is over.
+    /// Sends the next part of the operation. `false`: it is over.
     #[inline]
     pub fn go(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
         loop {
@@ -203,7 +203,7 @@ impl FirebirdConnection {
         self.await_one(Awaited::Done, Stage::Ending)
     }
 
-    /// Everything that was awaited has come: goes on from there. `false`: the operation is over.
+    /// Continues after everything awaited has arrived. `false`: the operation is over.
     #[inline]
     fn turn(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
         match self.stage {
@@ -237,7 +237,7 @@ impl FirebirdConnection {
         self.await_one(Awaited::Segments, Stage::ReadingBlob)
     }
 
-    /// A batch of rows has come, or all that the statement gives.
+    /// Handles a batch of rows, or the single row of a statement without a cursor.
     #[inline]
     fn after_rows(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
         if let (Some(id), Some(transaction)) = (self.blobs.pop(), self.transaction) {
@@ -258,7 +258,7 @@ impl FirebirdConnection {
         if self.explicit { self.go(script, operation) } else { self.end(true) }
     }
 
-    /// Takes what has come. `true`: all that was awaited.
+    /// Takes received packets. `true`: everything awaited has arrived.
     #[inline]
     fn hear(&mut self) -> Result<bool> {
         while let Some(&awaited) = self.awaited.front() {
@@ -283,7 +283,7 @@ impl FirebirdConnection {
                     outcome.fail(&failure);
                     link.last_error = Some(failure);
                     if awaited == Awaited::Single {
-                        self.awaited.pop_front(); // of two answers only this one comes
+                        self.awaited.pop_front(); // of two expected responses only this one arrives
                     }
                 }
                 (Awaited::Done, Packet::Response { .. }) => link.last_error = None,
@@ -309,7 +309,7 @@ impl FirebirdConnection {
                     self.blob_read = object == 2;
                 }
                 (awaited, packet) => {
-                    let text = format!("the server answers out of order ({packet:?} where {awaited:?} is due)");
+                    let text = format!("unexpected response from the server ({packet:?} instead of {awaited:?})");
                     return Err(Failure::connect(text));
                 }
             }
@@ -318,7 +318,7 @@ impl FirebirdConnection {
         Ok(true)
     }
 
-    /// Runs the operation as far as the bytes go that have come.
+    /// Runs the operation as far as the received bytes allow.
     #[inline]
     pub fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         loop {

@@ -1,4 +1,4 @@
-//! errors: a status vector -> SQLSTATE and one line of text. The server sends codes and what belongs in their texts.
+//! Converts a status vector into SQLSTATE and one line of text. The server sends codes and the arguments of their texts.
 
 use super::xdr::Reader;
 use crate::failure::Failure;
@@ -14,12 +14,12 @@ const SQL_STATE: i32 = 19;
 
 pub const WIRE_CRYPT: i32 = 335_545_064;
 
-/// Codes that only say that others follow.
+/// Codes that only introduce others.
 const COVERS: [i32; 4] = [335_544_569, 335_544_436, 335_544_842, TEXT];
-/// A text of the server's own.
+/// A text from the server itself.
 const TEXT: i32 = 335_544_382;
 
-/// Code, SQLSTATE, text; `@` stands for what the server sends with it.
+/// Code, SQLSTATE, text; `@` stands for an argument that the server sends.
 const KNOWN: [(i32, &str, &str); 63] = [
     (335_544_321, "22000", "arithmetic exception, numeric overflow or string truncation"),
     (335_544_333, "XX000", "internal consistency check failed: @"),
@@ -86,7 +86,7 @@ const KNOWN: [(i32, &str, &str); 63] = [
     (336_397_286, "42000", "CREATE TABLE @ failed"),
 ];
 
-/// What a status vector says: nothing (success or a warning), or a failure and the code that tells most.
+/// Result of a status vector: nothing (success or a warning), or a failure with its most specific code.
 pub fn read(reader: &mut Reader<'_>) -> Option<Option<(i32, Failure)>> {
     let (mut parts, mut given_state, mut warning) = (Vec::<(i32, Vec<String>)>::new(), String::new(), false);
     loop {
@@ -121,10 +121,10 @@ pub fn read(reader: &mut Reader<'_>) -> Option<Option<(i32, Failure)>> {
     let code = telling.0;
     let known = KNOWN.iter().find(|known| known.0 == code);
     let state = if given_state.is_empty() { known.map_or("HY000", |known| known.1) } else { &given_state };
-    // What says nothing more is left out: "dynamic SQL error; SQL code -204; table unknown T" is "table unknown T".
+    // Omit parts without information: "dynamic SQL error; SQL code -204; table unknown T" becomes "table unknown T".
     let mut said = format!("{code}:");
     for part in parts.iter().filter(|(each, _)| *each == code || !COVERS[..3].contains(each)) {
-        // A text without a code of its own belongs to what stands before it.
+        // A text without a code of its own belongs to the part before it.
         said.push_str(if said.ends_with(':') || part.0 == TEXT { " " } else { "; " });
         said.push_str(&words(part));
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_becomes_its_sqlstate_and_text_with_what_came_with_it() {
+    fn a_code_becomes_its_sqlstate_and_text_with_arguments() {
         let parts = [
             (CODE, Ok(335_544_569)),
             (CODE, Ok(335_544_436)),
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn success_and_warnings_are_no_failure() {
+    fn success_and_warnings_are_not_failures() {
         assert_eq!(text(&[(CODE, Ok(0))]), "");
         assert_eq!(text(&[(CODE, Ok(0)), (WARNING, Ok(335_544_357)), (STRING, Err("x"))]), "");
     }
 
     #[test]
-    fn what_is_cut_short_is_not_read() {
+    fn truncated_input_is_not_parsed() {
         let whole = vector(&[(CODE, Ok(335_544_580)), (STRING, Err("NOBODY"))]);
         for end in 0..whole.len() {
             assert!(read(&mut Reader::new(&whole[..end])).is_none(), "{end}");

@@ -1,21 +1,21 @@
-//! format: what a prepared statement says of its columns and parameters -> how their values lie on the wire.
+//! How the values of a prepared statement's columns and parameters lie on the wire, from its description.
 
 use super::xdr::{Put, Reader, padding};
 use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::Parameter;
 
-/// A character set that holds whatever is no text itself.
+/// The character set of values that aren't text.
 const ASCII: u8 = 2;
-/// Longest text of a value that is no text.
+/// Maximum text length of a value that isn't text.
 const TEXT_OF_VALUE: u16 = 128;
 
-/// How a value lies on the wire.
+/// Wire format of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Text(u16),
     Varying,
-    /// Integers of 16 and 32 bits, date, time and single precision: all take four bytes.
+    /// Integers of 16 and 32 bits, date, time and single precision: four bytes each.
     Four,
     Eight,
     Sixteen,
@@ -23,18 +23,18 @@ pub enum Kind {
     Blob,
 }
 
-/// The values of a message: a bitmap of NULLs, then each value that is none.
+/// The values of a message: a bitmap of NULLs, then each value that isn't NULL.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Format {
     pub kinds: Vec<Kind>,
-    /// The message's description as the server wants it.
+    /// The message's description in the server's format.
     pub blr: Vec<u8>,
-    /// Bytes that the server keeps a message in.
+    /// Bytes of a message in the server's memory.
     pub length: usize,
     pub has_blobs: bool,
 }
 
-/// What `prepare` says of a column or a parameter.
+/// The description of a column or a parameter from `prepare`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Described {
     pub sql_type: i32,
@@ -59,7 +59,7 @@ const SQL_INT128: i32 = 32752;
 const SQL_BOOLEAN: i32 = 32764;
 
 impl Format {
-    /// Columns as applications bind them: each in its own type.
+    /// Columns as applications bind them: each with its own type.
     pub fn native(columns: &[Described]) -> Format {
         Format::of(columns.iter().map(|column| {
             let scale = column.scale as i8 as u8;
@@ -91,7 +91,7 @@ impl Format {
         }))
     }
 
-    /// Parameters: whole numbers in the type that was described, everything else as text that the server converts.
+    /// Parameters: integers with the described type, everything else as text that the server converts.
     pub fn parameters(parameters: &[Described]) -> Format {
         Format::of(parameters.iter().map(|parameter| match (parameter.sql_type & !1, parameter.scale) {
             (SQL_SHORT, 0) | (SQL_LONG, 0) => (vec![8, 0], Kind::Four, 4),
@@ -124,12 +124,12 @@ impl Format {
         self.kinds.is_empty()
     }
 
-    /// Rows that one fetch asks for, as the server's own client library reckons it.
+    /// Rows per fetch, computed as in the server's own client library.
     pub fn batch(&self) -> i32 {
         ((1 << 20) / self.length.max(1)).clamp(10, 1000) as i32
     }
 
-    /// Passes over one message and tells `see` each value (`None`: NULL). `None`: it has not come in full.
+    /// Skips one message and passes each value to `see` (`None`: NULL). Returns `None` if it is incomplete.
     #[inline]
     pub fn walk<'a>(&self, reader: &mut Reader<'a>, mut see: impl FnMut(Kind, Option<&'a [u8]>)) -> Option<()> {
         let nulls = reader.opaque(self.kinds.len().div_ceil(8))?;
@@ -151,7 +151,7 @@ impl Format {
         Some(())
     }
 
-    /// One message of parameters. An error where a value does not fit what was described.
+    /// Encodes one message of parameters. An error if a value does not fit its description.
     #[inline]
     pub fn write<'a>(&self, outbox: &mut Vec<u8>, values: impl Iterator<Item = Parameter<'a>>) -> Result<()> {
         let zeros = [0; 4];
@@ -177,7 +177,7 @@ impl Format {
                     match number.filter(|number| fits(*number)) {
                         Some(number) if kind == Kind::Eight => outbox.long(number),
                         Some(number) => outbox.int(number as i32),
-                        None => return Err(Failure::statement("a parameter is no whole number of the column's size")),
+                        None => return Err(Failure::statement("a parameter is not an integer of the column's size")),
                     }
                 }
             }
@@ -188,7 +188,7 @@ impl Format {
 
 fn counted(blr: u8, described: &Described, kind: Kind) -> (Vec<u8>, Kind, usize) {
     let length = (described.length as u16).to_le_bytes();
-    // In the character set that was described: what can be converted was described in our connection's.
+    // Uses the described character set; convertible types were described in our connection's character set.
     let set = described.sub_type as u16 as u8;
     (vec![blr, set, 0, length[0], length[1]], kind, described.length as usize + 2)
 }
@@ -204,7 +204,7 @@ fn digits(outbox: &mut Vec<u8>, value: i64) {
     outbox.bytes(decimal(value, &mut [0; DIGITS]));
 }
 
-/// What to ask for when a statement is prepared.
+/// Items requested when a statement is prepared.
 pub const PREPARE_ITEMS: [u8; 19] = [21, 4, 7, 9, 11, 12, 13, 14, 19, 8, 5, 7, 9, 11, 12, 13, 14, 8, 1];
 
 /// A prepared statement's kind, columns and parameters.
@@ -215,7 +215,7 @@ pub struct Description {
     pub parameters: Vec<Described>,
 }
 
-/// Reads the answer to PREPARE_ITEMS.
+/// Parses the response to PREPARE_ITEMS.
 pub fn describe(info: &[u8]) -> Result<Description> {
     let mut found = Description::default();
     let (mut rest, mut of_columns, mut at) = (info, true, 0usize);
@@ -232,7 +232,7 @@ pub fn describe(info: &[u8]) -> Result<Description> {
                 let value = rest.get(2..2 + length).unwrap_or_default();
                 rest = rest.get(2 + length..).unwrap_or_default();
                 let number = value.iter().rev().fold(0i64, |sum, byte| sum << 8 | i64::from(*byte));
-                // Two's complement of the length that was sent.
+                // Two's complement of the length.
                 let number = if length == 2 { i64::from(number as i16) } else { i64::from(number as i32) } as i32;
                 let fields = if of_columns { &mut found.columns } else { &mut found.parameters };
                 match item {

@@ -1,4 +1,4 @@
-//! inbox: bytes from the server -> packets. A packet has no length: it ends where its parts end.
+//! Parses bytes from the server into packets. A packet has no length: it ends where its parts end.
 
 use super::errors;
 use super::format::Format;
@@ -8,7 +8,7 @@ use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use std::io;
 
-/// No packet that is understood is longer than this.
+/// Maximum length of a packet that the driver understands.
 const PACKET_BYTES: usize = 64 << 20;
 
 const OP_ACCEPT: i32 = 3;
@@ -21,25 +21,25 @@ const OP_CONT_AUTH: i32 = 92;
 const OP_ACCEPT_DATA: i32 = 94;
 const OP_COND_ACCEPT: i32 = 98;
 
-/// What the server said.
+/// A message from the server.
 #[derive(Debug)]
 pub enum Packet<'a> {
     Response {
         object: i32,
         data: &'a [u8],
-        /// The telling code, and all of it in words.
+        /// The most specific code, and the complete error text.
         failure: Option<(i32, Failure)>,
     },
-    /// A row of a cursor: the message, to be read with the statement's format.
+    /// A row of a cursor: the message, to be parsed with the statement's format.
     Row(&'a [u8]),
     /// The end of a batch of rows, and whether it is the last.
     Batch {
         last: bool,
     },
-    /// The one row that a statement without a cursor gives, or none.
+    /// The one row of a statement without a cursor, or none.
     Single(Option<&'a [u8]>),
     Accept(Accept<'a>),
-    /// The login goes on.
+    /// The login continues.
     Continue {
         plugin: &'a [u8],
         data: &'a [u8],
@@ -48,7 +48,7 @@ pub enum Packet<'a> {
     Reject,
 }
 
-/// What was agreed on.
+/// The negotiated protocol.
 #[derive(Debug, Default)]
 pub struct Accept<'a> {
     pub protocol: i32,
@@ -57,7 +57,7 @@ pub struct Accept<'a> {
     pub data: &'a [u8],
     pub keys: &'a [u8],
     pub authenticated: bool,
-    /// The login must be finished, and may be encrypted, before the database is attached.
+    /// The login must finish, and may start encryption, before the database is attached.
     pub conditional: bool,
 }
 
@@ -79,7 +79,7 @@ impl wire::Inbox for Inbox {
         self.buffer.clear();
     }
 
-    /// Makes room first, where a packet is longer than the buffer.
+    /// Grows the buffer first if a packet is longer.
     #[inline]
     fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
         if self.buffer.unread().len() == self.buffer.size() {
@@ -93,13 +93,13 @@ impl wire::Inbox for Inbox {
 }
 
 impl Inbox {
-    /// Whether the next packet has yet to come in full.
+    /// Whether the next packet is still incomplete.
     pub fn next_is_missing(&self, format: &Format) -> Result<bool> {
         let mut reader = Reader::new(self.buffer.unread());
         Ok(read(&mut reader, format)?.is_none())
     }
 
-    /// The next packet that has come in full; rows are of this format.
+    /// The next complete packet; rows have this format.
     #[inline]
     pub fn next(&mut self, format: &Format) -> Result<Option<Packet<'_>>> {
         self.buffer.take_found(|unread| {
@@ -111,7 +111,7 @@ impl Inbox {
 
 fn read<'a>(reader: &mut Reader<'a>, format: &Format) -> Result<Option<Packet<'a>>> {
     let mut operation = OP_DUMMY;
-    // A sign of life that stands between packets.
+    // A keep-alive between packets.
     while operation == OP_DUMMY {
         let Some(next) = reader.int() else { return Ok(None) };
         operation = next;
@@ -126,8 +126,9 @@ fn read<'a>(reader: &mut Reader<'a>, format: &Format) -> Result<Option<Packet<'a
         OP_CONT_AUTH => go_on(reader),
         OP_REJECT => Some(Packet::Reject),
         other => {
-            let text =
-                format!("the server does not speak Firebird's protocol, or not as it was agreed (packet {other})");
+            let text = format!(
+                "the server does not speak Firebird's protocol, or not the negotiated version (packet {other})"
+            );
             return Err(Failure::connect(text));
         }
     })
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_refused() {
+    fn input_that_is_not_the_protocol_is_refused() {
         let mut inbox = Inbox::default();
         inbox
             .fill(|into| {

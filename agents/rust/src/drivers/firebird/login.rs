@@ -1,4 +1,4 @@
-//! login: what the server asks for -> what a client answers: who it is, SRP's proof, and which wire encryption to begin.
+//! The client's side of the login: identity, SRP proof, and the choice of wire encryption.
 
 use super::errors;
 use super::format::Format;
@@ -16,7 +16,7 @@ const OP_ATTACH: i32 = 19;
 const OP_CREATE: i32 = 20;
 const OP_CONT_AUTH: i32 = 92;
 const OP_CRYPT: i32 = 96;
-/// Versions of the protocol that are offered; from 13 on logins may be encrypted.
+/// Offered protocol versions; from 13 on logins may be encrypted.
 const PROTOCOLS: std::ops::RangeInclusive<i32> = 13..=17;
 const GENERIC: i32 = 1;
 const LAZY: i32 = 5;
@@ -26,19 +26,19 @@ const PAGE_BYTES: i32 = 8192;
 /// One login in progress.
 pub struct Login {
     stage: Stage,
-    /// Made with the first packet.
+    /// Created with the first packet.
     srp: Option<Srp>,
     /// The authentication plugin in use.
     plugin: &'static str,
-    /// What the plugin wants to be sent next.
+    /// The plugin's next message.
     data: String,
-    /// Whether the plugin's name was sent already.
+    /// Whether the plugin's name was already sent.
     named: bool,
     session_key: Option<[u8; 20]>,
     offers: Offers,
     /// Version of the protocol.
     pub protocol: i32,
-    /// The database's handle, once it is attached.
+    /// The database's handle, once attached.
     pub database: i32,
 }
 
@@ -58,20 +58,20 @@ impl Default for Login {
     }
 }
 
-/// What the server was asked last.
+/// The last request to the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
-    /// To agree on a protocol.
+    /// Negotiate a protocol.
     Greeting,
-    /// To know us, before anything else.
+    /// Authenticate before anything else.
     Proving,
-    /// To encrypt.
+    /// Start encryption.
     Encrypting,
-    /// To attach the database.
+    /// Attach the database.
     Attaching,
 }
 
-/// What the server can encrypt with, once it knows us.
+/// Encryption plugins that the server offers after authentication.
 #[derive(Default)]
 struct Offers {
     plugins: String,
@@ -80,7 +80,7 @@ struct Offers {
 }
 
 impl wire::Login<Inbox, Firebird> for Login {
-    /// Who we are, and what we speak.
+    /// Identifies the user and offers protocols.
     fn first(&mut self, asked: &Firebird) -> Result<Vec<u8>> {
         let srp = Srp::new()?;
         self.data = srp.public()?;
@@ -97,7 +97,7 @@ impl wire::Login<Inbox, Firebird> for Login {
         }
     }
 
-    /// Takes leave of the database.
+    /// Detaches from the database.
     fn farewell(&self) -> Vec<u8> {
         let mut outbox = Vec::new();
         self.detach(&mut outbox);
@@ -110,27 +110,25 @@ impl wire::Login<Inbox, Firebird> for Login {
 }
 
 impl Login {
-    /// What follows from a packet. An error means that we are not let in, or not as it was asked.
+    /// The next step after a packet. An error means that the login failed or was refused.
     fn answer(&mut self, packet: Packet<'_>, asked: &Firebird) -> Result<Turn> {
         let require = asked.wire_crypt == WireCrypt::Require;
         match (self.stage, packet) {
             (_, Packet::Response { failure: Some((code, failure)), .. }) => Err(refusal(code, failure, asked)),
-            (Stage::Greeting, Packet::Reject) => Err(Failure::connect(
-                "the server speaks no version of the protocol that we do: Firebird 3 is the oldest",
-            )),
+            (Stage::Greeting, Packet::Reject) => {
+                Err(Failure::connect("no common protocol version; Firebird 3 is the oldest supported server"))
+            }
             (Stage::Greeting, Packet::Accept(accept)) => {
                 self.protocol = accept.protocol;
                 if accept.compressed {
-                    return Err(Failure::connect("the server compresses, though it was not asked to"));
+                    return Err(Failure::connect("the server compresses, which was not requested"));
                 }
                 self.offered(accept.keys);
                 self.challenged(accept.plugin, accept.data, asked)?;
                 match (accept.conditional, require) {
                     (true, _) => Ok(self.prove()),
                     (false, false) => Ok(self.attach(asked, accept.authenticated)),
-                    (false, true) => {
-                        Err(Failure::tls("the server goes on without wire encryption, which was required"))
-                    }
+                    (false, true) => Err(Failure::tls("the server continued without the required wire encryption")),
                 }
             }
             (Stage::Proving, Packet::Continue { plugin, data, keys }) => {
@@ -163,12 +161,12 @@ impl Login {
                 Ok(Turn::Ready)
             }
             (stage, packet) => {
-                Err(Failure::connect(format!("the server answers out of order ({packet:?} while {stage:?})")))
+                Err(Failure::connect(format!("unexpected response from the server ({packet:?} while {stage:?})")))
             }
         }
     }
 
-    /// Takes leave of the database. The server answers that.
+    /// Detaches from the database. The server responds.
     pub fn detach(&self, outbox: &mut Vec<u8>) {
         outbox.int(OP_DETACH);
         outbox.int(self.database);
@@ -184,7 +182,7 @@ impl Login {
         clumplet(&mut user, 9, asked.user.as_bytes());
         clumplet(&mut user, 8, self.plugin.as_bytes());
         clumplet(&mut user, 10, LIST.as_bytes());
-        // A clumplet holds 255 bytes at most: the key goes in parts, each with its number.
+        // A clumplet holds at most 255 bytes: the key goes in numbered parts.
         for (number, part) in self.data.as_bytes().chunks(254).enumerate() {
             clumplet(&mut user, 7, &[&[number as u8], part].concat());
         }
@@ -208,7 +206,7 @@ impl Login {
         }
     }
 
-    /// The server's word for the plugin: a challenge to be answered, or another plugin to be used.
+    /// Handles the server's message for the plugin: a challenge, or a switch to another plugin.
     fn challenged(&mut self, plugin: &[u8], data: &[u8], asked: &Firebird) -> Result<()> {
         if !plugin.is_empty() && plugin != self.plugin.as_bytes() {
             let wanted = String::from_utf8_lossy(plugin);
@@ -223,9 +221,9 @@ impl Login {
             return Ok(());
         }
         if self.session_key.is_some() {
-            return Err(Failure::connect("the server asks again after it was answered: the login failed"));
+            return Err(Failure::connect("the server asked again after the response: the login failed"));
         }
-        let broken = || Failure::connect("the server's challenge is cut short");
+        let broken = || Failure::connect("the server's challenge is truncated");
         let salt = counted(data).ok_or_else(broken)?;
         let key = counted(&data[2 + salt.len()..]).ok_or_else(broken)?;
         let password = asked
@@ -239,7 +237,7 @@ impl Login {
         Ok(())
     }
 
-    /// Sends what the plugin has to say.
+    /// Sends the plugin's message.
     fn prove(&mut self) -> Turn {
         let mut outbox = Vec::new();
         self.stage = Stage::Proving;
@@ -252,7 +250,7 @@ impl Login {
         Turn::Send(outbox)
     }
 
-    /// Attaches the database, or makes it. `logged_in`: the server knows us already.
+    /// Attaches or creates the database. `logged_in`: already authenticated.
     fn attach(&mut self, asked: &Firebird, logged_in: bool) -> Turn {
         self.stage = Stage::Attaching;
         let (mut outbox, mut parameters) = (Vec::new(), vec![2]);
@@ -270,7 +268,7 @@ impl Login {
             add(68, b"UTF8");
             add(4, &PAGE_BYTES.to_le_bytes());
             add(24, &1i32.to_le_bytes());
-            add(54, &0i32.to_le_bytes()); // never over a file that is there
+            add(54, &0i32.to_le_bytes()); // never overwrite a file
         }
         if !logged_in {
             add(86, self.plugin.as_bytes());
@@ -284,7 +282,7 @@ impl Login {
         Turn::Send(outbox)
     }
 
-    /// What the server can encrypt with: items of tag, length and value.
+    /// Encryption plugins of the server: items of tag, length and value.
     fn offered(&mut self, keys: &[u8]) {
         let mut rest = keys;
         while let [tag, length, after @ ..] = rest {
@@ -302,14 +300,14 @@ impl Login {
         }
     }
 
-    /// The first plugin asked for that the server has. Never none: what must be encrypted doesn't go on in clear.
+    /// The first requested plugin that the server has. An error if there is none: required encryption never falls back.
     fn choose<'a>(&self, asked: &'a Firebird) -> Result<(&'a str, Ciphers)> {
         let theirs: Vec<&str> = self.offers.plugins.split_whitespace().collect();
         let wanted: Vec<&str> = asked.plugins().collect();
         let Some(plugin) = wanted.iter().find(|name| theirs.contains(name)) else {
             let offer = if theirs.is_empty() { "none".to_string() } else { theirs.join(", ") };
             return Err(Failure::tls(format!(
-                "no wire encryption in common: asked for {}, the server has {offer} (WireCryptPlugin of its firebird.conf)",
+                "no common wire encryption plugin: requested {}, the server has {offer} (WireCryptPlugin in its firebird.conf)",
                 wanted.join(", ")
             )));
         };
@@ -320,7 +318,7 @@ impl Login {
     }
 }
 
-/// Why we were not let in, and what to do where that is known. A server without encryption fails as one without TLS does.
+/// Explains a refused login, with advice if the reason is known. A server without encryption fails like one without TLS.
 fn refusal(code: i32, failure: Failure, asked: &Firebird) -> Failure {
     match (code, asked.wire_crypt) {
         (errors::WIRE_CRYPT, WireCrypt::Require) => {
@@ -346,7 +344,7 @@ fn counted(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(2..2 + length)
 }
 
-/// A user's name as the server keeps it: upper case, unless it is quoted.
+/// A user's name as the server stores it: upper case, unless quoted.
 fn name(user: &str) -> String {
     match user.strip_prefix('"').and_then(|user| user.strip_suffix('"')) {
         Some(quoted) => quoted.replace("\"\"", "\""),
@@ -395,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_is_cut_short_is_an_error() {
+    fn a_truncated_challenge_is_an_error() {
         for data in [&b"\x01"[..], b"\x05\0abc", b"\x01\0a", b"\x01\0a\x04\0FF"] {
             assert!(begun().challenged(b"Srp256", data, &asked("")).is_err(), "{data:?}");
         }

@@ -1,7 +1,7 @@
-//! firebird: statements -> Firebird's wire protocol, in the flights that the server's own client library makes.
+//! Runs statements over Firebird's wire protocol, with the same round trips as the server's own client library.
 //!
-//! Each statement outside BEGIN … COMMIT is a transaction of its own: begin, run, commit are a round trip each. A cursor is
-//! opened and its first rows are fetched in one flight, and its close travels with what is sent next.
+//! Each statement outside BEGIN … COMMIT is its own transaction: begin, run and commit take a round trip each. Opening a
+//! cursor and fetching its first rows share a round trip; its close travels with the next message.
 
 mod client;
 mod errors;
@@ -36,7 +36,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
         let protection = if in_clear { Protection::Clear } else { Protection::WireCrypt };
         Arc::new(Target { address, asked, protection })
     };
-    // The first connection may make the database. Whatever is opened later attaches it.
+    // The first connection may create the database. Later ones attach it.
     let (first, later) = (target(asked.clone()), target(message::Firebird { create: false, ..asked.clone() }));
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
@@ -44,7 +44,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
     for number in 0..pool.connections {
         let target = if number == 0 { &first } else { &later };
         let mut connection = FirebirdConnection::new(target.clone(), polled, pool.per_request);
-        // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
+        // If each operation opens its own connection, try one here: it checks the address and the encryption.
         if number == 0 || !pool.per_request {
             let facts = pool.opening(|| connection.link.open_now())?;
             facts::note(facts, &mut connected);

@@ -1,4 +1,4 @@
-//! operations: what the load loop asks of a connection.
+//! The methods that the load loop calls on a connection.
 
 use super::client::{FirebirdConnection, Stage};
 use super::sql::Verb;
@@ -82,13 +82,13 @@ impl Connection for FirebirdConnection {
 }
 
 impl FirebirdConnection {
-    /// Whatever was going on belonged to the last connection.
+    /// Discards state that belonged to the last connection.
     fn forget_connection(&mut self) {
         self.awaited.clear();
         (self.transaction, self.explicit, self.rolling_back) = (None, false, false);
     }
 
-    /// A connection for one operation that fails costs this operation, not the slice.
+    /// If a connection for one operation fails, the operation fails, not the slice.
     fn forgive(&mut self, result: Result<Step>) -> Result<Step> {
         if !self.per_request {
             return result;

@@ -1,4 +1,4 @@
-//! query: what is asked outside the load loop, waited for answer by answer: preparing, queries, the server's version.
+//! Requests outside the load loop, each waiting for its response: preparing, queries, the server's version.
 
 use super::client::{Awaited, FirebirdConnection};
 use super::format::{Described, Format, Kind, describe};
@@ -10,7 +10,7 @@ use crate::connection::{QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::program::{Script, Statement};
 
-/// A value of a row, or the BLOB that it has to be read from.
+/// A value of a row, or the BLOB that holds it.
 enum Value {
     Null,
     Text(String),
@@ -18,7 +18,7 @@ enum Value {
 }
 
 impl FirebirdConnection {
-    /// Sends what waits, and waits for the answers to what was put off.
+    /// Sends pending messages and waits for postponed responses.
     fn flush(&mut self) -> Result<()> {
         self.link.flush()?;
         while self.awaited.pop_front().is_some() {
@@ -27,22 +27,22 @@ impl FirebirdConnection {
         Ok(())
     }
 
-    /// The next packet, waited for.
+    /// Waits for the next packet.
     fn next_now(&mut self, format: &Format) -> Result<Packet<'_>> {
-        // Looked for twice: what is returned from within the loop would hold the inbox for all of it.
+        // Checked twice: a value returned from within the loop would borrow the inbox for all of it.
         while self.link.inbox.next_is_missing(format)? {
             self.link.await_more()?;
         }
         self.link.inbox.next(format)?.ok_or_else(|| Failure::internal("a packet was lost"))
     }
 
-    /// Sends what waits, and waits for the answer to the last of it. Gives its object and its data.
+    /// Sends pending messages and waits for the last response. Returns its object and its data.
     fn answer(&mut self) -> Result<(i32, Vec<u8>)> {
         self.flush()?;
         match self.next_now(&Format::default())? {
             Packet::Response { object, data, failure: None } => Ok((object, data.to_vec())),
             Packet::Response { failure: Some((_, failure)), .. } => Err(failure),
-            other => Err(Failure::connect(format!("the server answers out of order: {other:?}"))),
+            other => Err(Failure::connect(format!("unexpected response from the server: {other:?}"))),
         }
     }
 
@@ -51,7 +51,7 @@ impl FirebirdConnection {
         Ok(statement::version(&self.answer()?.1))
     }
 
-    /// Takes leave of the database and closes the connection.
+    /// Detaches from the database and closes the connection.
     pub fn leave(&mut self) -> Result<()> {
         self.link.login.detach(&mut self.link.outbox);
         self.answer()?;
@@ -74,7 +74,7 @@ impl FirebirdConnection {
         Ok(())
     }
 
-    /// Makes the server forget a statement. It answers only when it is asked something else.
+    /// Frees a statement. The server responds only with the next request.
     pub fn forget(&mut self, statement: &Prepared) {
         if statement.verb == Some(Verb::Other) {
             statement.drop(&mut self.link.outbox);
@@ -82,7 +82,7 @@ impl FirebirdConnection {
         }
     }
 
-    /// Every statement of a script, prepared within a transaction of its own.
+    /// Prepares every statement of a script within its own transaction.
     pub fn prepare_now(&mut self, script: &Script) -> Result<Vec<Prepared>> {
         self.begin_now()?;
         let prepare = |statement: &Statement| match Prepared::of(statement) {
@@ -99,7 +99,7 @@ impl FirebirdConnection {
     fn prepare_one(&mut self, sql: &str, text: bool) -> Result<(Prepared, Vec<Described>)> {
         let (database, transaction) = (self.link.login.database, self.transaction.unwrap_or(0));
         let order = statement::prepare(&mut self.link.outbox, database, transaction, sql);
-        // Two answers to one flight.
+        // One flight gets two responses.
         let handle = self.answer()?.0;
         let described = self.answer().and_then(|(_, data)| describe(&data));
         match described {
@@ -111,7 +111,7 @@ impl FirebirdConnection {
         }
     }
 
-    /// Runs statements; the last that gives rows answers.
+    /// Runs statements; returns the result of the last one with rows.
     pub fn query_now(&mut self, sql: &str) -> Result<Rows> {
         let mut rows = Rows::default();
         for statement in sql::split(sql) {
@@ -144,7 +144,7 @@ impl FirebirdConnection {
         Ok(rows)
     }
 
-    /// One statement, in the transaction that is open. None where it gives no rows.
+    /// Runs one statement in the open transaction. None if it returns no rows.
     fn run_one(&mut self, sql: &str) -> Result<Option<Rows>> {
         let (prepared, columns) = self.prepare_one(sql, true)?;
         let ran = if prepared.parameters.is_empty() {
@@ -172,12 +172,12 @@ impl FirebirdConnection {
         prepared.run(&mut self.link.outbox, transaction, self.link.login.protocol, std::iter::empty())?;
         self.flush()?;
         let (mut refusal, mut batch, mut last) = (None, Vec::new(), !prepared.cursor);
-        // A row without a cursor comes before the answer.
+        // A row without a cursor precedes the response.
         if !prepared.cursor && !prepared.columns.is_empty() {
             match self.next_now(&prepared.columns)? {
                 Packet::Single(row) => batch.extend(row.map(|row| values(row, &prepared.columns))),
                 Packet::Response { failure: Some((_, failure)), .. } => return Err(failure),
-                other => return Err(Failure::connect(format!("the server answers out of order: {other:?}"))),
+                other => return Err(Failure::connect(format!("unexpected response from the server: {other:?}"))),
             }
         }
         if let Packet::Response { failure: Some((_, failure)), .. } = self.next_now(&prepared.columns)? {
@@ -203,7 +203,7 @@ impl FirebirdConnection {
                         let failure = failure.map(|(_, failure)| failure);
                         return Err(refusal.or(failure).unwrap_or_else(|| Failure::connect("rows are missing")));
                     }
-                    other => return Err(Failure::connect(format!("the server answers out of order: {other:?}"))),
+                    other => return Err(Failure::connect(format!("unexpected response from the server: {other:?}"))),
                 }
             }
             self.add(std::mem::take(&mut batch), &mut rows)?;

@@ -1,4 +1,4 @@
-//! rows: a row as it came -> what is counted of it.
+//! Counts received rows.
 
 use super::format::{Format, Kind};
 use super::statement::Prepared;
@@ -8,7 +8,7 @@ use crate::envelope::{Vault, opened_length};
 use crate::failure::Result;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Counts a row. BLOBs are no part of it: their content is hashed when it is read.
+/// Counts a row. It excludes BLOBs: their content is hashed when it is read.
 #[inline]
 pub fn add_row(row: &[u8], prepared: &Prepared, outcome: &mut Outcome, blobs: &mut Vec<i64>) {
     let format = &prepared.columns;
@@ -28,7 +28,7 @@ pub fn add_row(row: &[u8], prepared: &Prepared, outcome: &mut Outcome, blobs: &m
     outcome.row(hash.digest());
 }
 
-/// A row with its sealed values opened: as the row would be that holds their texts, or what is hashed of it.
+/// A row with its sealed values opened: the row that would hold their texts, or its hash input.
 fn open_row(row: &[u8], format: &Format, vault: &mut Vault, opened: &mut Vec<u8>, blobs: &mut Vec<i64>) -> Result<()> {
     let mut done = Ok(());
     let pad = |opened: &mut Vec<u8>, length: usize| opened.extend_from_slice(&[0; 3][..padding(length)]);

@@ -1,17 +1,17 @@
-//! sql: text -> statements, with `?` for `$1`, and what the driver itself does for some of them. Pure.
+//! Splits text into statements, with `?` for `$1`, and recognises those that the driver handles itself. Pure.
 
-/// What a statement asks of the driver.
+/// How the driver handles a statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verb {
     Begin,
     Commit,
     Rollback,
     DropDatabase,
-    /// For the server to run.
+    /// Run by the server.
     Other,
 }
 
-/// The pieces that SQL consists of where it matters: what is quoted or commented out, and each byte that is neither.
+/// The relevant pieces of SQL: quoted text, comments, and each other byte.
 fn pieces(sql: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -29,7 +29,7 @@ fn pieces(sql: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The statements of a text, without the `;` between them. A text that defines code is one statement.
+/// The statements of a text without the `;` between them. A text that defines code is one statement.
 pub fn split(sql: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let whole = sql.trim().trim_end_matches(';').trim_end();
@@ -55,7 +55,7 @@ fn words(sql: &str, count: usize) -> Vec<String> {
     bare.split_whitespace().take(count).map(str::to_uppercase).collect()
 }
 
-/// Whether `;` stands inside it.
+/// Whether `;` is part of it.
 fn defines_code(sql: &str) -> bool {
     let words = words(sql, 4);
     match words.first().map(String::as_str) {
@@ -80,14 +80,14 @@ pub fn verb(sql: &str) -> Verb {
     }
 }
 
-/// Whether a statement only reads, as far as its words tell.
+/// Whether a statement only reads, judged by its words.
 pub fn reads(sql: &str) -> bool {
     let words = words(sql, usize::MAX);
     let last: Vec<&str> = words.iter().rev().take(2).map(String::as_str).collect();
     words.first().is_some_and(|first| first == "SELECT" || first == "WITH") && last != ["LOCK", "WITH"]
 }
 
-/// The statement with `?` in place of `$1`, `$2` …, and which of them each `?` is.
+/// The statement with `?` in place of `$1`, `$2` …, and the number of each `?`.
 pub fn translate(sql: &str) -> (String, Vec<usize>) {
     let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
     let mut skip_to = 0;
@@ -96,7 +96,7 @@ pub fn translate(sql: &str) -> (String, Vec<usize>) {
             continue;
         }
         let digits = sql[at + piece.len()..].bytes().take_while(u8::is_ascii_digit).count();
-        // Within a name (MON$1) it is no placeholder.
+        // Within a name (MON$1) it is not a placeholder.
         let name = sql[..at].ends_with(|last: char| last.is_alphanumeric() || last == '_' || last == '$');
         match sql[at + piece.len()..][..digits].parse::<usize>() {
             Ok(number @ 1..) if piece == "$" && !name => {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_defines_code_is_one_statement() {
+    fn a_statement_that_defines_code_is_not_split() {
         for code in ["EXECUTE BLOCK AS BEGIN a; b; END", "CREATE OR ALTER PROCEDURE p AS BEGIN a; END"] {
             assert_eq!(split(&format!("{code};")), [code]);
         }
@@ -141,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn what_only_reads_is_told_by_its_words() {
+    fn read_only_statements_are_recognised_by_their_words() {
         assert!(reads("-- so\nselect 1 from t") && reads("WITH a AS (SELECT 1) SELECT * FROM a"));
         assert!(!reads("SELECT * FROM t WITH LOCK") && !reads("INSERT INTO t SELECT 1") && !reads(""));
     }
 
     #[test]
-    fn transactions_and_the_end_of_a_database_are_the_drivers() {
+    fn the_driver_handles_transactions_and_drop_database() {
         for (sql, wanted) in [
             ("BEGIN", Verb::Begin),
             ("start transaction", Verb::Begin),

@@ -1,8 +1,8 @@
-//! srp: user, password and the server's challenge -> a proof and a session key, as Firebird's Srp plugins compute them.
+//! Computes SRP's proof and session key from user, password and the server's challenge, as Firebird's Srp plugins do.
 //!
-//! SRP-6a over a group of 1024 bits with SHA-1, with three habits of Firebird's own: numbers are hashed without leading
-//! zeros, the exponent is reduced by the modulus, and the proof takes H(N) to the power of H(g) where others take ⊕. The
-//! plugin's name says which hash the proof itself is made with.
+//! SRP-6a over a group of 1024 bits with SHA-1, with three peculiarities of Firebird: numbers are hashed without leading
+//! zeros, the exponent is reduced by the modulus, and the proof takes H(N) to the power of H(g) instead of ⊕. The
+//! plugin's name determines the hash of the proof itself.
 
 use crate::failure::{Failure, Result};
 use openssl::bn::{BigNum, BigNumContext};
@@ -15,7 +15,7 @@ A96D4A93B55D488DF099A15C89DCB0640738EB2CBDD9A8F7BAB561AB1B0DC1C6CDABF303264A08D1
 2F041AE5364350C16F735F56ECBCA87BD57B29E7";
 const KEY_BYTES: usize = 128;
 
-/// The plugins whose proof can be made, the best first.
+/// Supported plugins, the best first.
 pub const PLUGINS: [&str; 5] = ["Srp256", "Srp512", "Srp384", "Srp224", "Srp"];
 
 /// One login's secrets.
@@ -25,7 +25,7 @@ pub struct Srp {
     prime: BigNum,
 }
 
-/// What answers the server's challenge.
+/// The response to the server's challenge.
 pub struct Answer {
     /// Hexadecimal, as it is sent.
     pub proof: String,
@@ -57,7 +57,7 @@ impl Srp {
         text(&self.public).map_err(failed)
     }
 
-    /// `user` as the server knows it (upper case unless quoted); `salt` and `server_public` as it sent them.
+    /// `user` as the server stores it (upper case unless quoted); `salt` and `server_public` as received.
     pub fn answer(&self, plugin: &str, user: &str, password: &str, salt: &[u8], server_public: &str) -> Result<Answer> {
         let digest = match plugin {
             "Srp" => MessageDigest::sha1(),
@@ -67,7 +67,7 @@ impl Srp {
             _ => MessageDigest::sha256(),
         };
         let server_public = BigNum::from_hex_str(server_public)
-            .map_err(|_| Failure::connect("the server's challenge is no number: it can't be answered"))?;
+            .map_err(|_| Failure::connect("the server's challenge is not a number"))?;
         self.compute(digest, user, password, salt, &server_public).map_err(failed)
     }
 
@@ -132,7 +132,7 @@ fn failed(error: ErrorStack) -> Failure {
 mod tests {
     use super::*;
 
-    /// A login computed apart from this code, from the server's side: S = (A·vᵘ)ᵇ.
+    /// A login computed independently of this code, on the server's side: S = (A·vᵘ)ᵇ.
     const SALT: &[u8] = b"02E268803000000079A478A700000002D1A6979000000026E1601C000000054F";
     const SERVER: &str = "2C412E3578F81702B054D278D101945784D574B8D0B7760D6BEA6D94184F59A06AB389D73DEC928B29A94F0AEFE869C1\
 94DCBB40173CD1A6899E5B4F62E65A53CC1CE4CE5B93177AA81F77DCA2817B4C4639F070B2EAABCA636A9F2EEC887A5279F65CC29172F1078E64B57D\
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_would_reckon_the_same_proof_and_the_same_key() {
+    fn the_server_computes_the_same_proof_and_key() {
         let private: Vec<u8> = (1..=128).collect();
         let srp = Srp::with_private(&private).unwrap();
         let public = openssl::sha::sha256(srp.public().unwrap().as_bytes());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_is_no_number_is_an_error() {
+    fn a_challenge_that_is_not_a_number_is_an_error() {
         assert!(Srp::new().unwrap().answer("Srp256", "U", "p", SALT, "no number").is_err());
     }
 }

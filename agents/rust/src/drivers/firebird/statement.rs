@@ -1,4 +1,4 @@
-//! statement: SQL -> a prepared statement, and the packets that run it.
+//! A prepared statement, and the packets that run it.
 
 use super::format::{Description, Format, PREPARE_ITEMS};
 use super::sql::{self, Verb};
@@ -20,37 +20,37 @@ const OP_FREE: i32 = 67;
 const OP_PREPARE: i32 = 68;
 const OP_EXECUTE2: i32 = 76;
 const OP_DROP_DATABASE: i32 = 81;
-/// Stands for the object made last, in packets that are sent before its handle is known.
+/// Refers to the object created last, in packets that are sent before its handle is known.
 const LAST_MADE: i32 = 0xffff;
 const INFO_BYTES: i32 = 0xfff0;
 const SEGMENT_BYTES: i32 = 0xfff0;
-/// Version 3, read or write, wait, read committed with record versions: what drivers take where an application asks for nothing.
+/// Version 3, read/write, wait, read committed with record versions: the usual driver default.
 const READ_ONLY: [u8; 5] = [3, 8, 6, 15, 17];
 const READ_WRITE: [u8; 5] = [3, 9, 6, 15, 17];
 /// Kinds of statements.
 const SELECT: i32 = 1;
 const SELECT_FOR_UPDATE: i32 = 12;
 
-/// A statement that the server knows, or one that the driver runs itself.
+/// A statement known to the server, or one that the driver runs itself.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// None: the server has yet to be told.
+    /// None: not sent to the server yet.
     pub verb: Option<Verb>,
-    /// Whether it only reads. Its own transaction then is read-only: the server writes nothing when that ends.
+    /// Whether it only reads. Its transaction is then read-only, so that the server writes nothing when it ends.
     pub reads: bool,
     /// Sealed values of its rows are opened.
     pub open: bool,
     pub handle: i32,
-    /// Whether it gives its rows through a cursor.
+    /// Whether it returns its rows through a cursor.
     pub cursor: bool,
     pub columns: Format,
     pub parameters: Format,
-    /// Which of `$1`, `$2` … each parameter is.
+    /// The number of `$1`, `$2` … for each parameter.
     pub order: Vec<usize>,
 }
 
 impl Prepared {
-    /// `text`: columns come as text for people.
+    /// `text`: return columns as text for people.
     pub fn new(handle: i32, order: Vec<usize>, description: &Description, text: bool) -> Prepared {
         let columns = &description.columns;
         Prepared {
@@ -65,7 +65,7 @@ impl Prepared {
         }
     }
 
-    /// A statement before the server knows it.
+    /// A statement that the server doesn't know yet.
     pub fn of(statement: &Statement) -> Prepared {
         match sql::verb(&statement.sql) {
             Verb::Other => Prepared { reads: sql::reads(&statement.sql), open: statement.open, ..Prepared::default() },
@@ -77,7 +77,7 @@ impl Prepared {
         Prepared { verb: Some(verb), ..Prepared::default() }
     }
 
-    /// Runs it: with a cursor the first rows are asked for in the same flight, as the server's own library does.
+    /// Runs it. With a cursor, the same flight fetches the first rows, as the server's own library does.
     #[inline]
     pub fn run<'a>(
         &self,
@@ -109,7 +109,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Asks for a batch of rows; the first time their format is told.
+    /// Requests a batch of rows; the first request includes their format.
     #[inline]
     pub fn fetch(&self, outbox: &mut Vec<u8>, first: bool) {
         outbox.int(OP_FETCH);
@@ -119,13 +119,13 @@ impl Prepared {
         outbox.int(self.columns.batch());
     }
 
-    /// Closes its cursor. Sent with whatever is sent next.
+    /// Closes its cursor. Sent with the next message.
     #[inline]
     pub fn close(&self, outbox: &mut Vec<u8>) {
         free(outbox, self.handle, 1);
     }
 
-    /// Makes the server forget it.
+    /// Frees it on the server.
     pub fn drop(&self, outbox: &mut Vec<u8>) {
         free(outbox, self.handle, 2);
     }
@@ -137,7 +137,7 @@ fn free(outbox: &mut Vec<u8>, handle: i32, how: i32) {
     outbox.int(how);
 }
 
-/// Makes a statement and prepares it, in one flight. Gives the order of its parameters.
+/// Allocates and prepares a statement in one flight. Returns the order of its parameters.
 pub fn prepare(outbox: &mut Vec<u8>, database: i32, transaction: i32, sql: &str) -> Vec<usize> {
     let (text, order) = sql::translate(sql);
     outbox.int(OP_ALLOCATE);
@@ -188,7 +188,7 @@ pub fn drop_database(outbox: &mut Vec<u8>, database: i32) {
     outbox.int(database);
 }
 
-/// Asks for the server's version: the item, and the end.
+/// Requests the server's version: the item, and the end marker.
 pub fn ask_version(outbox: &mut Vec<u8>, database: i32) {
     outbox.int(OP_INFO_DATABASE);
     outbox.int(database);
@@ -211,7 +211,7 @@ pub fn version(info: &[u8]) -> String {
         .join(".")
 }
 
-/// The pieces of a BLOB in the answer to `get_segment`, each with its length before it.
+/// The pieces of a BLOB in the response to `get_segment`, each preceded by its length.
 pub fn segments(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = data;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! tests: operations that open their own connections, on servers that answer, refuse and hang up.
+//! Operations that open their own connections, against servers that respond, refuse and disconnect.
 
 use super::connect;
 use crate::arm::Arm;
@@ -17,12 +17,12 @@ fn ints(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_be_bytes()).collect()
 }
 
-/// The server agrees to protocol 13, without authentication.
+/// The server accepts protocol 13 without authentication.
 fn accept() -> Vec<u8> {
     ints(&[3, 0x800d, 1, 5])
 }
 
-/// An answer that makes this object, or none.
+/// A response with this object, or none.
 fn done(object: i32) -> Vec<u8> {
     ints(&[9, object, 0, 0, 0, 1, 0, 0])
 }
@@ -31,12 +31,12 @@ fn refusal(code: i32) -> Vec<u8> {
     ints(&[9, 0, 0, 0, 0, 1, code, 0])
 }
 
-/// What the server is asked for when a database is attached, and when it is made.
+/// Requests to attach and to create a database.
 const ATTACH: i32 = 19;
 const CREATE: i32 = 20;
 
-/// Answers what comes by one reply after the other, waits for what follows the last one, and closes.
-/// Gives what it was asked for by the second packet.
+/// Sends one reply after the other, waits for the message after the last one, and closes. Returns the request in the
+/// second packet.
 fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) -> i32 {
     let (mut room, mut second) = ([0; 4096], 0);
     for (number, reply) in replies.iter().enumerate() {
@@ -55,12 +55,12 @@ fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) -> i32 
     second
 }
 
-/// A server whose first connection lets `connect` in, and whose later ones get these replies. Gives its port.
+/// A server whose first connection lets `connect` succeed and whose later ones send these replies. Returns its port.
 fn server(replies: Vec<Vec<u8>>, pause: Duration) -> u16 {
     server_by(move |_| replies.clone(), pause)
 }
 
-/// The same with replies by the number of the connection.
+/// The same with replies by connection number.
 fn server_by(replies: impl Fn(usize) -> Vec<Vec<u8>> + Send + 'static, pause: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -113,7 +113,7 @@ fn run(arm: &mut dyn Arm, sql: &str, operations: u64) -> Tally {
     arm.slice(&script(sql), &plan(Some(operations)), &mut || ()).unwrap().tally
 }
 
-/// Outside a transaction the driver has nothing to send for it: the operation is login and farewell.
+/// Outside a transaction the driver sends nothing for it: the operation is only login and goodbye.
 const NOTHING: &str = "COMMIT";
 const CONNECTIONS: u64 = 8;
 
@@ -124,7 +124,7 @@ fn is_all_of(received: u64, each: u64, connections: u64) -> bool {
 
 #[test]
 fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
-    // Long answers, so that what is cut shows beside the ends of the connections.
+    // Long responses, so that a cut is larger than the ends of connections.
     let long = |object: i32| [ints(&[9, object, 0, 0, 4000]), vec![0; 4000], ints(&[1, 0, 0])].concat();
     let each = (accept().len() + 2 * long(0).len()) as u64;
     let port = server(vec![accept(), long(1), long(0)], Duration::from_millis(2));
@@ -134,7 +134,7 @@ fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
         let cut = Plan { length_ns, discard_ns: 50_000_000, ..plan(None) };
         let tally = arm.slice(&script(NOTHING), &cut, &mut || ()).unwrap().tally;
         assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
-        // Operations that ended right before the slice may have the ends of their connections in it, and the other way round.
+        // Operations that ended just before the slice may have the ends of their connections in it, and vice versa.
         let ends = tally.operations + CONNECTIONS;
         let (received, all) = (tally.traffic.bytes_received, tally.operations * each);
         assert!(
@@ -148,7 +148,7 @@ fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
 #[test]
 fn a_connection_that_fails_has_moved_bytes_too() {
     for (replies, bytes) in [
-        // The server hangs up within the login, refuses it, hangs up after it, and answers in another protocol.
+        // The server disconnects during login, refuses it, disconnects after it, and responds in another protocol.
         (vec![accept()], accept().len()),
         (vec![accept(), refusal(SHUT_DOWN)], accept().len() + refusal(SHUT_DOWN).len()),
         (vec![accept(), done(1)], accept().len() + done(1).len()),
@@ -170,8 +170,8 @@ fn a_connection_that_fails_has_moved_bytes_too() {
 }
 
 #[test]
-fn what_the_server_said_last_is_why_the_connection_is_lost() {
-    // The transaction is refused, and the farewell gets no answer any more.
+fn the_servers_last_error_explains_a_lost_connection() {
+    // The transaction is refused, and the goodbye gets no response.
     let port = server(vec![accept(), done(1), refusal(SHUT_DOWN)], Duration::ZERO);
     let tally = run(&mut *arm(port, 1), "SELECT 1 FROM rdb$database", 2);
     assert_eq!(tally.kinds.spell(), "08003=2", "{}", tally.first_error);
@@ -179,8 +179,8 @@ fn what_the_server_said_last_is_why_the_connection_is_lost() {
 }
 
 #[test]
-fn a_query_has_nothing_to_do_with_the_connection_that_was_lost_before_it() {
-    // The server hangs up when a statement is to be prepared within a transaction.
+fn a_query_is_independent_of_an_earlier_lost_connection() {
+    // The server disconnects when a statement is to be prepared within a transaction.
     let lost = || vec![accept(), done(1), done(2)];
     let port =
         server_by(move |number| if number < 3 { lost() } else { vec![accept(), done(1), done(0)] }, Duration::ZERO);
@@ -190,7 +190,7 @@ fn a_query_has_nothing_to_do_with_the_connection_that_was_lost_before_it() {
 }
 
 #[test]
-fn a_database_is_made_once_however_many_connections_are_opened() {
+fn a_database_is_created_once_for_any_number_of_connections() {
     for (fields, wanted) in [
         (r#""create":true,"connections":3"#, [CREATE, ATTACH, ATTACH]),
         (r#""create":true,"per_request":true"#, [CREATE, ATTACH, ATTACH]),

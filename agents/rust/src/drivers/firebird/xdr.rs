@@ -1,6 +1,6 @@
-//! xdr: numbers and strings <-> their form on Firebird's wire: big-endian, everything padded to four bytes.
+//! Reads and writes numbers and strings of Firebird's wire format: big-endian, padded to four bytes.
 
-/// Puts numbers and strings behind those that wait to be sent.
+/// Appends numbers and strings to the pending output.
 pub trait Put {
     fn int(&mut self, value: i32);
     fn long(&mut self, value: i64);
@@ -33,13 +33,13 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Zero bytes that follow `length` bytes.
+/// Zero bytes that pad `length` bytes.
 #[inline]
 pub fn padding(length: usize) -> usize {
     length.wrapping_neg() & 3
 }
 
-/// Reads what has come so far; `None` means that more must come first.
+/// Parses received bytes; `None` means that more are needed.
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -50,12 +50,12 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0 }
     }
 
-    /// How much was read.
+    /// Number of parsed bytes.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// What was not read yet.
+    /// The remaining bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Some(i32::from_be_bytes(bytes.try_into().ok()?))
     }
 
-    /// Bytes whose length is known.
+    /// Bytes of a known length.
     #[inline]
     pub fn opaque(&mut self, length: usize) -> Option<&'a [u8]> {
         let bytes = self.bytes.get(self.at..self.at + length)?;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_not_read() {
+    fn truncated_input_is_not_parsed() {
         let mut outbox = Vec::new();
         outbox.bytes(b"abcde");
         for end in 0..outbox.len() {

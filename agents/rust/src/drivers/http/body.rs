@@ -1,4 +1,4 @@
-//! body: a response's body as it passes -> one hash of status and body; or the body itself, of a query.
+//! Hashes a response's status and body as it passes, or keeps the body of a query.
 
 use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::{Failure, Result};
@@ -7,11 +7,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 #[derive(Default)]
 pub struct Body {
     status: u64,
-    /// It comes in parts, and one of them has passed.
+    /// Streaming; at least one part has passed.
     passed: bool,
     /// The hash so far. Reused.
     parts: Option<Box<Xxh3>>,
-    /// XXH3-64 of the whole body, the status being its seed.
+    /// XXH3-64 of the whole body with the status as seed.
     pub hash: u64,
     keep: bool,
     pub kept: Vec<u8>,
@@ -33,7 +33,7 @@ impl Body {
         }
     }
 
-    /// The response's status is known.
+    /// Starts a body; the response's status is known.
     #[inline]
     pub fn seed(&mut self, status: u16) {
         self.status = status.into();

@@ -1,4 +1,4 @@
-//! client: a user of the site: its requests, one after the other, each as far as the bytes go that have come.
+//! A site's user: its requests, one after the other, each as far as the received bytes allow.
 
 use super::exchange::{Exchange, Response, Taken, closed_early};
 use super::line::{Line, RECEIVED};
@@ -16,34 +16,34 @@ use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How far a request has come.
+/// Progress of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Stage {
     Opening,
-    /// So many of its bytes are sent.
+    /// Number of its bytes that were sent.
     Sending(usize),
     Awaiting,
     Thinking,
 }
 
-/// A user of the site: a connection, and one in clear where there is something in clear to ask for.
+/// A site's user: one connection, and one without TLS if some request needs it.
 pub struct Client<E: Exchange> {
     pub site: Arc<Site<E>>,
     pub main: Line<E>,
     pub clear: Option<Line<E>>,
     pub polled: bool,
     pub errands: Errands<E>,
-    /// The one that is under way, and how far it is.
+    /// The current request and its progress.
     pub number: usize,
     pub stage: Stage,
-    /// Its connection was opened for it: nobody can have closed it for having been idle.
+    /// Its connection was opened for it, so it can't have been closed for being idle.
     fresh: bool,
-    /// The answer is kept, whatever its status.
+    /// Keep the response, whatever its status.
     pub querying: bool,
-    /// When something came last, or was sent; only where connections are polled.
+    /// Time of the last receive or send; only for polled connections.
     since_ns: u64,
     pub thinking: Thinking,
-    /// What came that nobody had asked for: it fails the next request, so that it is counted.
+    /// An unexpected response: it fails the next request, so that it is counted.
     pub surplus: Option<Failure>,
     pub outcome: Outcome,
 }
@@ -67,7 +67,7 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// Opens the connections, waiting for them. Gives what TLS negotiated: None in clear.
+    /// Opens the connections and waits for them. Returns what TLS negotiated: None without TLS.
     pub fn open_now(&mut self) -> Result<Option<Facts>> {
         if let Some(clear) = &mut self.clear {
             clear.open_now(self.site.patience)?;
@@ -82,7 +82,7 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// The request that is under way, and its connection. None: there is none.
+    /// The connection of the current request, if any.
     #[inline]
     pub fn current(&mut self) -> Option<(&E::Request, &mut Line<E>)> {
         match (self.errands.get(self.number), &mut self.clear) {
@@ -92,7 +92,7 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// The same to look at.
+    /// The same, read-only.
     #[inline]
     pub fn link(&self) -> &Link<E> {
         match (self.errands.get(self.number), &self.clear) {
@@ -101,7 +101,7 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// Something was received on the request's connection that has not been taken.
+    /// Whether received bytes on the request's connection are still unread.
     #[inline]
     fn holds_more(&mut self) -> bool {
         self.current().and_then(|(_, line)| line.link.transport()).is_some_and(|transport| transport.holds_more())
@@ -112,7 +112,7 @@ impl<E: Exchange> Client<E> {
         matches!(self.errands.get(self.number), Some(Errand::Request { clear: true, .. }))
     }
 
-    /// Begins what is next.
+    /// Begins the next request.
     #[inline]
     pub fn start(&mut self, operation: &Operation) -> Result<()> {
         self.fresh = false;
@@ -120,7 +120,7 @@ impl<E: Exchange> Client<E> {
             self.stage = Stage::Thinking;
             return self.thinking.begin(*think, operation).map(drop);
         }
-        // An answer that came behind the last one is not the next one's.
+        // Bytes after the last response don't belong to the next one.
         if E::BY_PLACE && self.holds_more() {
             self.listen();
         }
@@ -134,7 +134,7 @@ impl<E: Exchange> Client<E> {
         self.reopen()
     }
 
-    /// Takes what has come while nothing is asked for.
+    /// Reads what arrived while no request was pending.
     #[cold]
     pub fn listen(&mut self) {
         for line in std::iter::once(&mut self.main).chain(&mut self.clear) {
@@ -173,7 +173,7 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// Goes on as far as it can without waiting, or (where connections block) to the end.
+    /// Continues as far as possible without waiting or, with blocking connections, to the end.
     #[inline]
     pub fn go_on(&mut self, operation: &Operation) -> Result<Step> {
         loop {
@@ -188,7 +188,7 @@ impl<E: Exchange> Client<E> {
                     self.start_sending(operation);
                 }
                 Stage::Sending(sent) => {
-                    // What was received together with something else is there already: no socket tells of it.
+                    // Bytes received together with others are already here: no socket reports them.
                     if !self.send(sent)? || self.polled && !self.holds_more() {
                         return Ok(Step::Pending);
                     }
@@ -224,14 +224,14 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// Passes on to the next statement. True: there is none, or no more after a failure.
+    /// Moves to the next statement. True: there is none, or an earlier one failed.
     #[inline]
     fn is_last(&mut self, operation: &Operation) -> bool {
         self.number += 1;
         if self.number < operation.last && self.outcome.error.is_none() {
             return false;
         }
-        // What comes now concerns the connection that was used last.
+        // From here on, input concerns the connection that was used last.
         self.number -= 1;
         if self.site.per_request {
             self.close();
@@ -239,7 +239,7 @@ impl<E: Exchange> Client<E> {
         true
     }
 
-    /// Sends what is left of the request. `false`: the socket is full.
+    /// Sends the rest of the request. `false`: the socket is full.
     #[inline]
     fn send(&mut self, sent: usize) -> Result<bool> {
         let polled = self.polled;
@@ -257,7 +257,7 @@ impl<E: Exchange> Client<E> {
                     full = true;
                     break;
                 }
-                // The server has closed: what it still said, if anything, says why.
+                // The server has closed: its last bytes, if any, give the reason.
                 Err(_) => break,
             }
         }
@@ -269,7 +269,7 @@ impl<E: Exchange> Client<E> {
         Ok(!full)
     }
 
-    /// Receives until the answer is complete or nothing more is there.
+    /// Receives until the response is complete or no more bytes are there.
     #[inline]
     fn receive(&mut self) -> Result<Heard> {
         let (polled, fresh) = (self.polled, self.fresh);
@@ -291,7 +291,7 @@ impl<E: Exchange> Client<E> {
                         match exchange.take(&room[..read], say)? {
                             Taken::Answer => return Ok(Heard::Answer),
                             Taken::Refused if !fresh => return Ok(Heard::Silence),
-                            Taken::Refused => return Err(closed_early("the server closes the connection")),
+                            Taken::Refused => return Err(closed_early("the server closed the connection")),
                             Taken::Part => {}
                         }
                         if polled {
@@ -325,7 +325,7 @@ impl<E: Exchange> Client<E> {
         heard
     }
 
-    /// The server had closed the connection before the request came to it: it is sent once more, on a new one.
+    /// The server closed the connection before it got the request: send it once more on a new one.
     #[cold]
     fn retry(&mut self) -> Result<()> {
         if let Some((_, line)) = self.current() {
@@ -334,7 +334,7 @@ impl<E: Exchange> Client<E> {
         self.reopen()
     }
 
-    /// Judges the answer that is complete.
+    /// Judges the complete response.
     #[inline]
     fn answered(&mut self, operation: &Operation) {
         let querying = self.querying;
@@ -355,7 +355,7 @@ impl<E: Exchange> Client<E> {
 
     #[cold]
     pub fn silent(&self) -> Failure {
-        Failure::new("timeout", format!("nothing came for {} seconds", self.site.patience.answer))
+        Failure::new("timeout", format!("the server sent nothing for {} seconds", self.site.patience.answer))
     }
 
     #[cold]
@@ -363,10 +363,10 @@ impl<E: Exchange> Client<E> {
         Failure::new("connect", format!("the server did not answer within {} seconds", self.site.patience.open))
     }
 
-    /// When the peer has had its time.
+    /// When the peer's time is up.
     #[inline]
     pub fn until_ns(&self) -> u64 {
-        // The clock that is asked is a tick late: whoever is woken by it must find that it is time.
+        // The coarse clock lags by up to a tick, and must be past this time when the thread wakes.
         const TICK_NS: u64 = 10_000_000;
         let patience = self.site.patience;
         let seconds = if self.stage == Stage::Opening { patience.open } else { patience.answer };
@@ -374,18 +374,18 @@ impl<E: Exchange> Client<E> {
     }
 }
 
-/// What was heard on a connection.
+/// Result of reading a connection.
 enum Heard {
-    /// Something that wants a reply before the answer goes on.
+    /// Something needs a reply before the response continues.
     Reply,
-    /// Not all of the answer.
+    /// The response is incomplete.
     Nothing,
     Answer,
-    /// The connection has ended, which was open before the request, and nothing of an answer had come.
+    /// A connection from before the request has ended without any part of the response.
     Silence,
 }
 
-/// An answer of a status that is no success, in words.
+/// Describes a response whose status isn't a success.
 #[cold]
 fn refused<E: Exchange>(request: &E::Request, operation: &Operation, response: &Response<'_>) -> Failure {
     let (label, status, details) = (E::label(request, operation), response.status, response.details);

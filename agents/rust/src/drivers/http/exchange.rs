@@ -1,4 +1,4 @@
-//! exchange: what a version of HTTP does with requests and with the bytes of responses.
+//! The interface of an HTTP version: how it writes requests and parses responses.
 
 use super::body::Body;
 use super::statement::Asked;
@@ -15,56 +15,56 @@ pub fn closed_early(text: impl Into<String>) -> Failure {
     Failure::new("closed-early", text)
 }
 
-/// One version of HTTP: a connection's state, and what is said on it. One request at a time.
+/// One version of HTTP: a connection's state and messages. One request at a time.
 pub trait Exchange: Wire<Asked = message::Server> + Default {
     type Request: Send + Sync;
-    /// As ALPN calls it.
+    /// Its name in ALPN.
     const NAME: &'static str;
-    /// A server that does not agree to it under TLS is refused.
+    /// Whether a server that does not agree under TLS is refused.
     const MUST_AGREE: bool;
-    /// Nothing but its place says to which request an answer belongs.
+    /// Whether only the order of responses tells which request they belong to.
     const BY_PLACE: bool;
 
-    /// Makes a statement's request ready. `last`: it is the last on its connection.
+    /// Prepares a statement's request. `last`: it is the last on its connection.
     fn compile(asked: Asked, place: &Place, last: bool) -> Self::Request;
-    /// The request's bytes, where they are the same every time.
+    /// The request's bytes, if they are always the same.
     fn fixed(request: &Self::Request) -> Option<&[u8]>;
     fn put(&mut self, request: &Self::Request, operation: &Operation, into: &mut Vec<u8>);
-    /// Makes ready for the answer.
+    /// Prepares for the response.
     fn start(&mut self, request: &Self::Request, keep_body: bool);
-    /// Takes what has come, and may say something to that.
+    /// Takes received bytes and may send something in response.
     fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<Taken>;
-    /// The same while nothing is asked for. Err: the connection is of no more use.
+    /// The same while no request is pending. Err: the connection is unusable.
     fn idle(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<()>;
-    /// The connection has ended. Ok: and so has the answer.
+    /// The connection has ended. Ok: and so has the response.
     fn end(&mut self, cleanly: bool) -> Result<()>;
-    /// Something of the answer has come.
+    /// Whether some part of the response has arrived.
     fn begun(&self) -> bool;
-    /// The connection may be used again.
+    /// Whether the connection can be reused.
     fn keep(&self) -> bool;
     fn response(&mut self) -> Response<'_>;
-    /// The request in words.
+    /// The request for error messages.
     fn label(request: &Self::Request, operation: &Operation) -> String;
 }
 
-/// What bytes of an answer were.
+/// How far received bytes complete a response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Taken {
     Part,
-    /// The answer is complete.
+    /// The response is complete.
     Answer,
-    /// The server closes the connection and has not looked at the request.
+    /// The server closed the connection without processing the request.
     Refused,
 }
 
-/// A complete answer.
+/// A complete response.
 pub struct Response<'a> {
     pub status: u16,
     pub body: &'a mut Body,
     pub details: &'a Details,
 }
 
-/// What is looked at in a head only where somebody wants to know.
+/// Parts of the head that only `query` reads.
 #[derive(Debug, Default)]
 pub struct Details {
     pub wanted: bool,
@@ -73,7 +73,7 @@ pub struct Details {
     pub server: String,
 }
 
-/// How a server is called in a request.
+/// The server's name in requests.
 pub struct Place {
     pub authority: String,
     pub scheme: &'static str,

@@ -1,24 +1,24 @@
-//! hpack: HPACK (RFC 7541) without a dynamic table, which this client allows no server: header blocks -> fields, and back.
+//! HPACK (RFC 7541) without a dynamic table, which this client doesn't allow: encodes and decodes header blocks.
 
 use std::sync::OnceLock;
 
-/// The static table, as far as its names matter here; the others are never asked for.
+/// The names in the static table that matter here; the client never looks at others.
 const STATUS: usize = 8;
 const CONTENT_LENGTH: usize = 28;
 const LOCATION: usize = 46;
 const SERVER: usize = 54;
 const STATIC_ENTRIES: usize = 61;
-/// What `:status` is in entries 8 to 14.
+/// Values of `:status` in entries 8 to 14.
 const STATUSES: [&[u8]; 7] = [b"200", b"204", b"206", b"304", b"400", b"404", b"500"];
 
-/// A field's name, of those that a client looks at.
+/// Names of fields that the client reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Name {
     Status,
     ContentLength,
     Location,
     Server,
-    /// Another that begins with a colon.
+    /// Another pseudo-header field.
     Pseudo,
     Other,
 }
@@ -47,7 +47,7 @@ impl Name {
     }
 }
 
-/// Gives `see` every field of a header block; the values of `Other` ones are left encoded. None: the block is broken.
+/// Passes every field of a header block to `see`; values of `Other` stay encoded. None: the block is malformed.
 #[inline]
 pub fn decode(block: &[u8], room: &mut Vec<u8>, mut see: impl FnMut(Name, &[u8])) -> Option<()> {
     let mut rest = block;
@@ -62,7 +62,7 @@ pub fn decode(block: &[u8], room: &mut Vec<u8>, mut see: impl FnMut(Name, &[u8])
             continue;
         }
         if first & 0xe0 == 0x20 {
-            // The table's size, which can be nothing but what it is.
+            // The table's size update, which can only be zero.
             if integer(&mut rest, 5)? != 0 {
                 return None;
             }
@@ -111,7 +111,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
     Some(value)
 }
 
-/// A string's bytes, and whether they are in Huffman's code.
+/// A string's bytes, and whether they are Huffman-coded.
 #[inline]
 fn string<'a>(rest: &mut &'a [u8]) -> Option<(bool, &'a [u8])> {
     let huffman = rest.first()? & 0x80 != 0;
@@ -130,7 +130,7 @@ fn plain<'a>(huffman: bool, text: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a
     Some(room)
 }
 
-/// How long each symbol's code is (RFC 7541, appendix B): the code is canonical, so that this says all.
+/// Length of each symbol's code (RFC 7541, appendix B): the code is canonical, so the lengths define it.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
     28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
@@ -145,7 +145,7 @@ const LENGTHS: [u8; 257] = [
 const LONGEST: usize = 30;
 const END: u16 = 256;
 
-/// Of each length: its first code, how many there are, and where its symbols begin among all, which are in order.
+/// For each length: its first code, the number of codes, and the position of its first symbol in code order.
 struct Huffman {
     first: [u32; LONGEST + 1],
     count: [u32; LONGEST + 1],
@@ -189,11 +189,11 @@ fn huffman_decode(text: &[u8], into: &mut Vec<u8>) -> Option<()> {
             (code, length) = (0, 0);
         }
     }
-    // What fills the last byte is less than a byte, and ones.
+    // Padding is shorter than a byte and consists of ones.
     (length < 8 && code == (1 << length) - 1).then_some(())
 }
 
-/// A field that is not to be indexed, its name an entry of the static table.
+/// A field that must not be indexed; its name is an entry of the static table.
 pub fn put_field(entry: usize, value: &[u8], into: &mut Vec<u8>) {
     put_integer(0, 4, entry, into);
     put_integer(0, 7, value.len(), into);
@@ -250,7 +250,7 @@ mod tests {
             huffman_decode(&bytes(hex), &mut found).unwrap();
             assert_eq!(found, text.as_bytes());
         }
-        // Padding of zeros, of a whole byte, and the end's own code.
+        // Padding of zeros, of a whole byte, and with the end-of-string code.
         for hex in ["aec3771a4a", "aec3771a4bff", "ffffffff"] {
             assert!(huffman_decode(&bytes(hex), &mut Vec::new()).is_none(), "{hex}");
         }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_read() {
+    fn encoded_blocks_are_decoded() {
         let mut block = Vec::new();
         put_entry(STATUS, &mut block);
         put_field(LOCATION, &[b'a'; 5000], &mut block);

@@ -1,4 +1,4 @@
-//! line: a connection to one server, open or not, and what is being said on it.
+//! A connection to one server, open or not, and the dialogue on it.
 
 use super::exchange::Exchange;
 use super::site::Patience;
@@ -12,18 +12,18 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-/// What one thread receives at once, over all its connections: what is left over is the connections' own affair.
+/// Receive buffer of one thread, shared by its connections; each connection keeps its own leftovers.
 const RECEIVE_BYTES: usize = 256 * 1024;
 
 thread_local! {
     pub static RECEIVED: RefCell<Box<[u8]>> = RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice());
 }
 
-/// A connection to one server, open or not, and what is being said on it.
+/// A connection to one server, open or not, and the dialogue on it.
 pub struct Line<E: Exchange> {
     pub link: Link<E>,
     pub exchange: E,
-    /// What is to be said before anything else.
+    /// Bytes to send before anything else.
     pub say: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl<E: Exchange> Line<E> {
         Ok(facts)
     }
 
-    /// Right after the connection was opened.
+    /// Called right after the connection was opened.
     pub fn opened(&mut self, patience: Patience) -> Result<()> {
         self.exchange = E::default();
         self.say.clear();
@@ -53,7 +53,7 @@ impl<E: Exchange> Line<E> {
         Ok(())
     }
 
-    /// Says at once what is to be said. Where that fails, the next request finds out.
+    /// Sends pending bytes at once. If that fails, the next request detects it.
     fn speak(&mut self) {
         if let Some(transport) = self.link.transport().filter(|_| !self.say.is_empty()) {
             let _ = transport.send(&self.say);
@@ -61,8 +61,8 @@ impl<E: Exchange> Line<E> {
         }
     }
 
-    /// Takes what has come while nothing is asked for, without waiting for more, and drops a connection that is of no
-    /// more use. Err: something came that nobody asked for.
+    /// Reads what arrived while no request was pending, without waiting, and drops an unusable connection. Err: an
+    /// unexpected response arrived.
     #[cold]
     pub fn attend(&mut self) -> Result<()> {
         let alive = self.set_mode(Mode::Polled).and_then(|()| self.hear());
@@ -73,7 +73,7 @@ impl<E: Exchange> Line<E> {
         alive.map(drop)
     }
 
-    /// Changes how a connection waits that blocks else.
+    /// Changes how a normally blocking connection waits.
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
         match self.link.socket() {
             Some(socket) if !self.link.polled => socket.set_mode(mode),
@@ -81,7 +81,7 @@ impl<E: Exchange> Line<E> {
         }
     }
 
-    /// `false`: the connection has ended, or is about to.
+    /// `false`: the connection has ended or is about to.
     fn hear(&mut self) -> Result<bool> {
         RECEIVED.with_borrow_mut(|room| {
             loop {
@@ -98,7 +98,7 @@ impl<E: Exchange> Line<E> {
         })
     }
 
-    /// Something has come on the open connection.
+    /// Whether bytes have arrived on the open connection.
     pub fn is_heard(&mut self) -> bool {
         self.link.transport().is_some_and(|transport| {
             transport.holds_more() || transport.socket().wait_for(libc::POLLIN, 0).unwrap_or(true)

@@ -1,4 +1,4 @@
-//! http: requests -> responses of a web server, one at a time a connection, which is opened anew where the server closes it.
+//! Sends requests to a web server, one at a time per connection, and reopens connections that the server closes.
 
 mod body;
 mod client;
@@ -55,7 +55,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
         let clear = target_of_clear.as_ref().map(|target| Line::new(target.clone(), polled, pool.per_request));
         let main = Line::new(target.clone(), polled, pool.per_request);
         let mut client = Client::<E>::new(site.clone(), main, clear, polled);
-        // Where each operation opens its own connections, they are tried here once.
+        // If each operation opens its own connections, try them here once.
         if number == 0 || !pool.per_request {
             let facts = pool.opening(|| client.open_now())?;
             facts::note(facts, &mut connected);

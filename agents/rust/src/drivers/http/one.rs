@@ -1,4 +1,4 @@
-//! one: HTTP/1.1: requests as they are sent, most of them once and for all, and responses as `Reader` reads them.
+//! HTTP/1.1: requests as they are sent, mostly encoded in advance, and responses as `Reader` parses them.
 
 use super::exchange::{Exchange, Place, Response, Taken, malformed};
 use super::reader::Reader;
@@ -11,7 +11,7 @@ use crate::message;
 use crate::program::Operation;
 use crate::transport::socket::{Socket, Traffic};
 
-/// One connection's side of HTTP/1.1.
+/// State of one HTTP/1.1 connection.
 #[derive(Default)]
 pub struct One {
     reader: Reader,
@@ -20,7 +20,7 @@ pub struct One {
 /// A statement's request.
 pub struct Request {
     asked: Asked,
-    /// All of it, where it has no values; else what stands between the path and the length of the body.
+    /// The complete request if it has no values; otherwise the part between the path and the body's length.
     bytes: Vec<u8>,
     whole: bool,
 }
@@ -72,12 +72,12 @@ impl Exchange for One {
     }
 
     fn idle(&mut self, bytes: &[u8], _: &mut Vec<u8>) -> Result<()> {
-        // RFC 9110, 15.5.9: so a server may say that it closes a connection that was idle for long.
+        // RFC 9110, 15.5.9: a server may announce this way that it closes an idle connection.
         if bytes.starts_with(b"HTTP/1.1 408 ") || bytes.starts_with(b"HTTP/1.0 408 ") {
             self.reader.keep = false;
             return Ok(());
         }
-        if bytes.is_empty() { Ok(()) } else { Err(malformed("a response comes that nobody asked for")) }
+        if bytes.is_empty() { Ok(()) } else { Err(malformed("unexpected response: no request is pending")) }
     }
 
     fn end(&mut self, cleanly: bool) -> Result<()> {
@@ -129,14 +129,14 @@ impl Wire for One {
     type Login = LetIn;
     const GOODBYE: &'static [u8] = b"";
 
-    /// A server that was asked to close, and does not, is not waited for.
+    /// A server that was told to close, and doesn't, is not waited for.
     fn part(socket: Socket) -> Traffic {
         const A_MOMENT_MS: i32 = 50;
         socket.finish_within(A_MOMENT_MS)
     }
 }
 
-/// What comes passes through a thread's buffer; a connection has none of its own.
+/// Received bytes pass through a thread's buffer; a connection has none of its own.
 pub struct Nothing(Buffer);
 
 impl Default for Nothing {
@@ -153,7 +153,7 @@ impl Inbox for Nothing {
     fn clear(&mut self) {}
 }
 
-/// Nobody logs in.
+/// There is no login.
 #[derive(Default)]
 pub struct LetIn;
 

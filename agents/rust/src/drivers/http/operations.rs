@@ -1,4 +1,4 @@
-//! operations: what the load loop asks of a client, and the one request of a query.
+//! The methods that the load loop calls on a client, and the single request of a query.
 
 use super::client::{Client, Stage};
 use super::exchange::Exchange;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
         if script.has_loops() {
-            return Err(Failure::statement("a variable of kind \"each\" is for SQL statements, not for requests"));
+            return Err(Failure::statement(
+                "a variable of kind \"each\" works in SQL statements only, not in requests",
+            ));
         }
         self.errands = self.site.errands(script)?;
         self.listen();
@@ -47,7 +49,7 @@ impl<E: Exchange> Connection for Client<E> {
         &self.outcome
     }
 
-    /// One request. Gives its answer, whatever its status.
+    /// Sends one request. Returns its response, whatever its status.
     fn query(&mut self, sql: &str) -> Result<Rows> {
         let statement = Statement { sql: sql.to_string(), parameters: Vec::new(), open: false };
         let asked = Asked::read(&statement, &self.site.path)?;
@@ -79,7 +81,7 @@ impl<E: Exchange> Connection for Client<E> {
             Stage::Sending(_) => interest.map(|each| Interest { events: libc::EPOLLOUT as u32, ..each }),
             _ => interest,
         }
-        // Each side's sockets are counted apart.
+        // Each line counts its own sockets.
         .map(|each| if self.is_clear() { Interest { opened: each.opened | 1 << 63, ..each } } else { each })
     }
 
@@ -91,8 +93,8 @@ impl<E: Exchange> Connection for Client<E> {
         }
     }
 
-    /// The server has closed the connection, or says what nobody asked for: the next request opens another, or fails.
-    fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
+    /// After the server closed the connection or sent an unexpected response, the next request reconnects or fails.
+    fn unexpected_input(&mut self, _: &Script, _: &Operation) -> Result<()> {
         if let Some((_, line)) = self.current() {
             if let Err(surplus) = line.attend() {
                 self.surplus = Some(surplus);
@@ -112,7 +114,7 @@ impl<E: Exchange> Connection for Client<E> {
 }
 
 impl<E: Exchange> Client<E> {
-    /// A request that fails costs its operation, not the slice; its connection is opened anew by the next one.
+    /// If a request fails, its operation fails, not the slice; the next request reconnects.
     fn forgive(&mut self, result: Result<Step>, operation: &Operation) -> Result<Step> {
         result.or_else(|failure| {
             self.fail(failure, operation);
@@ -133,7 +135,7 @@ impl<E: Exchange> Client<E> {
         self.outcome.fail(&Failure { text, ..failure });
     }
 
-    /// Makes the one request there is, and gives its answer.
+    /// Sends the only request and returns its response.
     fn ask(&mut self) -> Result<Rows> {
         const LOOK_MS: i32 = 1000;
         let (script, mut operation) = (Script::default(), Operation::default());
@@ -160,13 +162,13 @@ impl<E: Exchange> Client<E> {
         Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
     }
 
-    /// Whether too long has passed without a byte.
+    /// Whether no byte has arrived for too long.
     #[inline]
     fn is_overdue(&self) -> bool {
         self.polled && self.stage != Stage::Thinking && coarse_ns() >= self.until_ns() - 5_000_000 && !self.is_ready(0)
     }
 
-    /// Whether what the request waits for has come, within so many milliseconds.
+    /// Waits up to this many milliseconds until the request can continue; returns whether it can.
     #[cold]
     fn is_ready(&self, ms: i32) -> bool {
         let events = self.interest().map_or(libc::EPOLLIN as u32, |interest| interest.events);

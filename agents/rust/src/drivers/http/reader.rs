@@ -1,4 +1,4 @@
-//! reader: bytes of an HTTP/1.1 response, cut anywhere -> its status, its body's hash, and where it ends.
+//! Parses an HTTP/1.1 response from bytes in arbitrary pieces: its status, its body's hash, and its end.
 
 use super::body::Body;
 use super::exchange::{Details, closed_early, malformed};
@@ -6,56 +6,56 @@ use crate::failure::Result;
 use httparse::{Header, ParserConfig, Status};
 use std::mem::MaybeUninit;
 
-/// The most that a response's head may be, and what follows its last chunk.
+/// Maximum length of a response's head and of the trailer after its last chunk.
 const HEAD_BYTES: usize = 64 * 1024;
 pub const MOST_HEADERS: usize = 256;
-/// Interim responses (1xx) before the response itself.
+/// Maximum number of interim responses (1xx) before the response.
 pub const MOST_INTERIM: u32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum State {
     #[default]
     Head,
-    /// So many bytes of the body are left.
+    /// Bytes of the body that are missing.
     Fixed(u64),
     UntilClose,
-    /// In a chunk's first line: its size so far, and how many digits.
+    /// In a chunk's first line: its size so far, and the number of digits.
     ChunkSize(u64, u32),
-    /// Behind the size: what extends it, up to the line's end.
+    /// After the size: chunk extensions up to the end of line.
     ChunkExtension(u64),
     ChunkSizeEnd(u64),
     Chunk(u64),
     ChunkCr,
     ChunkLf,
-    /// Behind the last chunk, at the start of a line, and within one.
+    /// After the last chunk, at the start of a line, and within one.
     TrailerStart,
     TrailerLine,
     TrailerEnd,
     Done,
 }
 
-/// Reads one response after the other.
+/// Parses one response after the other.
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
-    /// The request was HEAD: its answer has no body, whatever it says.
+    /// The request was HEAD: its response has no body, whatever its headers say.
     of_head: bool,
-    /// The beginning of a head that has not come in full.
+    /// The beginning of an incomplete head.
     partial: Vec<u8>,
-    /// A byte of the response has come.
+    /// A byte of the response has arrived.
     pub begun: bool,
-    /// The connection may be used again.
+    /// The connection can be reused.
     pub keep: bool,
     pub status: u16,
     interim: u32,
-    /// Of the head's, and of lines around chunks: bounded.
+    /// Bytes of the head and of lines around chunks, which are limited.
     framing_bytes: usize,
     pub body: Body,
     pub details: Details,
 }
 
 impl Reader {
-    /// Makes ready for the next response. `keep_body`: it is kept, not only hashed.
+    /// Prepares for the next response. `keep_body`: keep it instead of only hashing it.
     #[inline]
     pub fn start(&mut self, of_head: bool, keep_body: bool) {
         self.state = State::Head;
@@ -69,7 +69,7 @@ impl Reader {
         self.details.wanted = keep_body;
     }
 
-    /// Takes what has come. True: the response is complete.
+    /// Takes received bytes. True: the response is complete.
     #[inline]
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<bool> {
         self.begun = true;
@@ -90,12 +90,12 @@ impl Reader {
         }
         match self.state {
             State::Done if bytes.is_empty() => Ok(true),
-            State::Done => Err(malformed("bytes follow the response that nobody asked for")),
+            State::Done => Err(malformed("unexpected bytes after the response")),
             _ => Ok(false),
         }
     }
 
-    /// The connection has ended; `cleanly`: as it should, and not by a cut.
+    /// The connection has ended; `cleanly`: properly closed, not cut.
     pub fn end(&mut self, cleanly: bool) -> Result<()> {
         match self.state {
             State::UntilClose if cleanly => {
@@ -103,15 +103,15 @@ impl Reader {
                 self.state = State::Done;
                 Ok(())
             }
-            State::UntilClose => Err(closed_early("the connection was cut within the body (no end of TLS was said)")),
-            State::Head if !self.begun => Err(closed_early("the connection ended before any answer came")),
+            State::UntilClose => Err(closed_early("the connection was cut within the body (TLS sent no close_notify)")),
+            State::Head if !self.begun => Err(closed_early("the connection ended before any response")),
             State::Head => Err(closed_early("the connection ended within the response's head")),
             State::Fixed(left) => Err(closed_early(format!("the connection ended {left} bytes before the body does"))),
             _ => Err(closed_early("the connection ended before the last chunk")),
         }
     }
 
-    /// Reads a head. How many of the bytes belong to it; None: it goes on.
+    /// Parses a head. Returns how many bytes belong to it; None: it is incomplete.
     fn head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         if self.partial.is_empty() {
             let used = self.parse(bytes)?;
@@ -130,7 +130,7 @@ impl Reader {
             self.within_bounds(self.partial.len())?;
             return Ok(None);
         }
-        // A head that was not complete without these bytes ends within them.
+        // A head that was incomplete without these bytes ends within them.
         partial.clear();
         self.partial = partial;
         Ok(used.map(|used| used.saturating_sub(known)))
@@ -170,14 +170,14 @@ impl Reader {
         let used = match parsed {
             Ok(Status::Complete(used)) => used,
             Ok(Status::Partial) => return Ok(None),
-            Err(error) => return Err(malformed(format!("the answer is no HTTP response: {error}"))),
+            Err(error) => return Err(malformed(format!("not an HTTP response: {error}"))),
         };
         self.within_bounds(used)?;
         self.status = response.code.unwrap_or(0);
         if self.status < 200 {
             self.interim += 1;
             if self.status < 100 || self.status == 101 || self.interim > MOST_INTERIM {
-                return Err(malformed(format!("a response of status {} that nobody asked for", self.status)));
+                return Err(malformed(format!("unexpected response of status {}", self.status)));
             }
             return Ok(Some(used));
         }
@@ -190,14 +190,16 @@ impl Reader {
                 14 if name.eq_ignore_ascii_case(b"content-length") => {
                     let stated = decimal(header.value);
                     if stated.is_none() || length.is_some_and(|known| Some(known) != stated) {
-                        return Err(malformed("its Content-Length is no number, or two that differ"));
+                        return Err(malformed(
+                            "its Content-Length is not a number, or is given twice with different values",
+                        ));
                     }
                     length = stated;
                 }
                 17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                     if chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
                         let named = String::from_utf8_lossy(header.value).into_owned();
-                        return Err(malformed(format!("its Transfer-Encoding {named:?} was not asked for")));
+                        return Err(malformed(format!("its Transfer-Encoding {named:?} was not requested")));
                     }
                     chunked = true;
                 }
@@ -237,7 +239,7 @@ impl Reader {
         Ok(Some(used))
     }
 
-    /// Takes bytes of a body that is in chunks, or ends with the connection. Gives what is left of them behind the response.
+    /// Takes bytes of a chunked body or of one that ends with the connection. Returns the bytes after the response.
     fn other<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8]> {
         loop {
             match self.state {
@@ -280,7 +282,7 @@ impl Reader {
                     self.body.finish();
                     State::Done
                 }
-                _ => return Err(malformed("its chunks are broken")),
+                _ => return Err(malformed("its chunks are malformed")),
             };
             if self.framing_bytes > HEAD_BYTES {
                 return Err(malformed("a chunk's line, or what follows the last chunk, is longer than 64 KiB"));
@@ -289,7 +291,7 @@ impl Reader {
     }
 }
 
-/// Digits, and nothing but digits.
+/// Parses digits only.
 pub fn decimal(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     if text.is_empty() || text.len() > 18 {

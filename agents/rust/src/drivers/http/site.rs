@@ -1,4 +1,4 @@
-//! site: what the connections of an arm have in common: where requests go, and how long an answer is waited for.
+//! What an arm's connections share: where requests go, and how long to wait for responses.
 
 use super::exchange::{Exchange, Place};
 use super::statement::Asked;
@@ -8,25 +8,25 @@ use crate::program::Script;
 use crate::think::Think;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many seconds an answer is waited for without a byte of it, and how many a connection may take to open.
+/// Seconds to wait for the next byte of a response, and for a connection to open.
 #[derive(Clone, Copy)]
 pub struct Patience {
     pub answer: u64,
     pub open: u64,
 }
 
-/// What the connections of an arm have in common.
+/// What an arm's connections share.
 pub struct Site<E: Exchange> {
     place: Place,
     clear_place: Option<Place>,
     pub path: String,
     pub per_request: bool,
     pub patience: Patience,
-    /// The script that was made ready last, and its requests.
+    /// The script that was prepared last, and its requests.
     ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
 }
 
-/// What a statement is, made ready.
+/// A prepared statement.
 pub enum Errand<R> {
     Request { clear: bool, request: R },
     Think(Think),
@@ -60,7 +60,7 @@ impl<E: Exchange> Site<E> {
                 let sql = statements.first().map(|statement| statement.sql.trim()).unwrap_or_default();
                 return Err(Failure::statement(format!("{sql:?}: the transaction has no request, it only thinks")));
             }
-            // The last requests of the transaction, in clear and else: they close the connections that are its own.
+            // The transaction's last requests, with and without TLS, close their connections if it has its own.
             let mut last = [self.per_request; 2];
             for statement in statements.iter().rev() {
                 errands.push(match Think::read(statement)? {

@@ -1,4 +1,4 @@
-//! statement: a statement's text -> the request that it asks for, with room for an operation's values.
+//! Parses a statement's text into a request with placeholders for an operation's values.
 
 use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
@@ -28,17 +28,17 @@ impl Method {
     }
 }
 
-/// What a statement asks for: `[CLEAR ]METHOD[ PATH[ BODY]]`.
+/// A parsed statement: `[CLEAR ]METHOD[ PATH[ BODY]]`.
 #[derive(Debug)]
 pub struct Asked {
-    /// It goes over the connection in clear.
+    /// It goes over the connection without TLS.
     pub clear: bool,
     pub method: Method,
     pub path: Text,
     pub body: Option<Body>,
 }
 
-/// So much of a body stands in a failure's text.
+/// Maximum length of a body in an error text.
 const SHOWN: usize = 100;
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Asked {
             return Err(Failure::statement(format!("path {path:?}: must begin with /")));
         }
         if path.contains('#') || path.contains(char::is_control) {
-            return Err(Failure::statement(format!("path {path:?}: must hold no # and no control character")));
+            return Err(Failure::statement(format!("path {path:?}: must not contain # or control characters")));
         }
         if matches!(method, Method::Get | Method::Head) && !body.trim().is_empty() {
             let (name, shown) = (method.name(), body.trim().chars().take(SHOWN).collect::<String>());
@@ -87,38 +87,38 @@ impl Asked {
         Ok(Asked { clear, method, path, body })
     }
 
-    /// The request in words.
+    /// The request for error messages.
     pub fn label(&self, operation: &Operation) -> String {
         let mut path = Vec::new();
         self.path.put(operation, &mut path);
         format!("{} {}", self.method.name(), String::from_utf8_lossy(&path))
     }
 
-    /// A body that is sent or not: methods that usually bear one say so either way.
+    /// The body, if it is sent: methods that usually have one state its length either way.
     pub fn states_length(&self) -> bool {
         self.body.is_some() || matches!(self.method, Method::Post | Method::Put)
     }
 }
 
-/// A text with `$1`, `$2`… in it: pieces, of which some are values.
+/// A text with `$1`, `$2`…: literal pieces and values.
 #[derive(Debug, Default)]
 pub struct Text {
     literals: Vec<u8>,
     pieces: Vec<Piece>,
-    /// It stands in a request's first line, where not every byte can.
+    /// It is part of the request's first line, which doesn't allow every byte.
     path: bool,
 }
 
 #[derive(Debug)]
 enum Piece {
-    /// So much of the literals.
+    /// A stretch of the literals.
     Literal(Range<usize>),
     /// A variable's value.
     Value(usize),
 }
 
 impl Text {
-    /// A path that stands as it is.
+    /// A path without values.
     fn of_path(text: &str) -> Text {
         let mut found = Text { path: true, ..Text::default() };
         found.literal(text.as_bytes());
@@ -162,7 +162,7 @@ impl Text {
         }
     }
 
-    /// The text itself, where it has no values.
+    /// The text itself, if it has no values.
     pub fn fixed(&self) -> Option<&[u8]> {
         self.pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))).then_some(&self.literals)
     }
@@ -180,7 +180,7 @@ impl Text {
         }
     }
 
-    /// How long the text is that `put` puts: no path, where a value may be longer than its bytes.
+    /// Length of the text that `put` writes; not for paths, whose values may grow by encoding.
     pub fn length(&self, operation: &Operation) -> usize {
         let mut digits = [0; DIGITS];
         let length = |piece: &Piece| match piece {
@@ -198,7 +198,7 @@ fn bytes<'a>(value: Parameter<'a>, digits: &'a mut [u8; DIGITS]) -> &'a [u8] {
     }
 }
 
-/// Bytes as they can stand in a request's first line: what cannot is percent-encoded.
+/// Bytes for a request's first line: percent-encoded where necessary.
 fn put_path(bytes: &[u8], into: &mut Vec<u8>) {
     for &byte in bytes {
         if byte.is_ascii_graphic() && byte != b'#' {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn text_that_is_not_a_request_is_refused() {
         for sql in [
             "",
             "SELECT 1",

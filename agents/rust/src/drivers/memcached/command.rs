@@ -1,4 +1,4 @@
-//! command: a command line -> memcached's text protocol. `SET key value` gets the flags, expiry time and length that the protocol wants.
+//! Writes a command line in memcached's text protocol. `SET key value` gets the flags, expiry time and length that the protocol needs.
 
 use crate::decimal::{DIGITS, decimal};
 use crate::drivers::resp::command::Command;
@@ -33,14 +33,14 @@ pub fn put(command: &Command, operation: &Operation, into: &mut Vec<u8>) {
             return;
         }
         if word == 0 {
-            // Workloads write verbs in capitals; memcached knows them in small letters alone.
+            // Workloads use verbs in capitals; memcached accepts small letters only.
             into[from..].make_ascii_lowercase();
         }
     }
     into.extend_from_slice(b"\r\n");
 }
 
-/// Whether a word can stand in a command line: a space or a line end in it would begin another word or command.
+/// Whether a word can be part of a command line: a space or a line end in it would begin another word or command.
 fn fits(word: &[u8]) -> bool {
     (1..=LONGEST_KEY).contains(&word.len()) && word.iter().all(|&byte| byte > b' ' && byte != 0x7f)
 }

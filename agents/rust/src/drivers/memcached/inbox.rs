@@ -1,4 +1,4 @@
-//! inbox: bytes from the server -> parts of replies.
+//! Parses bytes from the server into parts of replies.
 
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, KEEP_BYTES};
 use crate::drivers::network::wire;
@@ -10,7 +10,7 @@ const END: &[u8] = b"\r\n";
 
 #[derive(Default)]
 pub struct Inbox {
-    /// Holds a whole value: it grows where one is longer than it.
+    /// Holds a whole value and grows for a longer one.
     buffer: Buffer,
 }
 
@@ -20,7 +20,7 @@ pub enum Part<'a> {
     /// A value, or a status line such as `STORED` or `VERSION 1.6.38`.
     Value(&'a [u8]),
     Error(&'a [u8]),
-    /// What ends the values of a `get`.
+    /// The end of a `get`'s values.
     End,
 }
 
@@ -36,7 +36,7 @@ impl wire::Inbox for Inbox {
 }
 
 impl Inbox {
-    /// The next part that has come in full, and whether its reply ends with it.
+    /// The next complete part, and whether its reply ends with it.
     #[inline]
     pub fn next(&mut self) -> Result<Option<(Part<'_>, bool)>> {
         let unread = self.buffer.unread();
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::drivers::network::wire::Inbox as _;
 
-    /// What is read when the bytes come in these pieces.
+    /// Result of parsing the bytes in these pieces.
     fn read(pieces: &[&[u8]]) -> Result<Vec<String>> {
         let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
         for mut rest in pieces.iter().copied() {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_refused() {
+    fn input_that_is_not_the_protocol_is_refused() {
         let long = [b'A'; BUFFER_BYTES];
         let huge = format!("VALUE k 0 {}\r\n", KEEP_BYTES + 1);
         let others: [&[u8]; 7] = [

@@ -1,4 +1,4 @@
-//! login: where there is a password, the first `set` of a connection carries user and password; then `version`.
+//! With a password, the first `set` of a connection carries user and password; then `version`.
 
 use super::command;
 use super::inbox::{Inbox, Part, error_of};
@@ -15,12 +15,12 @@ pub struct Login {
     password: bool,
 }
 
-/// There is no greeting: TLS has a port of its own and begins at once.
+/// There is no greeting: TLS has its own port and begins at once.
 impl wire::Login<Inbox> for Login {
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
         let Some(password) = asked.password.as_deref() else { return Ok(line(&["version"])) };
         if asked.exposed() {
-            let text = "the password would travel in clear, over a connection in clear: refused";
+            let text = "refused to send the password over an unencrypted connection; use TLS or a loopback address";
             return Err(Failure::connect(text));
         }
         self.password = true;
@@ -37,7 +37,7 @@ impl wire::Login<Inbox> for Login {
                 self.server_version = String::from_utf8_lossy(&text[b"VERSION ".len()..]).into();
                 Ok(Turn::Ready)
             }
-            _ => Err(Failure::connect("the server answers the login with something else than its version")),
+            _ => Err(Failure::connect("the server answered the login with something other than its version")),
         }
     }
 

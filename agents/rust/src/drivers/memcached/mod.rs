@@ -1,4 +1,4 @@
-//! memcached: command lines -> memcached's text protocol, one send and one receive a command.
+//! Runs command lines in memcached's text protocol, one send and one receive per command.
 
 mod command;
 mod inbox;
@@ -97,7 +97,7 @@ impl Protocol for Memcached {
 
 fn read(script: &Script) -> Result<Vec<Command>> {
     if script.statements.iter().any(|statement| statement.open) {
-        return Err(Failure::statement("this driver opens no sealed values"));
+        return Err(Failure::statement("this driver can't open sealed values"));
     }
     script.statements.iter().map(Command::read).collect()
 }

@@ -1,4 +1,4 @@
-//! answers: messages -> the parts of a command's answer: results, each with columns and rows, or an error.
+//! Parses messages into the parts of a command's response: results, each with columns and rows, or an error.
 
 use super::packets::{END, ERROR, FULL_BYTES, Fields, Message, OK, Packets, error_of, stranger};
 use crate::drivers::network::buffer::Buffer;
@@ -11,7 +11,7 @@ pub const AUTOCOMMIT: u16 = 0x0002;
 const MORE_RESULTS: u16 = 0x0008;
 pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 
-/// What the server asks for that no agent gives.
+/// The server's request for a local file, which no agent sends.
 const LOCAL_FILE: u8 = 0xfb;
 
 /// The servers' own limit is 4096.
@@ -19,7 +19,7 @@ const MOST_COLUMNS: u64 = 65_535;
 
 pub struct Answers {
     pub packets: Packets,
-    /// As the server told it last.
+    /// The server's last status.
     pub status: u16,
     next: Next,
 }
@@ -27,12 +27,12 @@ pub struct Answers {
 /// What the next message is.
 enum Next {
     Head,
-    /// So many columns are described first.
+    /// Number of column descriptions still to come.
     Columns(u64),
     Rows,
 }
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug)]
 pub enum Part<'a> {
     /// A result with rows begins.
@@ -41,13 +41,13 @@ pub enum Part<'a> {
     /// A row whose payload was hashed.
     Row(u64),
     KeptRow(&'a [u8]),
-    /// A row that was too long to be kept.
+    /// A row that was too long to keep.
     LongRow,
     /// The end of a result that is not the last one.
     ResultEnd,
-    /// The end of the answer.
+    /// The end of the response.
     End,
-    /// The end of the answer too.
+    /// Also the end of the response.
     Error(Failure),
 }
 
@@ -71,14 +71,14 @@ impl wire::Inbox for Answers {
 }
 
 impl Answers {
-    /// A command is about to be sent: what comes next answers it, and its first packet bears this number.
+    /// Prepares for the response to a new command; its first packet has this number.
     #[inline]
     pub fn expect(&mut self, number: u8) {
         self.packets.expect(number);
         self.next = Next::Head;
     }
 
-    /// The next part of the answer. `hash_rows`: rows are hashed, not kept.
+    /// The next part of the response. `hash_rows`: hash rows instead of keeping them.
     #[inline]
     pub fn part(&mut self, hash_rows: bool) -> Result<Option<Part<'_>>> {
         let in_rows = matches!(self.next, Next::Rows);
@@ -104,7 +104,7 @@ impl Answers {
                 return Ok(Some(Part::Column(body)));
             }
             Next::Head if first == LOCAL_FILE => {
-                return Err(Failure::connect("the server asks for a file of this machine: refused"));
+                return Err(Failure::connect("the server asks for a file of this machine (LOCAL INFILE): refused"));
             }
             Next::Head if first != OK => {
                 let mut fields = Fields(body);
@@ -126,7 +126,7 @@ impl Answers {
 pub fn status_of(body: &[u8]) -> Result<u16> {
     let mut fields = Fields(body);
     fields.u8()?;
-    // Rows changed, and the last id that was given.
+    // Affected rows, and the last insert id.
     fields.number()?;
     fields.number()?;
     fields.u16()
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_says_is_refused() {
+    fn responses_that_no_server_sends_are_refused() {
         assert!(heard(&[b"\xfb/etc/passwd"], true).unwrap_err().text.contains("file"));
         for bad in [&b"\xfe\0\0\x02\0\0\0"[..], b"\0\0\0", b"\x01\x02", b"\xfc\x01", b"\xfd\0\0\x01"] {
             assert!(heard(&[bad], true).is_err(), "{bad:?}");
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn whatever_bytes_come_nothing_panics() {
+    fn no_input_panics() {
         let mut random = crate::draw::Random::of_operation(5, 5);
         for _ in 0..20_000 {
             let messages: Vec<Vec<u8>> = (0..4)
                 .map(|_| {
                     let length = 1 + random.below(12);
-                    // Bytes that mean something come often.
+                    // Bytes with a meaning occur often.
                     let byte = |random: &mut crate::draw::Random| match random.below(3) {
                         0 => [0, 1, 2, 0xfb, 0xfc, 0xfd, 0xfe, 0xff][random.below(8) as usize],
                         _ => random.next() as u8,

@@ -1,6 +1,6 @@
-//! lexer: SQL as MySQL and MariaDB read it: what is quoted, what is a comment, what is a word.
+//! Splits SQL as MySQL and MariaDB read it into quoted text, comments and words.
 
-/// What a piece of SQL is.
+/// Kind of a piece of SQL.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Quoted,
@@ -13,8 +13,8 @@ pub enum Kind {
     Sign,
 }
 
-/// The first piece of a text that is not empty, and its length. `backslash`: in a string it makes the next character an
-/// ordinary one. Every byte that ends a piece is ASCII, so that all cuts lie between characters.
+/// The first piece of a non-empty text, and its length. `backslash`: whether it escapes the next character in a
+/// string. Every byte that ends a piece is ASCII, so all cuts lie between characters.
 #[inline]
 pub fn piece(rest: &[u8], backslash: bool) -> (Kind, usize) {
     match rest[0] {
@@ -23,7 +23,7 @@ pub fn piece(rest: &[u8], backslash: bool) -> (Kind, usize) {
         b'-' if rest.starts_with(b"--") && rest.get(2).is_none_or(|byte| *byte <= b' ') => (Kind::Comment, line(rest)),
         b'/' if rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") => (Kind::Hidden, comment(rest)),
         b'/' if rest.starts_with(b"/*") => (Kind::Comment, comment(rest)),
-        // A name or a number swallows the `$` within it.
+        // A name or a number includes a `$` within it.
         byte if is_word(byte) => (Kind::Word, rest.iter().take_while(|byte| is_word(**byte) || **byte == b'$').count()),
         _ => (Kind::Sign, 1),
     }
@@ -33,7 +33,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The length of what stands in quotes, quotes included. Two quotes are one literal after another: the same to us.
+/// The length of a quoted text with its quotes. A doubled quote gives two literals in a row, which is equivalent here.
 fn quoted(text: &[u8], quote: u8, backslash: bool) -> usize {
     let mut at = 1;
     while at < text.len() {

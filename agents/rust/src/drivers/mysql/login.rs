@@ -1,4 +1,4 @@
-//! login: the server's greeting and what it asks for -> what a client answers, until it is let in.
+//! The client's side of the login, from the server's greeting on.
 
 use super::answers::{Answers, status_of};
 use super::outbox::Outbox;
@@ -24,26 +24,26 @@ const PS_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const DEPRECATE_EOF: u32 = 1 << 24;
 
-/// Without these a server is too old for this driver.
+/// Required capabilities: a server without them is too old for this driver.
 const NEEDED: u32 = PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | PLUGIN_AUTH | DEPRECATE_EOF;
-/// Neither compression nor attributes of the connection: both arms are to send what they are asked to, and no more.
+/// Neither compression nor connection attributes: both arms must send exactly what was requested.
 const WANTED: u32 = NEEDED | LONG_PASSWORD | LONG_FLAG | MULTI_RESULTS | PS_MULTI_RESULTS;
 
 const PROTOCOL_VERSION: u8 = 10;
 const LONGEST_GREETING_BYTES: usize = 4096;
 const LONGEST_PACKET_BYTES: u32 = 1 << 30;
-/// utf8mb4, with the collation that is each server's own default.
+/// utf8mb4 with each server's own default collation.
 const UTF8MB4_GENERAL_CI: u8 = 45;
 const UTF8MB4_0900_AI_CI: u8 = 255;
 
 const NATIVE: &str = "mysql_native_password";
 const CACHING_SHA2: &str = "caching_sha2_password";
-/// The older one, which remembers nobody. MySQL names it at random where there is no such account.
+/// The older plugin, which caches nothing. MySQL names it at random for an unknown account.
 const SHA256: &str = "sha256_password";
 const ED25519: &str = "client_ed25519";
 const CLEAR: &str = "mysql_clear_password";
 
-/// Begins what a server says within a plugin's dialogue; caching_sha2_password goes on with FAST or FULL.
+/// Prefix of a server's message in a plugin's dialogue; caching_sha2_password continues with FAST or FULL.
 const MORE: u8 = 0x01;
 const FAST: &[u8] = &[3];
 const FULL: &[u8] = &[4];
@@ -51,13 +51,13 @@ const FULL: &[u8] = &[4];
 /// One login in progress.
 #[derive(Default)]
 pub struct Login {
-    /// What has come of the greeting.
+    /// The received part of the greeting.
     received: Vec<u8>,
     version: String,
     capabilities: u32,
     nonce: Vec<u8>,
     plugin: String,
-    /// How the plugin went about it.
+    /// How the plugin authenticated.
     way: &'static str,
     key_asked: bool,
     /// The number of our next packet.
@@ -66,7 +66,7 @@ pub struct Login {
 }
 
 impl wire::Login<Answers> for Login {
-    /// Takes the greeting, and asks for TLS. Whatever follows the greeting in clear would be someone else's.
+    /// Reads the greeting and requests TLS. Unencrypted bytes after the greeting could come from someone else.
     fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
         loop {
             if let [a, b, c, number, ..] = *self.received {
@@ -104,7 +104,7 @@ impl wire::Login<Answers> for Login {
     }
 
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
-        // The server says which plugin the account has if it is another one than the greeting's.
+        // The server announces the account's plugin if it differs from the greeting's.
         if ![CACHING_SHA2, ED25519].contains(&self.plugin.as_str()) {
             self.plugin = NATIVE.to_string();
         }
@@ -190,7 +190,7 @@ impl Login {
         Ok(())
     }
 
-    /// What both the request for TLS and the login begin with.
+    /// The common beginning of the TLS request and the login.
     fn head(&self, asked: &Server, into: &mut Vec<u8>) {
         let mut capabilities = WANTED & (self.capabilities | LONG_PASSWORD);
         if asked.tls != Tls::Off {
@@ -219,7 +219,7 @@ impl Login {
         bytes
     }
 
-    /// The account has another plugin than the one that we answered for.
+    /// Switches to the account's plugin if it differs from the one that we answered for.
     fn switch(&mut self, body: &[u8], asked: &Server) -> Result<Vec<u8>> {
         let mut fields = Fields(body);
         self.plugin = String::from_utf8_lossy(fields.string()).into_owned();
@@ -228,7 +228,7 @@ impl Login {
         self.secret(asked)
     }
 
-    /// The plugin's first answer.
+    /// The plugin's first response.
     fn secret(&mut self, asked: &Server) -> Result<Vec<u8>> {
         let password = password(asked);
         let nonce = |length| self.nonce.get(..length).ok_or_else(|| Failure::connect("a nonce of the wrong length"));
@@ -254,7 +254,7 @@ impl Login {
         }
     }
 
-    /// The server knows the password from an earlier login, or wants it whole, or sends its public key.
+    /// The server knows the password from an earlier login, asks for the password itself, or sends its public key.
     fn go_on(&mut self, said: &[u8], asked: &Server) -> Result<Option<Vec<u8>>> {
         match said {
             key if std::mem::take(&mut self.key_asked) => {
@@ -270,7 +270,7 @@ impl Login {
         }
     }
 
-    /// The password as it is under TLS; in clear, the request for the server's public key.
+    /// The password itself under TLS; otherwise the request for the server's public key.
     fn whole_password(&mut self, asked: &Server) -> Result<Vec<u8>> {
         if asked.tls != Tls::Off {
             self.way = " full (TLS)";
@@ -303,7 +303,7 @@ fn with_zero(password: &[u8]) -> Vec<u8> {
     [password, b"\0"].concat()
 }
 
-/// "5.5.5-10.11.6-MariaDB-0+deb12u1" -> "10.11.6": what old replicas must read, and the packager's name, are no part.
+/// "5.5.5-10.11.6-MariaDB-0+deb12u1" -> "10.11.6": without the prefix for old replicas and the packager's name.
 fn clean(version: &str) -> &str {
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
     version.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! mysql: statements -> MySQL's binary protocol, as MySQL and MariaDB speak it; one send and one receive a statement.
+//! Runs statements in MySQL's binary protocol, for MySQL and MariaDB; one send and one receive per statement.
 
 mod answers;
 mod lexer;
@@ -29,11 +29,11 @@ const CANNOT_BE_PREPARED: &str = "1295 ";
 
 #[derive(Default)]
 pub struct Mysql {
-    /// The program's statements; None where the server cannot prepare it.
+    /// The program's statements; None if the server can't prepare one.
     statements: Vec<Option<Prepared>>,
-    /// The statement that runs has its rows opened.
+    /// Whether the rows of the running statement are opened.
     opening: bool,
-    /// It travelled by the binary protocol, and so do its rows, whose columns are of these types.
+    /// Set if the statement used the binary protocol, whose rows have columns of these types.
     binary: bool,
     types: Vec<u8>,
 }
@@ -47,7 +47,7 @@ impl Wire for Mysql {
 
 impl Protocol for Mysql {
     fn check(&self, script: &Script) -> Result<()> {
-        // Which of both the server will say is known only when a connection is open.
+        // Which of both the server is becomes known only once a connection is open.
         let fits = |statement| with_marks(statement, true).or_else(|_| with_marks(statement, false));
         script.statements.iter().try_for_each(|statement| fits(statement).map(drop))
     }
@@ -76,7 +76,7 @@ impl Protocol for Mysql {
         }
     }
 
-    /// With its values written in, as a client does that opens a connection for one statement.
+    /// Writes the values into the text, as a client does that opens a connection for one statement.
     fn run_unprepared(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
         self.opening = script.statements[number].open;
         self.binary = false;
@@ -119,7 +119,7 @@ impl Protocol for Mysql {
         sql::statements(sql, takes_backslash(link))
     }
 
-    /// Several statements at once are allowed for as long as this takes, and never while load runs.
+    /// Allows several statements in one text for the duration of the call, and never under load.
     fn query(&mut self, link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
         allow_several(link, true)?;
         let answer = ask(link, sql);
@@ -130,7 +130,7 @@ impl Protocol for Mysql {
     }
 }
 
-/// An error bears no status: the last one holds. Without autocommit every statement opens a transaction.
+/// An error carries no status: the last one holds. Without autocommit every statement opens a transaction.
 #[inline]
 fn ready(link: &Link<Mysql>) -> Ready {
     Ready { to_roll_back: link.inbox.status & (IN_TRANSACTION | AUTOCOMMIT) != AUTOCOMMIT }
@@ -140,14 +140,14 @@ fn takes_backslash(link: &Link<Mysql>) -> bool {
     link.inbox.status & NO_BACKSLASH_ESCAPES == 0
 }
 
-/// Sends what waits, a command whose answer's first packet bears the number `next`, and gives what `read` makes of it.
+/// Sends pending bytes, a command whose response starts with packet number `next`, and returns what `read` makes of it.
 fn exchange<T>(link: &mut Link<Mysql>, next: u8, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     link.inbox.expect(next);
     link.flush()?;
     hear_one(link, read)
 }
 
-/// Gives what `read` makes of the next message.
+/// Returns what `read` makes of the next message.
 fn hear_one<T>(link: &mut Link<Mysql>, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     loop {
         match link.inbox.packets.next(false)? {
@@ -217,7 +217,7 @@ fn ask(link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
     }
 }
 
-/// The column's name stands behind catalogue, database, table and the table's own name.
+/// The column's name follows catalogue, database, table and the table's original name.
 fn column_name(body: &[u8]) -> Result<Cow<'_, str>> {
     let mut fields = Fields(body);
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! opened: a row, and the same row with its sealed values opened: as the row would be that holds their texts.
+//! Rewrites a row with its sealed values opened, as the row that would hold their texts.
 
 use super::outbox::put_length;
 use super::packets::Fields;
@@ -17,7 +17,7 @@ pub fn text(body: &[u8], vault: &mut Vault, row: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A row of the binary protocol, its columns being of these types.
+/// A row of the binary protocol with columns of these types.
 pub fn binary(body: &[u8], types: &[u8], vault: &mut Vault, row: &mut Vec<u8>) -> Result<()> {
     let mut fields = Fields(body);
     row.extend_from_slice(fields.bytes(1)?);
@@ -34,7 +34,7 @@ pub fn binary(body: &[u8], types: &[u8], vault: &mut Vault, row: &mut Vec<u8>) -
             2 | 13 => 2,
             3 | 4 | 9 => 4,
             5 | 8 => 8,
-            // Dates and times say how long they are.
+            // Dates and times start with their length.
             7 | 10 | 11 | 12 => 1 + usize::from(*fields.0.first().unwrap_or(&0)),
             _ => {
                 put(fields.value()?.unwrap_or_default(), vault, row)?;
@@ -63,7 +63,7 @@ mod tests {
         Vault::new(&Key::read("aes256-gcm", &"5a".repeat(32)).unwrap()).unwrap()
     }
 
-    /// Sealed, behind its length.
+    /// A sealed value after its length.
     fn sealed(vault: &mut Vault, text: &[u8]) -> Vec<u8> {
         let (mut texts, mut value) = (text.to_vec(), Vec::new());
         vault.seal(&mut texts, 0, text.len()).unwrap();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_texts_becomes_the_row_that_holds_them_in_clear() {
+    fn a_text_row_is_rewritten_with_its_opened_values() {
         let (mut vault, long) = (vault(), vec![b'x'; 240]);
         let body = [&b"\x011\xfb"[..], &sealed(&mut vault, b"secret"), &sealed(&mut vault, &long), b"\0"].concat();
         let mut row = Vec::new();
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_binary_row_is_walked_by_its_types() {
         let mut vault = vault();
-        // Every type that has a length of its own, a NULL, and a sealed value behind them.
+        // Every type with a length of its own, a NULL, and a sealed value after them.
         let types = [1, 2, 13, 3, 9, 4, 8, 5, 12, 11, 6, 253, 252];
         let fixed = [&[7; 1 + 2 + 2 + 4 + 4 + 4 + 8 + 8][..], b"\x04\xe8\x07\x01\x01", b"\0"].concat();
         let nulls = [0, 0b0010_0000];

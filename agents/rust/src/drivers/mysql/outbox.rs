@@ -1,4 +1,4 @@
-//! outbox: commands and values -> packets to the server, in one buffer that is sent at once.
+//! Encodes commands and values as packets in one buffer, which is sent at once.
 
 use super::packets::{FULL_BYTES, HEADER_BYTES};
 use super::placeholders::{Piece, pieces};
@@ -13,20 +13,20 @@ const SET_OPTION: u8 = 0x1b;
 
 const LONGLONG: [u8; 2] = [0x08, 0];
 const VAR_STRING: [u8; 2] = [0xfd, 0];
-/// Bytes of no character set.
+/// Bytes without a character set.
 const BLOB: [u8; 2] = [0xfc, 0];
 
 /// A statement that the server has prepared.
 #[derive(Debug)]
 pub struct Prepared {
     pub id: u32,
-    /// Which variable stands at each `?`.
+    /// The variable at each `?`.
     pub variables: Vec<usize>,
     /// The server knows the types of its parameters.
     pub typed: bool,
 }
 
-/// Puts packets behind those that wait to be sent. Each command gives the number that the answer's first packet bears.
+/// Appends packets to the pending output. Each command returns the number of the response's first packet.
 pub struct Outbox<'a>(pub &'a mut Vec<u8>);
 
 impl Outbox<'_> {
@@ -37,7 +37,7 @@ impl Outbox<'_> {
         self.0.len() - HEADER_BYTES
     }
 
-    /// Ends the packet that began at `at`. Gives the number of the next.
+    /// Ends the packet that began at `at`. Returns the next packet number.
     #[inline]
     pub fn end(&mut self, at: usize) -> u8 {
         let length = self.0.len() - at - HEADER_BYTES;
@@ -48,7 +48,7 @@ impl Outbox<'_> {
         self.0[at + 3].wrapping_add(1)
     }
 
-    /// Makes several packets of one that is too long; the last one is not full, even if it is empty.
+    /// Splits a packet that is too long into several; the last one isn't full, even if it is empty.
     #[cold]
     fn split(&mut self, at: usize) -> u8 {
         let body = self.0.split_off(at + HEADER_BYTES);
@@ -83,17 +83,17 @@ impl Outbox<'_> {
         self.command(PREPARE, sql.as_bytes())
     }
 
-    /// Has no answer.
+    /// Has no response.
     pub fn close(&mut self, id: u32) {
         self.command(CLOSE, &id.to_le_bytes());
     }
 
-    /// Whether a query may be several statements.
+    /// Whether a query may contain several statements.
     pub fn allow_several(&mut self, allowed: bool) -> u8 {
         self.command(SET_OPTION, &[u8::from(!allowed), 0])
     }
 
-    /// One run of a prepared statement. Types travel once, as with the server's own client library.
+    /// Runs a prepared statement. Types are sent once, as in the server's own client library.
     #[inline]
     pub fn execute(&mut self, prepared: &mut Prepared, operation: &Operation) -> u8 {
         let at = self.begin(0);
@@ -129,7 +129,7 @@ impl Outbox<'_> {
         self.end(at)
     }
 
-    /// A query with its values written in as literals. `backslash`: whether the server takes it for an escape.
+    /// A query with its values as literals. `backslash`: whether the server treats it as an escape.
     pub fn query_with_values(&mut self, statement: &Statement, operation: &Operation, backslash: bool) -> u8 {
         let at = self.begin(0);
         self.0.push(QUERY);
@@ -174,7 +174,7 @@ impl Outbox<'_> {
     }
 }
 
-/// A value's length, which stands before it.
+/// A value's length, which precedes it.
 #[inline]
 pub fn put_length(length: usize, into: &mut Vec<u8>) {
     let bytes = (length as u64).to_le_bytes();
@@ -189,8 +189,8 @@ pub fn put_length(length: usize, into: &mut Vec<u8>) {
     }
 }
 
-/// A variable's value. A constant that is written as an integer is one: a string that is compared with numbers, or
-/// that stands behind LIMIT, would be something else to this server.
+/// A variable's value. A constant written as an integer is sent as one: the server would treat a string differently in
+/// comparisons with numbers and after LIMIT.
 #[inline]
 fn value(operation: &Operation, variable: usize) -> Parameter<'_> {
     let value = operation.parameter(variable);
@@ -211,7 +211,7 @@ mod tests {
     use crate::draw::Kind;
     use crate::program::Program;
 
-    /// The first operation of a program that has one statement, and that statement.
+    /// The first operation of a program with one statement, and that statement.
     fn drawn(sql: &str, constants: &[&str]) -> (Statement, Operation) {
         let mut program = Program::new("p".into());
         program.add_transaction("t".into(), 1).unwrap();

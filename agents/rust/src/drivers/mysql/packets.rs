@@ -1,43 +1,43 @@
-//! packets: bytes from the server -> messages of one packet or several. Rows of any size pass through bounded memory.
+//! Assembles packets from the server into messages. Rows of any size pass through bounded memory.
 
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::failure::{Failure, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Length (three bytes, the lowest first) and the packet's number.
+/// Length (three bytes, little-endian) and the packet's number.
 pub const HEADER_BYTES: usize = 4;
 /// A packet of this length is continued by the next one.
 pub const FULL_BYTES: usize = 0xff_ffff;
 
 pub const OK: u8 = 0x00;
 pub const ERROR: u8 = 0xff;
-/// Ends the rows of a result, where the packet is not full.
+/// Ends the rows of a result, if the packet isn't full.
 pub const END: u8 = 0xfe;
 
 pub struct Packets {
     pub buffer: Buffer,
-    /// The number that the next packet must bear.
+    /// The expected number of the next packet.
     number: u8,
     large: Option<Large>,
     /// The last large message that was kept.
     kept: Vec<u8>,
 }
 
-/// A message that does not fit into the buffer, on its way through.
+/// A message that is larger than the buffer, while it passes.
 struct Large {
-    /// Of the packet under way.
+    /// Missing bytes of the current packet.
     left: usize,
     last: bool,
     body: Passing,
 }
 
-/// What the server said.
+/// A message from the server.
 #[derive(Debug)]
 pub enum Message<'a> {
     /// A row whose payload was hashed.
     Row(u64),
     Other(&'a [u8]),
-    /// A message that was too long to be kept.
+    /// A message that was too long to keep.
     TooLong,
 }
 
@@ -46,7 +46,7 @@ impl Packets {
         Packets { buffer: Buffer::default(), number: 0, large: None, kept: Vec::new() }
     }
 
-    /// The next packet bears this number.
+    /// Sets the number of the next packet.
     #[inline]
     pub fn expect(&mut self, number: u8) {
         self.number = number;
@@ -57,8 +57,8 @@ impl Packets {
         self.number
     }
 
-    /// The next message that has come in full. `hash_rows`: it is a row, unless it says by its first byte that it is
-    /// not, and is hashed, not kept.
+    /// The next complete message. `hash_rows`: it is a row, unless its first byte says otherwise, and is hashed instead of
+    /// kept.
     #[inline]
     pub fn next(&mut self, hash_rows: bool) -> Result<Option<Message<'_>>> {
         if self.large.is_some() {
@@ -70,7 +70,7 @@ impl Packets {
             [0, 0, 0, _] => return Err(stranger()),
             _ => return Ok(None),
         };
-        // A server that ends the connection may say so unasked.
+        // A server that ends the connection may announce it at any time.
         if number != self.number && first != ERROR || length == 0 {
             return Err(stranger());
         }
@@ -90,7 +90,7 @@ impl Packets {
         Ok(Some(if hashed { Message::Row(xxh3_64(body)) } else { Message::Other(body) }))
     }
 
-    /// Goes on with a large message.
+    /// Continues a large message.
     fn go_on(&mut self) -> Result<Option<Message<'_>>> {
         while let Some(large) = &mut self.large {
             let take = large.left.min(self.buffer.unread().len());
@@ -138,7 +138,7 @@ pub fn stranger() -> Failure {
     Failure::connect("the server does not speak MySQL's protocol")
 }
 
-/// A reader of a message's body. What is cut short is an error.
+/// Parses a message's body. Truncated input is an error.
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
         self.number_or_null()?.ok_or_else(stranger)
     }
 
-    /// Bytes that follow their length; None is SQL's NULL.
+    /// Bytes preceded by their length; None is SQL's NULL.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>> {
         match self.number_or_null()? {
             None => Ok(None),
@@ -200,7 +200,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The type in a column's description: behind six names, the length of what follows, character set and display length.
+/// The type in a column's description: after six names, the length of the rest, character set and display length.
 pub fn column_type(body: &[u8]) -> Result<u8> {
     let mut fields = Fields(body);
     for _ in 0..6 {
@@ -210,10 +210,10 @@ pub fn column_type(body: &[u8]) -> Result<u8> {
     fields.u8()
 }
 
-/// Errors that end the connection: the server shuts down, or it or someone else has ended this session.
+/// Errors that end the connection: the server shuts down, or the session was killed.
 const LAST_WORDS: [u16; 4] = [1053, 1927, 3169, 4031];
 
-/// What an ERR packet says: code "1045 (28000)", or "1040" where the server gives no SQLSTATE.
+/// The content of an ERR packet: code "1045 (28000)", or "1040" if the server gives no SQLSTATE.
 pub fn error_of(body: &[u8]) -> Failure {
     let read = || -> Result<Failure> {
         let mut fields = Fields(body);
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::drivers::network::buffer::KEEP_BYTES;
 
-    /// A message as packets, the first of which bears `number`.
+    /// A message as packets; the first has number `number`.
     fn packets(body: &[u8], number: &mut u8) -> Vec<u8> {
         let mut bytes = Vec::new();
         let full = body.len() / FULL_BYTES;
@@ -259,7 +259,7 @@ mod tests {
         result.unwrap();
     }
 
-    /// What is read when the bytes come in pieces of `size`.
+    /// Result of parsing the bytes in pieces of `size`.
     fn read(bytes: &[u8], size: usize, hash_rows: bool) -> Result<Vec<String>> {
         let (mut packets, mut seen, mut rest) = (Packets::new(), Vec::new(), bytes);
         while !rest.is_empty() {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_be_kept_passes_and_the_next_message_is_read() {
+    fn a_message_too_long_to_keep_is_skipped() {
         let mut number = 0;
         let bytes = [packets(&vec![1; KEEP_BYTES + 1], &mut number), packets(b"\0", &mut number)].concat();
         let seen = read(&bytes, usize::MAX, false).unwrap();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_refused() {
+    fn input_that_is_not_the_protocol_is_refused() {
         for bytes in [&b"HTTP/1.1 400 Bad"[..], b"\0\0\0\0", b"\x01\0\0\x05\0", b"\0\0\0\0\0\0"] {
             assert!(read(bytes, usize::MAX, true).is_err(), "{bytes:?}");
         }

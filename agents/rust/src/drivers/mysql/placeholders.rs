@@ -1,4 +1,4 @@
-//! placeholders: SQL with $1, $2 … -> its pieces, as MySQL reads it: what is quoted or a comment is left alone.
+//! Splits SQL at $1, $2 … as MySQL reads it: quoted text and comments stay untouched.
 
 use super::lexer::piece;
 use crate::failure::{Failure, Result};
@@ -8,16 +8,16 @@ use crate::program::Statement;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Piece<'a> {
     Text(&'a str),
-    /// `$1` is 0. At the end of SQL there may be a Text that is empty.
+    /// `$1` is 0. The SQL may end with an empty Text.
     Placeholder(usize),
 }
 
-/// The pieces of SQL, in order. Allocates nothing.
+/// Iterates over the pieces of SQL in order. Doesn't allocate.
 pub struct Pieces<'a> {
     sql: &'a str,
-    /// Whether a backslash in a string makes the next character an ordinary one.
+    /// Whether a backslash in a string escapes the next character.
     backslash: bool,
-    /// A placeholder that was found behind the last text.
+    /// A placeholder found after the last text.
     found: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Iterator for Pieces<'a> {
         }
         let bytes = self.sql.as_bytes();
         let mut at = 0;
-        // Every byte that is looked for is ASCII, so that all cuts lie between characters.
+        // Every byte searched for is ASCII, so all cuts lie between characters.
         while at < bytes.len() {
             let rest = &bytes[at..];
             if let Some((number, length)) = number(rest) {
@@ -65,7 +65,7 @@ fn number(text: &[u8]) -> Option<(usize, usize)> {
     Some((number.checked_sub(1)?, digits + 1))
 }
 
-/// SQL with `?` for each placeholder, and which variable stands at each.
+/// SQL with `?` for each placeholder, and the variable at each.
 pub fn with_marks(statement: &Statement, backslash: bool) -> Result<(String, Vec<usize>)> {
     let (mut sql, mut variables) = (String::with_capacity(statement.sql.len()), Vec::new());
     let given = statement.parameters.len();

@@ -1,4 +1,4 @@
-//! scramble: a password and the server's nonce -> what a client answers, by authentication plugin.
+//! The client's response to the server's nonce, by authentication plugin.
 
 use crate::failure::{Failure, Result};
 use curve25519_dalek::edwards::EdwardsPoint;
@@ -20,8 +20,8 @@ pub fn caching_sha2(password: &[u8], nonce: &[u8]) -> [u8; 32] {
     std::array::from_fn(|at| once[at] ^ mask[at])
 }
 
-/// The password as caching_sha2_password wants it over a connection in clear: masked by the nonce, encrypted with the
-/// server's public key (PEM) by OAEP.
+/// The password as caching_sha2_password expects it over an unencrypted connection: masked by the nonce, encrypted with
+/// the server's public key (PEM) by OAEP.
 pub fn by_public_key(password: &[u8], nonce: &[u8], key: &[u8]) -> Result<Vec<u8>> {
     let failed = |error| Failure::connect(format!("the server's public key cannot be used: {error}"));
     let key = Rsa::public_key_from_pem(key).map_err(failed)?;
@@ -33,8 +33,8 @@ pub fn by_public_key(password: &[u8], nonce: &[u8], key: &[u8]) -> Result<Vec<u8
     Ok(encrypted)
 }
 
-/// MariaDB's ed25519: the nonce signed as in RFC 8032, section 5.1.6, with the password in the place of the 32-byte
-/// seed. OpenSSL takes no seed of another length.
+/// MariaDB's ed25519: the nonce signed as in RFC 8032, section 5.1.6, with the password instead of the 32-byte seed.
+/// OpenSSL accepts no seed of another length.
 pub fn ed25519(password: &[u8], nonce: &[u8]) -> [u8; 64] {
     let expanded = sha512(password);
     let (low, prefix) = expanded.split_at(32);
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_server_that_knows_only_the_double_hash_recognises_the_password() {
         let nonce: Vec<u8> = (1..=20).collect();
-        // The server takes the mask off and hashes once more.
+        // The server removes the mask and hashes once more.
         let stored = sha1(&sha1(b"secret"));
         let mask = sha1(&[&nonce[..], &stored].concat());
         let once: Vec<u8> = native(b"secret", &nonce).iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();

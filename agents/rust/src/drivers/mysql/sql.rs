@@ -1,10 +1,10 @@
-//! sql: text -> statements, cut where MySQL and MariaDB end them.
+//! Splits text into statements where MySQL and MariaDB end them.
 
 use super::lexer::{Kind, piece};
 use crate::drivers::network::statements::{Piece, cut};
 
-/// The statements of a text, without the `;` between them. A piece without a statement in it is left out.
-/// `backslash`: in a string it makes the next character an ordinary one.
+/// The statements of a text without the `;` between them. Pieces without a statement are left out. `backslash`: whether
+/// it escapes the next character in a string.
 pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
     let mut body = Body::default();
     cut(sql, |rest| {
@@ -22,17 +22,17 @@ pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
     })
 }
 
-/// Whether a statement defines a routine, and how deep in the blocks of its body it is: a `;` in them does not end it.
-/// A body of several statements stands between BEGIN and END, as in all of MySQL's documentation.
+/// Whether a statement defines a routine, and the depth of blocks in its body: a `;` in them does not end it. A body of
+/// several statements lies between BEGIN and END, as in all of MySQL's documentation.
 #[derive(Default)]
 struct Body {
     /// The first words, in upper case.
     head: Vec<String>,
-    /// What it defines is known, and whether that is a routine.
+    /// Whether its kind of object is known, and whether that is a routine.
     decided: bool,
     defines_routine: bool,
     blocks: usize,
-    /// END came last. What it ends is known by the next word.
+    /// END came last. The next word shows what it ends.
     after_end: bool,
 }
 
@@ -41,7 +41,7 @@ impl Body {
         let word = if kind == Kind::Word { text.to_ascii_uppercase() } else { String::new() };
         if std::mem::take(&mut self.after_end) {
             match word.as_str() {
-                // These blocks are not counted: they stand within others that are.
+                // These blocks are not counted: they lie within counted ones.
                 "IF" | "LOOP" | "REPEAT" | "WHILE" => return,
                 "CASE" => return self.close(),
                 _ => self.close(),
@@ -62,7 +62,7 @@ impl Body {
 
     fn remember(&mut self, word: String) {
         const ROUTINES: [&str; 5] = ["EVENT", "FUNCTION", "PACKAGE", "PROCEDURE", "TRIGGER"];
-        // Their columns may bear the names of routines.
+        // Their columns may have the names of routines.
         const OTHERS: [&str; 3] = ["INDEX", "TABLE", "VIEW"];
         let defines = self.head.first().is_some_and(|first| first == "CREATE" || first == "ALTER");
         if defines && !self.decided {
@@ -79,7 +79,7 @@ impl Body {
         }
     }
 
-    /// An END right before the `;` ends a block too.
+    /// An END right before the `;` also ends a block.
     fn is_closed(&self) -> bool {
         self.blocks == usize::from(self.after_end)
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_statement() {
+    fn empty_text_has_no_statements() {
         for nothing in ["", " ; ;\n;", "-- ;\n", "# ;\n;", "/* ; */;"] {
             assert!(cut(nothing).is_empty(), "{nothing:?}");
         }
@@ -146,9 +146,9 @@ mod tests {
         assert_eq!(cut("/* a */ SELECT 1 -- b"), ["/* a */ SELECT 1 -- b"]);
     }
 
-    /// Statements that end where they end, put together, come apart again; and no text is too odd to be cut.
+    /// Statements that end properly, joined, are split again; and any text can be split.
     #[test]
-    fn what_is_put_together_comes_apart_again() {
+    fn joined_statements_are_split_again() {
         let mut random = Random::of_operation(3, 2);
         let whole = ["';'", r"'\';'", r#""\";""#, "`;\\`", "/*;*/ 1", "/*!;*/", "x", "é$1", "#;\n1", "-- ;\n1", "CASE"];
         let letters =

@@ -1,4 +1,4 @@
-//! buffer: what a connection has received and nobody has read yet. Its memory is bounded and reused.
+//! Received bytes that are still unread. Its memory is bounded and reused.
 
 use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::Result;
@@ -28,7 +28,7 @@ impl Buffer {
         (self.start, self.end) = (0, 0);
     }
 
-    /// Fills the buffer by one call of `receive`. The end of the connection is an error.
+    /// Fills the buffer with one call of `receive`. The end of the connection is an error.
     #[inline]
     pub fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
         if self.start == self.end {
@@ -47,23 +47,23 @@ impl Buffer {
         }
     }
 
-    /// How many bytes it has room for.
+    /// Its capacity in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Makes it twice as large.
+    /// Doubles its capacity.
     pub fn grow(&mut self) {
         self.bytes.resize(2 * self.bytes.len(), 0);
     }
 
-    /// What is there to be read.
+    /// The unread bytes.
     #[inline]
     pub fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Takes `count` bytes of what is there, which must be so many.
+    /// Consumes `count` unread bytes, which must exist.
     #[inline]
     pub fn take(&mut self, count: usize) -> &[u8] {
         let from = self.start;
@@ -72,7 +72,7 @@ impl Buffer {
         &self.bytes[from..self.start]
     }
 
-    /// Takes what `read` finds at the beginning of what is there, and how long that is. None: it has not come in full.
+    /// Consumes what `read` finds at the beginning of the unread bytes, with its length. None: it is incomplete.
     #[inline]
     pub fn take_found<'a, T>(
         &'a mut self,
@@ -84,15 +84,15 @@ impl Buffer {
     }
 }
 
-/// A message that does not fit into the buffer, on its way through it.
+/// A message that is larger than the buffer, while it passes through.
 pub enum Passing {
     Hashed(Box<Xxh3>),
     Kept(Vec<u8>),
-    /// Too long to be kept: passes unseen.
+    /// Too long to keep: it passes unread.
     Dropped,
 }
 
-/// No message that an agent keeps whole is longer than this.
+/// Maximum length of a message that an agent keeps.
 pub const KEEP_BYTES: usize = QUERY_LIMIT_BYTES + (1 << 20);
 
 impl Passing {

@@ -1,4 +1,4 @@
-//! client: a database server's statements on a connection: opening an arm's connections, and running operations on them.
+//! Opens an arm's connections to a database server and runs operations on them.
 
 use super::facts;
 use super::link::{Link, Target};
@@ -26,7 +26,7 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
     for number in 0..pool.connections {
         let mut connection = Client::<P>::new(target.clone(), setup.clone(), polled, pool.per_request);
-        // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
+        // If each operation opens its own connection, try one here: it checks the address and the encryption.
         if number == 0 || !pool.per_request {
             let facts = pool.opening(|| connection.open_now())?;
             facts::note(facts, &mut connected);
@@ -41,7 +41,7 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
     Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
 }
 
-/// A connection to a server, whatever its protocol.
+/// A connection to a server, for any protocol.
 struct Client<P: Protocol> {
     link: Link<P>,
     protocol: P,
@@ -49,9 +49,9 @@ struct Client<P: Protocol> {
     per_request: bool,
     /// The script whose statements are prepared.
     prepared: Option<Arc<Script>>,
-    /// The statement that runs.
+    /// The running statement.
     statement: usize,
-    /// With `per_request`: statements of the setup that have run on this connection.
+    /// With `per_request`: how many setup statements have run on this connection.
     set_up: usize,
     rolling_back: bool,
     outcome: Outcome,
@@ -72,7 +72,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// Opens the connection and runs its setup, waiting for both. Gives what TLS negotiated: None in clear.
+    /// Opens the connection and runs its setup, waiting for both. Returns what TLS negotiated: None without TLS.
     fn open_now(&mut self) -> Result<Option<Facts>> {
         let facts = self.link.open_now()?;
         for statement in self.setup.statements(&self.link) {
@@ -82,11 +82,11 @@ impl<P: Protocol> Client<P> {
         Ok(facts)
     }
 
-    /// Sends the statement that is next.
+    /// Sends the next statement.
     #[inline]
     fn send_statement(&mut self, script: &Script, operation: &Operation) -> Result<()> {
         if self.per_request {
-            // A connection for one operation gains nothing by preparing apart.
+            // A connection for one operation gains nothing from a separate prepare.
             self.protocol.run_unprepared(&mut self.link, script, self.statement, operation);
         } else {
             self.protocol.run(&mut self.link, script, self.statement, operation);
@@ -94,7 +94,7 @@ impl<P: Protocol> Client<P> {
         self.link.flush()
     }
 
-    /// Runs the operation as far as the bytes go that have come.
+    /// Runs the operation as far as the received bytes allow.
     #[inline]
     fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         loop {
@@ -125,7 +125,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// On a new connection: sends what is left of its setup, one statement at a time, then the operation's first statement.
+    /// On a new connection: sends the rest of its setup, one statement at a time, then the operation's first statement.
     fn send_first(&mut self, script: &Script, operation: &Operation) -> Result<()> {
         match self.setup.statements(&self.link).get(self.set_up) {
             Some(statement) => {
@@ -136,7 +136,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// One operation on a connection of its own.
+    /// One operation on its own connection.
     fn go_on_per_request(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         if !self.link.is_open() {
             if self.link.go_on_opening()? == Step::Pending {
@@ -161,7 +161,7 @@ impl<P: Protocol> Client<P> {
                 self.link.close();
                 return Ok(Step::Done);
             }
-            // What a setup answers is no part of the operation.
+            // The setup's responses are not part of the operation.
             self.outcome.clear();
             self.set_up += 1;
             self.send_first(script, operation)?;
@@ -176,7 +176,7 @@ impl<P: Protocol> Client<P> {
         Ok(step)
     }
 
-    /// A connection for one operation that fails costs this operation, not the slice.
+    /// If a connection for one operation fails, the operation fails, not the slice.
     fn forgive(&mut self, result: Result<Step>) -> Result<Step> {
         result.or_else(|failure| {
             self.link.abandon();

@@ -1,9 +1,9 @@
-//! facts: what a connection's encryption turned out to be -> the answer to `connect`.
+//! Writes a connection's negotiated encryption into the answer to `connect`.
 
 use crate::message::Connected;
 use crate::transport::tls::{self, Facts};
 
-/// Notes what was negotiated on a connection that was opened; None: it is in clear.
+/// Notes what an opened connection negotiated; None: it is unencrypted.
 pub fn note(facts: Option<Facts>, connected: &mut Connected) {
     connected.encrypted &= facts.is_some();
     let facts = facts.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! link: a server -> an open connection to it: connect, TLS, login, goodbye. Waits nowhere unless its socket does.
+//! Opens and closes a connection to a server: connect, TLS, login, goodbye. Waits only if its socket blocks.
 
 use super::wire::{Inbox, Login, Protection, Turn, Wire};
 use crate::connection::{Interest, Step};
@@ -14,20 +14,20 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// A server, and how to come in.
+/// A server, and how to log in.
 pub struct Target<A> {
     pub address: SocketAddr,
     pub asked: A,
     pub protection: Protection,
 }
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Default)]
 enum Phase {
     #[default]
     Closed,
     Connecting(Socket),
-    /// What the protocol says in clear before TLS or the login.
+    /// The protocol's unencrypted exchange before TLS or the login.
     Greeting(Socket),
     Handshake(SslStream<Socket>),
     Login(Transport),
@@ -51,20 +51,20 @@ pub struct Link<W: Wire> {
     pub polled: bool,
     per_request: bool,
     phase: Phase,
-    /// The last login, under way or over.
+    /// The last login, running or complete.
     pub login: W::Login,
     /// How many sockets this link has had.
     opened: u64,
-    /// What the server has sent since the login began.
+    /// Bytes from the server since the login began.
     heard_bytes: usize,
     pub inbox: W::Inbox,
-    /// Messages that wait for `flush`. Reused, so that encoding allocates nothing.
+    /// Messages that wait for `flush`. Reused, so that encoding doesn't allocate.
     pub outbox: Vec<u8>,
-    /// The error that the server sent last: if the connection closes next, that is why.
+    /// The server's last error: if the connection closes next, this is the reason.
     pub last_error: Option<Failure>,
-    /// Traffic of connections that were closed, and what was opened.
+    /// Traffic of closed connections, and what was opened.
     past: Traffic,
-    /// The last closed connection, whose peer has yet to close it: then no port of ours stays in TIME_WAIT.
+    /// The last closed connection, which waits for its peer's close: so none of our ports stays in TIME_WAIT.
     leaving: Option<Socket>,
 }
 
@@ -86,7 +86,7 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Opens the connection, waiting for it. Gives what was negotiated of its encryption: None in clear.
+    /// Opens the connection and waits for it. Returns its negotiated encryption: None without encryption.
     pub fn open_now(&mut self) -> Result<Option<Facts>> {
         self.start_opening(Mode::Blocking)?;
         if self.go_on_opening()? == Step::Pending {
@@ -117,7 +117,7 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// Goes on until the server has let us in (`Done`) or has yet to answer (`Pending`).
+    /// Continues until login is complete (`Done`) or the server must respond (`Pending`).
     pub fn go_on_opening(&mut self) -> Result<Step> {
         let step = self.open_further();
         if step.is_err() {
@@ -186,7 +186,7 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// Receives once within the login. `false`: nothing has come yet.
+    /// Receives once during the login. `false`: nothing has arrived yet.
     fn hear_login(&mut self) -> Result<bool> {
         let Phase::Login(transport) = &mut self.phase else { return Err(Failure::internal("no login")) };
         let heard_bytes = &mut self.heard_bytes;
@@ -196,7 +196,7 @@ impl<W: Wire> Link<W> {
             Ok(received)
         });
         if self.heard_bytes > LOGIN_BYTES {
-            return Err(Failure::connect("the server sends more than 1 MiB before it lets us in"));
+            return Err(Failure::connect("the server sent more than 1 MiB before the login completed"));
         }
         match filled {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -204,11 +204,11 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Sends this in clear. From there the login goes on encrypted.
+    /// Sends this unencrypted. The login then continues encrypted.
     fn encrypt(&mut self, last_in_clear: &[u8], ciphers: Ciphers) -> Result<()> {
         if !self.inbox.buffer().unread().is_empty() {
-            // Whatever came in clear before its time would be someone else's.
-            return Err(Failure::tls("the server speaks on in clear where encryption begins"));
+            // Early unencrypted bytes could come from someone else.
+            return Err(Failure::tls("the server sent unencrypted bytes where encryption begins"));
         }
         if let Phase::Login(transport) = &mut self.phase {
             transport.send(last_in_clear)?;
@@ -228,7 +228,7 @@ impl<W: Wire> Link<W> {
                 | (Transport::WireCrypt(_), Protection::WireCrypt)
         );
         if !as_asked {
-            return Err(Failure::internal("the connection is not what was asked for"));
+            return Err(Failure::internal("the connection is not encrypted as requested"));
         }
         self.past.connects += 1;
         if let Phase::Login(transport) = std::mem::take(&mut self.phase) {
@@ -237,7 +237,7 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// Closes as a driver does: the protocol's goodbye, close_notify. The peer's own close is awaited at the next one.
+    /// Closes like a driver: the protocol's goodbye, close_notify. The next open awaits the peer's close.
     pub fn close(&mut self) {
         if let Some(leaving) = self.leaving.take() {
             self.past.add(W::part(leaving));
@@ -253,13 +253,13 @@ impl<W: Wire> Link<W> {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// Drops the connection, if there is one, without a word.
+    /// Drops the connection, if there is one, without a goodbye.
     pub fn abandon(&mut self) {
         self.past.add(self.socket().map(Socket::traffic).unwrap_or_default());
         self.phase = Phase::Closed;
     }
 
-    /// The connection's bytes, once it is open.
+    /// The connection's transport, once open.
     #[inline]
     pub fn transport(&mut self) -> Option<&mut Transport> {
         match &mut self.phase {
@@ -268,7 +268,7 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Sends what waits in the outbox.
+    /// Sends the outbox.
     #[inline]
     pub fn flush(&mut self) -> Result<()> {
         let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
@@ -277,7 +277,7 @@ impl<W: Wire> Link<W> {
         sent.map_err(|error| self.last_error.take().map_or_else(|| error.into(), Failure::lost))
     }
 
-    /// Receives once. `false`: nothing has come yet.
+    /// Receives once. `false`: nothing has arrived yet.
     #[inline]
     pub fn receive(&mut self) -> Result<bool> {
         let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
@@ -288,7 +288,7 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Receives, waiting until something has come, whether the socket blocks or not.
+    /// Receives, waiting for bytes whether the socket blocks or not.
     pub fn await_more(&mut self) -> Result<()> {
         while !self.receive()? {
             if let Phase::Open(transport) = &self.phase {
@@ -298,8 +298,8 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// All traffic so far; of connections that serve one operation each, that of those which have served it: what opens with a
-    /// handshake and goes on with an answer is not cut in two where a slice begins or ends.
+    /// All traffic so far. With one connection per operation, only that of finished ones, so that a connection's handshake
+    /// and response are never split where a slice begins or ends.
     pub fn traffic(&self) -> Traffic {
         let mut sum = self.past;
         if !self.per_request {
@@ -309,7 +309,7 @@ impl<W: Wire> Link<W> {
         sum
     }
 
-    /// What the link waits for, while there is one.
+    /// What the link waits for, if it has a socket.
     #[inline]
     pub fn interest(&self) -> Option<Interest> {
         let events = if matches!(self.phase, Phase::Connecting(_)) { libc::EPOLLOUT } else { libc::EPOLLIN };
@@ -322,7 +322,7 @@ impl<W: Wire> Link<W> {
     }
 }
 
-/// Takes leave without waiting for the peer.
+/// Says goodbye without waiting for the peer.
 impl<W: Wire> Drop for Link<W> {
     fn drop(&mut self) {
         if let Phase::Open(transport) = &mut self.phase {

@@ -1,4 +1,4 @@
-//! network: what the drivers of servers have in common.
+//! What the drivers of servers share.
 
 pub mod buffer;
 mod client;

@@ -1,4 +1,4 @@
-//! protocol: what a database server's driver does with statements on a connection.
+//! The interface of a database protocol: statements on a connection.
 
 use super::link::Link;
 use super::wire::Wire;
@@ -9,21 +9,21 @@ use crate::program::{Operation, Script};
 
 /// A database server's statements.
 pub trait Protocol: Wire<Asked = message::Server> + Default {
-    /// Refuses a script that could run on no connection: all that there is to prepare where every operation has its own.
+    /// Refuses a script that could run on no connection: the only preparation if every operation has its own connection.
     fn check(&self, script: &Script) -> Result<()>;
-    /// Prepares every statement, in place of those that were prepared before.
+    /// Prepares every statement, replacing those that were prepared before.
     fn prepare(&mut self, link: &mut Link<Self>, script: &Script) -> Result<()>;
-    /// Puts one run of a prepared statement into the outbox.
+    /// Appends one run of a prepared statement to the outbox.
     fn run(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
     /// The same for a statement that was not prepared.
     fn run_unprepared(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
-    /// Puts one statement without values into the outbox.
+    /// Appends one statement without values to the outbox.
     fn say(&mut self, link: &mut Link<Self>, sql: &str);
-    /// Takes what has come. None: the statement goes on.
+    /// Takes received bytes. None: the statement continues.
     fn hear(&mut self, link: &mut Link<Self>, outcome: &mut Outcome) -> Result<Option<Ready>>;
-    /// The statements of a text that are separated by `;`. The connection is open.
+    /// Splits a text into its statements at `;`. The connection is open.
     fn statements<'a>(link: &Link<Self>, sql: &'a str) -> Vec<&'a str>;
-    /// Runs statements separated by `;` and gives the last result.
+    /// Runs statements separated by `;` and returns the last result.
     fn query(&mut self, link: &mut Link<Self>, sql: &str) -> Result<Rows>;
 }
 

@@ -1,10 +1,10 @@
-//! setup: what each connection begins with, after its login and before anything else.
+//! The statements that run on each connection after its login and before anything else.
 
 use super::link::Link;
 use super::protocol::Protocol;
 use std::sync::OnceLock;
 
-/// The text, and its statements once the first connection is open: where they end may depend on the server's settings.
+/// The text, and its statements once the first connection is open: how to split it may depend on the server's settings.
 #[derive(Default)]
 pub struct Setup {
     text: String,

@@ -1,6 +1,6 @@
-//! statements: a text of several statements, cut where a server ends them. What a piece of it is, each driver says.
+//! Splits a text into statements where a server ends them. Each driver classifies the pieces.
 
-/// What the next piece of a text is, as far as the end of a statement depends on it.
+/// Kind of the next piece of a text, as far as the end of a statement depends on it.
 pub enum Piece {
     /// Space or a comment: no statement consists of it alone.
     Nothing,
@@ -9,8 +9,8 @@ pub enum Piece {
     End,
 }
 
-/// The statements of a text, without the `;` between them. A piece without a statement in it is left out.
-/// `read`: of the text that is left, what it begins with and how many bytes that is, at least one.
+/// The statements of a text without the `;` between them. Pieces without a statement are left out.
+/// `read`: kind and length (at least one byte) of the first piece of the remaining text.
 pub fn cut(sql: &str, mut read: impl FnMut(&str) -> (Piece, usize)) -> Vec<&str> {
     let (mut found, mut start, mut at, mut empty) = (Vec::new(), 0, 0, true);
     while at < sql.len() {

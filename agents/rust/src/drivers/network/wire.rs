@@ -1,4 +1,4 @@
-//! wire: what a protocol tells a link: how a connection to its server begins, what encrypts it, and how it ends.
+//! The interface between a protocol and its link: how a connection begins, what encrypts it, and how it ends.
 
 use super::buffer::Buffer;
 use crate::connection::Step;
@@ -9,27 +9,27 @@ use crate::transport::tls::TlsClient;
 use crate::transport::wirecrypt;
 use std::io;
 
-/// How a connection to a server begins and ends, whatever is said on it.
+/// How a connection to a server begins and ends, whatever runs on it.
 pub trait Wire: Sized + Send + 'static {
-    /// What `connect` was asked for.
+    /// The request of `connect`.
     type Asked: Send + Sync;
     type Inbox: Inbox;
     type Login: Login<Self::Inbox, Self::Asked>;
-    /// What a client says before it closes the connection.
+    /// The client's message before it closes the connection.
     const GOODBYE: &'static [u8];
 
-    /// Waits for the peer to close a connection that we have taken leave of. Gives all that it ever moved.
+    /// Waits for the peer to close a connection after our goodbye. Returns all of its traffic.
     fn part(socket: Socket) -> Traffic {
         socket.finish()
     }
 }
 
-/// What must encrypt a connection before it can be used.
+/// Required encryption of a connection.
 pub enum Protection {
     Clear,
-    /// TLS, before the login.
+    /// TLS before the login.
     Tls(TlsClient),
-    /// Firebird's wire encryption, which begins within the login: its key comes from there.
+    /// Firebird's wire encryption, which begins within the login that provides its key.
     WireCrypt,
 }
 
@@ -43,7 +43,7 @@ impl From<Option<TlsClient>> for Protection {
 pub trait Inbox: Default + Send {
     fn buffer(&mut self) -> &mut Buffer;
 
-    /// Makes it new, for a new connection.
+    /// Resets it for a new connection.
     fn clear(&mut self);
 
     /// Receives once. The end of the connection is an error.
@@ -55,7 +55,7 @@ pub trait Inbox: Default + Send {
 
 /// One login.
 pub trait Login<I, A = message::Server>: Default + Send {
-    /// What is said before TLS and before the login, in clear. `Pending`: the server's part has not come yet.
+    /// The unencrypted exchange before TLS and the login. `Pending`: the server's part has not arrived yet.
     fn greet(&mut self, _socket: &Socket, _asked: &A) -> Result<Step> {
         Ok(Step::Done)
     }
@@ -65,29 +65,29 @@ pub trait Login<I, A = message::Server>: Default + Send {
 
     fn hear(&mut self, inbox: &mut I, asked: &A) -> Result<Turn>;
 
-    /// What is said before the goodbye where nobody waits for an answer to it.
+    /// A message before the goodbye, if nobody waits for its response.
     fn farewell(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// The server's version, without its packager's name.
+    /// The server's version without its packager's name.
     fn server_version(&self) -> String {
         String::new()
     }
 
-    /// How we were let in.
+    /// How the login authenticated.
     fn auth(&self) -> String {
         String::new()
     }
 }
 
-/// What a login does next.
+/// The next step of a login.
 pub enum Turn {
-    /// More must come.
+    /// Wait for more bytes.
     Wait,
     Send(Vec<u8>),
-    /// Sends this in clear; whatever follows, the answer too, is encrypted by these ciphers.
+    /// Send this unencrypted; everything after it, including the response, is encrypted by these ciphers.
     Encrypt(Vec<u8>, wirecrypt::Ciphers),
-    /// The server has let us in.
+    /// The login is complete.
     Ready,
 }

@@ -1,4 +1,4 @@
-//! inbox: bytes from the server -> messages. Small ones are seen whole; rows of any size pass through bounded memory.
+//! Parses bytes from the server into messages. Small ones are kept whole; rows of any size pass through bounded memory.
 
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::drivers::network::wire;
@@ -15,14 +15,14 @@ pub struct Inbox {
     kept: Vec<u8>,
 }
 
-/// A message that does not fit into the buffer, on its way through.
+/// A message that is larger than the buffer, while it passes.
 struct Large {
     tag: u8,
     left: usize,
     body: Passing,
 }
 
-/// What the server said.
+/// A message from the server.
 pub enum Message<'a> {
     /// A row whose payload was hashed.
     Row(u64),
@@ -30,7 +30,7 @@ pub enum Message<'a> {
         tag: u8,
         body: &'a [u8],
     },
-    /// A message that was too long to be kept.
+    /// A message that was too long to keep.
     TooLong,
 }
 
@@ -47,7 +47,7 @@ impl wire::Inbox for Inbox {
 }
 
 impl Inbox {
-    /// The next message that has come in full. `hash_rows`: rows are hashed, not kept.
+    /// The next complete message. `hash_rows`: hash rows instead of keeping them.
     #[inline]
     pub fn next(&mut self, hash_rows: bool) -> Result<Option<Message<'_>>> {
         if self.large.is_some() {
@@ -73,7 +73,7 @@ impl Inbox {
         Ok(Some(if hashed { Message::Row(xxh3_64(body)) } else { Message::Other { tag, body } }))
     }
 
-    /// Goes on with a large message.
+    /// Continues a large message.
     fn go_on(&mut self) -> Result<Option<Message<'_>>> {
         let Some(large) = &mut self.large else { return Ok(None) };
         let take = large.left.min(self.buffer.unread().len());
@@ -94,7 +94,7 @@ impl Inbox {
     }
 }
 
-/// A reader of a message's body. Whatever is cut short reads as zero or empty.
+/// Parses a message's body. Truncated input reads as zero or empty.
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -149,7 +149,7 @@ mod tests {
         [&[tag], &length[..], body].concat()
     }
 
-    /// What is read when the bytes come in pieces of `size`.
+    /// Result of parsing the bytes in pieces of `size`.
     fn read(bytes: &[u8], size: usize, hash_rows: bool) -> Vec<String> {
         let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
         let mut rest = bytes;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_be_kept_passes_and_the_next_message_is_read() {
+    fn a_message_too_long_to_keep_is_skipped() {
         let bytes = [message(b'D', &vec![0; KEEP_BYTES + 1]), message(b'Z', b"I")].concat();
         let seen = read(&bytes, usize::MAX, false);
         assert_eq!(seen[0], "too long");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_refused() {
+    fn input_that_is_not_the_protocol_is_refused() {
         let mut inbox = Inbox::default();
         inbox
             .buffer()

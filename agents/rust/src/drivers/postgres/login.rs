@@ -1,4 +1,4 @@
-//! login: what the server asks for -> what a client answers, until it is let in.
+//! The client's side of the login.
 
 use super::inbox::{Fields, Inbox, Message, error_of};
 use crate::connection::Step;
@@ -19,12 +19,12 @@ pub struct Login {
     scram: Option<ScramSha256>,
     method: &'static str,
     server_version: String,
-    /// In every string a backslash begins an escape: `standard_conforming_strings` is off.
+    /// A backslash begins an escape in every string: `standard_conforming_strings` is off.
     pub backslash_escapes: bool,
 }
 
 impl wire::Login<Inbox> for Login {
-    /// Asks for TLS; the server answers with one byte.
+    /// Requests TLS; the server answers with one byte.
     fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
         if asked.tls == Tls::Off {
             return Ok(Step::Done);
@@ -35,7 +35,7 @@ impl wire::Login<Inbox> for Login {
             socket.send_all(&request)?;
             self.tls_asked = true;
         }
-        // One byte and no more: whatever follows in clear would be someone else's.
+        // Exactly one byte: unencrypted bytes after it could come from someone else.
         let mut answer = [0];
         match socket.receive(&mut answer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::Pending),
@@ -101,8 +101,7 @@ impl Login {
         match fields.i32() {
             0 => return Ok(Turn::Wait),
             3 if asked.exposed() => {
-                let text =
-                    "the server asks for the password in clear, over a connection in clear: refused. Use scram-sha-256";
+                let text = "the server asks for the plaintext password over an unencrypted connection: refused. Use scram-sha-256 or TLS";
                 return Err(Failure::connect(text));
             }
             3 => {
@@ -116,7 +115,7 @@ impl Login {
                 frontend::password_message(hash.as_bytes(), &mut answer).map_err(internal)?;
             }
             10 => {
-                // No channel binding, not even over TLS: both arms do the same work.
+                // No channel binding, not even over TLS: both arms must do the same work.
                 let scram = ScramSha256::new(secret()?.as_bytes(), ChannelBinding::unsupported());
                 frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut answer).map_err(internal)?;
                 self.scram = Some(scram);
@@ -155,7 +154,7 @@ mod tests {
     use crate::drivers::network::wire::{Inbox as _, Login as _};
     use crate::message::{Connect, Line, Request};
 
-    /// What is sent after these messages of the server, and how we were let in.
+    /// What the client sends after these messages of the server, and how the login succeeded.
     fn after(host: &str, messages: &[(u8, &[u8])]) -> (Vec<Vec<u8>>, Result<String>) {
         let line = format!(
             r#"{{"type":"connect","driver":"postgres","arm":"a","host":"{host}","port":1,"user":"me","database":"d","password":"p"}}"#

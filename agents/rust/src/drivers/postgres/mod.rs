@@ -1,4 +1,4 @@
-//! postgres: statements -> PostgreSQL's extended protocol, one send and one receive a statement.
+//! Runs statements in PostgreSQL's extended protocol, one send and one receive per statement.
 
 mod inbox;
 mod login;
@@ -20,7 +20,7 @@ use outbox::Outbox;
 #[derive(Default)]
 pub struct Postgres {
     statements: Vec<Prepared>,
-    /// The statement that runs has its rows opened.
+    /// Whether the rows of the running statement are opened.
     opening: bool,
     /// Formats of an unprepared statement's values. Reused.
     formats: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct Postgres {
 /// A statement that the server has prepared.
 struct Prepared {
     name: Vec<u8>,
-    /// In which formats its values travel, and those of its rows, as `Bind` says it.
+    /// The formats of its values and of its rows' columns, encoded for `Bind`.
     formats: Vec<u8>,
     results: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Protocol for Postgres {
         let described = script.statements.iter().enumerate().filter(|(_, statement)| statement.open);
         let (mut described, statements) = (described.map(|(number, _)| number), &mut self.statements);
         dialogue(link, |tag, body| {
-            // What a statement's rows consist of, or that it has none.
+            // Columns of a statement's rows, or that it has none.
             if tag == b'T' || tag == b'n' {
                 let number = described.next();
                 if let Some(prepared) = number.and_then(|number| statements.get_mut(number)).filter(|_| tag == b'T') {
@@ -87,7 +87,7 @@ impl Protocol for Postgres {
         outbox.run(&prepared.name, &prepared.formats, &prepared.results, statement, operation);
     }
 
-    /// Unnamed, and parsed in the same flight.
+    /// Unnamed, parsed in the same flight.
     fn run_unprepared(&mut self, link: &mut Link<Postgres>, script: &Script, number: usize, operation: &Operation) {
         let statement = &script.statements[number];
         self.opening = statement.open;
@@ -150,7 +150,7 @@ impl Protocol for Postgres {
     }
 }
 
-/// In which format each of a statement's values travels: sealed ones as they are, all others as text.
+/// Format of each of a statement's values: binary for sealed ones, text for all others.
 fn put_formats(script: &Script, statement: &Statement, into: &mut Vec<u8>) {
     into.clear();
     if !statement.parameters.iter().any(|variable| script.is_sealed(*variable)) {
@@ -162,7 +162,7 @@ fn put_formats(script: &Script, statement: &Statement, into: &mut Vec<u8>) {
     }
 }
 
-/// Of a RowDescription: which columns are to come as they are, since they are bytes.
+/// From a RowDescription: requests bytea columns in binary format.
 fn binary_bytes(body: &[u8]) -> Vec<u8> {
     let mut fields = Fields(body);
     let count = fields.i16();
@@ -176,7 +176,7 @@ fn binary_bytes(body: &[u8]) -> Vec<u8> {
     results
 }
 
-/// A DataRow with its sealed values opened: as the row would be that holds their texts.
+/// Rewrites a DataRow with its sealed values opened, as the row that would hold their texts.
 fn open_row(body: &[u8], vault: &mut Vault, row: &mut Vec<u8>) -> Result<()> {
     let mut fields = Fields(body);
     let count = fields.i16();
@@ -194,7 +194,7 @@ fn open_row(body: &[u8], vault: &mut Vault, row: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Sends what waits and hears the answer to its end, outside the load loop; `see` gets every message.
+/// Sends pending messages and reads the response to its end, outside the load loop; `see` gets every message.
 fn dialogue(link: &mut Link<Postgres>, mut see: impl FnMut(u8, &[u8])) -> Result<()> {
     link.flush()?;
     let mut refusal = None;

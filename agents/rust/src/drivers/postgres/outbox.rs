@@ -1,9 +1,9 @@
-//! outbox: statements and values -> messages to the server, in one buffer that is sent at once.
+//! Encodes statements and values as messages in one buffer, which is sent at once.
 
 use crate::decimal::{DIGITS, decimal};
 use crate::program::{Operation, Parameter, Statement};
 
-/// Puts messages behind those that wait to be sent.
+/// Appends messages to the pending output.
 pub struct Outbox<'a>(pub &'a mut Vec<u8>);
 
 impl Outbox<'_> {
@@ -23,7 +23,7 @@ impl Outbox<'_> {
         self.0.push(0);
     }
 
-    /// The server tells the parameters' types; values travel as text.
+    /// The server infers the parameters' types; values travel as text.
     pub fn parse(&mut self, name: &str, sql: &str) {
         let at = self.begin(b'P');
         self.string(name);
@@ -62,7 +62,7 @@ impl Outbox<'_> {
         self.0.extend_from_slice(b"S\0\0\0\x04");
     }
 
-    /// Bind, Execute and Sync: one run of a prepared statement. The formats of its values and of its rows' are given.
+    /// Bind, Execute and Sync: one run of a prepared statement with the given formats of its values and rows.
     #[inline]
     pub fn run(&mut self, name: &[u8], formats: &[u8], results: &[u8], statement: &Statement, operation: &Operation) {
         let at = self.begin(b'B');

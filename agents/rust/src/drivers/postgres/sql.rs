@@ -1,8 +1,8 @@
-//! sql: text -> statements, cut where psql would cut it. The rules are those of psql's own lexer.
+//! Splits text into statements where psql would, by the rules of psql's own lexer.
 
 use crate::drivers::network::statements::{Piece, cut};
 
-/// What a piece of SQL is, as far as the end of a statement depends on it.
+/// Kind of a piece of SQL, as far as the end of a statement depends on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Space,
@@ -14,11 +14,11 @@ enum Kind {
     Sign,
 }
 
-/// The statements of a text, without the `;` between them. A piece without a statement in it is left out.
-/// `backslash`: the server reads `\` in every string as an escape (`standard_conforming_strings` is off).
+/// The statements of a text without the `;` between them. Pieces without a statement are left out. `backslash`: the
+/// server treats `\` as an escape in every string (`standard_conforming_strings` is off).
 pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
     let (mut body, mut escapes) = (Body::default(), Escapes::No);
-    // Every byte that ends a piece is ASCII, so that all cuts lie between characters.
+    // Every byte that ends a piece is ASCII, so all cuts lie between characters.
     cut(sql, |rest| {
         let (kind, length) = piece(rest.as_bytes(), backslash || escapes == Escapes::Next);
         let text = &rest[..length];
@@ -37,7 +37,7 @@ pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
     })
 }
 
-/// The first piece of a text that is not empty, and its length. `escapes`: a string that begins here has escapes by `\`.
+/// The first piece of a non-empty text, and its length. `escapes`: whether `\` escapes in a string that begins here.
 fn piece(rest: &[u8], escapes: bool) -> (Kind, usize) {
     match rest[0] {
         b'\'' => (Kind::Quoted, quoted(rest, b'\'', escapes)),
@@ -52,7 +52,7 @@ fn piece(rest: &[u8], escapes: bool) -> (Kind, usize) {
         b'/' if rest.starts_with(b"/*") => (Kind::Comment, comment(rest)),
         byte if byte.is_ascii_whitespace() => (Kind::Space, 1),
         byte if in_word(byte) => {
-            // A `$` within a name begins no string.
+            // A `$` within a name doesn't begin a string.
             (Kind::Word, rest.iter().take_while(|byte| in_word(**byte) || **byte == b'$').count())
         }
         _ => (Kind::Sign, 1),
@@ -63,13 +63,13 @@ fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Whether strings have escapes by `\`, as those behind an `E` have.
+/// Whether `\` escapes in strings, as after an `E`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Escapes {
     No,
-    /// The string that comes next has them, if it comes right here.
+    /// It escapes in the next string, if that begins right here.
     Next,
-    /// Such a string has ended. One that follows on another line is the rest of it.
+    /// Such a string has ended. A string that follows on another line continues it.
     Ended,
 }
 
@@ -85,7 +85,7 @@ impl Escapes {
     }
 }
 
-/// The length of what stands in quotes, quotes included. A quote in it is doubled.
+/// The length of a quoted text with its quotes. Quotes in it are doubled.
 fn quoted(text: &[u8], quote: u8, escapes: bool) -> usize {
     let mut at = 1;
     while at < text.len() {
@@ -110,7 +110,7 @@ fn dollar_quoted(text: &[u8]) -> Option<usize> {
     Some(end.map_or(text.len(), |end| end + 2 * tag.len()))
 }
 
-/// The length of a comment, in which others may stand.
+/// The length of a comment, which may be nested.
 fn comment(text: &[u8]) -> usize {
     let (mut at, mut depth) = (0, 0);
     while at < text.len() {
@@ -126,7 +126,7 @@ fn comment(text: &[u8]) -> usize {
     text.len()
 }
 
-/// What is open in a statement: a `;` within parentheses, or in a routine's body of BEGIN ATOMIC … END, does not end it.
+/// Nesting in a statement: a `;` within parentheses or in a BEGIN ATOMIC … END body does not end it.
 #[derive(Default)]
 struct Body {
     /// The first words, in upper case.
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_statement() {
+    fn empty_text_has_no_statements() {
         for nothing in ["", " ; ;\n;", "-- ;\n", "/* ; */;"] {
             assert!(cut(nothing).is_empty(), "{nothing:?}");
         }
@@ -240,9 +240,9 @@ mod tests {
         assert_eq!(cut("/* a */ SELECT 1 -- b"), ["/* a */ SELECT 1 -- b"]);
     }
 
-    /// Statements that end where they end, put together, come apart again; and no text is too odd to be cut.
+    /// Statements that end properly, joined, are split again; and any text can be split.
     #[test]
-    fn what_is_put_together_comes_apart_again() {
+    fn joined_statements_are_split_again() {
         let mut random = Random::of_operation(3, 1);
         let whole = ["';'", r"E'\';'", "\";\"", "$$;'$$", "$t$;$$;$t$", "/*;*/ 1", "x", "é$1", "(;)", "E", "'\\'"];
         let letters = ["'", "\"", "\\", "$", "t", "E", "-", "\n", "/", "*", "(", ")", ";", " ", "é", "BEGIN", "END"];

@@ -1,4 +1,4 @@
-//! tests: a driver's connections against servers that let it in, refuse it, and note what they are sent.
+//! A driver's connections against servers that accept it, refuse it, and record what they receive.
 
 use super::Postgres;
 use crate::arm::Opened;
@@ -16,7 +16,7 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag], &(body.len() as u32 + 4).to_be_bytes()[..], body].concat()
 }
 
-/// "All is well", and the server waits for the next message.
+/// Authentication is OK, and the server waits for the next message.
 fn let_in() -> Vec<u8> {
     [message(b'R', &[0; 4]), message(b'Z', b"I")].concat()
 }
@@ -41,8 +41,8 @@ fn heard(stream: &mut TcpStream, tagged: bool) -> Option<(u8, Vec<u8>)> {
     Some((tag[0], body))
 }
 
-/// A server of PostgreSQL's protocol that lets in so many connections and refuses the others. Gives its port and the
-/// texts of the queries that it gets.
+/// A PostgreSQL server that accepts this many connections and refuses the others. Returns its port and the texts of
+/// the queries that it receives.
 fn server(lets_in: usize) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

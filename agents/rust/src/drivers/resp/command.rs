@@ -1,10 +1,10 @@
-//! command: a statement's text -> the command that it stands for, as an array of bulk strings.
+//! Parses a statement's text into a command, which is sent as an array of bulk strings.
 
 use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Parameter, Statement};
 
-/// A command with room for an operation's values: `SET row-$1 "two words"`.
+/// A command with placeholders for an operation's values: `SET row-$1 "two words"`.
 #[derive(Debug, PartialEq)]
 pub struct Command {
     words: Vec<Vec<Piece>>,
@@ -35,7 +35,7 @@ impl Command {
         Command { words: words.into_iter().map(|word| vec![Piece::Literal(word)]).collect() }
     }
 
-    /// How many words it has.
+    /// Number of its words.
     pub fn words(&self) -> usize {
         self.words.len()
     }
@@ -91,7 +91,7 @@ pub fn commands(text: &str) -> Result<Vec<Vec<Vec<u8>>>> {
     Ok(found)
 }
 
-/// The commands of a text, each as its text. What can't be read is left in one piece, which the server refuses.
+/// The commands of a text, each as its text. Malformed text stays in one piece, which the server refuses.
 pub fn statements(text: &str) -> Vec<&str> {
     let Ok(words) = words(text) else { return vec![text] };
     let mut from = 0;
@@ -104,11 +104,11 @@ struct Word {
     text: String,
     /// Where it begins.
     at: usize,
-    /// Not a word, but the end of a command.
+    /// The end of a command, not a word.
     ends: bool,
 }
 
-/// Words are separated by white space; one that begins with a quote (`"` or `'`) goes on to the next such quote.
+/// Words are separated by white space; one that begins with a quote (`"` or `'`) extends to the next such quote.
 fn words(text: &str) -> Result<Vec<Word>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_sent_is_refused() {
+    fn malformed_commands_are_refused() {
         assert!(Command::read(&statement("", &[])).is_err());
         assert!(Command::read(&statement("GET $2", &[0])).unwrap_err().text.contains("$2: the statement has 1 values"));
         assert!(Command::read(&statement("PING; PING", &[])).is_err());

@@ -1,29 +1,29 @@
-//! inbox: bytes from the server -> parts of replies. Short ones are seen whole; bulk strings of any size pass through bounded memory.
+//! Parses bytes from the server into parts of replies. Short ones are kept whole; bulk strings of any size pass through bounded memory.
 
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The longest line: a simple string, an error, a number or a length.
+/// Maximum length of a line: a simple string, an error, a number or a length.
 const LONGEST_LINE: usize = BUFFER_BYTES / 2;
-/// How deep arrays may be nested.
+/// Maximum nesting of arrays.
 const DEEPEST: usize = 32;
-/// The longest bulk string that the protocol allows.
+/// The protocol's maximum length of a bulk string.
 const LONGEST_BULK: usize = 512 << 20;
 const END: &[u8] = b"\r\n";
 
 #[derive(Default)]
 pub struct Inbox {
     buffer: Buffer,
-    /// Of each array that is open: elements that are still to come.
+    /// For each open array: the number of missing elements.
     open: Vec<usize>,
     large: Option<Large>,
     /// The last large bulk string that was kept.
     kept: Vec<u8>,
 }
 
-/// A bulk string that does not fit into the buffer, on its way through, with the line end that follows it.
+/// A bulk string that is larger than the buffer, while it passes with its line end.
 struct Large {
     left: usize,
     body: Passing,
@@ -39,7 +39,7 @@ pub enum Part<'a> {
     Error(&'a [u8]),
     Null,
     Array(usize),
-    /// A bulk string that was too long to be kept.
+    /// A bulk string that was too long to keep.
     TooLong,
 }
 
@@ -57,7 +57,7 @@ impl wire::Inbox for Inbox {
 }
 
 impl Inbox {
-    /// The next part that has come in full, and whether its reply ends with it. `hash`: values are hashed, not kept.
+    /// The next complete part, and whether its reply ends with it. `hash`: hash values instead of keeping them.
     #[inline]
     pub fn next(&mut self, hash: bool) -> Result<Option<(Part<'_>, bool)>> {
         if self.large.is_some() {
@@ -124,7 +124,7 @@ impl Inbox {
         }
     }
 
-    /// Goes on with a large bulk string.
+    /// Continues a large bulk string.
     fn go_on(&mut self) -> Result<Option<(Part<'_>, bool)>> {
         let Some(large) = &mut self.large else { return Ok(None) };
         let body = large.left.saturating_sub(END.len()).min(self.buffer.unread().len());
@@ -154,7 +154,7 @@ fn value(text: &[u8], hash: bool) -> Part<'_> {
     if hash { Part::Hash(xxh3_64(text)) } else { Part::Value(text) }
 }
 
-/// An element is complete, and with it every array whose last it was. Returns whether the reply is.
+/// Completes an element, and with it every array that it ends. Returns whether the reply is complete.
 fn finish(open: &mut Vec<usize>) -> bool {
     while let Some(left) = open.last_mut() {
         *left -= 1;
@@ -166,7 +166,7 @@ fn finish(open: &mut Vec<usize>) -> bool {
     true
 }
 
-/// A length in a header; None: there is nothing (`-1`).
+/// A length in a header; None: a null (`-1`).
 fn length(text: &[u8]) -> Result<Option<usize>> {
     if text == b"-1" {
         return Ok(None);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::drivers::network::wire::Inbox as _;
 
-    /// What is read when the bytes come in two pieces, or in pieces of `size`.
+    /// Result of parsing the bytes in two pieces, or in pieces of `size`.
     fn read(pieces: &[&[u8]], hash: bool) -> Result<Vec<String>> {
         let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
         for mut rest in pieces.iter().copied() {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_refused() {
+    fn input_that_is_not_the_protocol_is_refused() {
         let long = [b'+'; BUFFER_BYTES];
         let deep = b"*1\r\n".repeat(DEEPEST + 1);
         let others: [&[u8]; 8] =

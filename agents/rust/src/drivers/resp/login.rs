@@ -1,4 +1,4 @@
-//! login: `HELLO 2`, with a password where one is given.
+//! `HELLO 2`, with a password if there is one.
 
 use super::command;
 use super::inbox::{Inbox, Part};
@@ -9,19 +9,19 @@ use crate::message::Server;
 /// One login in progress.
 #[derive(Default)]
 pub struct Login {
-    /// The last name that the server gave in its answer, of which the value follows.
+    /// The last name in the server's reply, whose value follows.
     name: String,
     server_version: String,
     password: bool,
 }
 
-/// There is no greeting: TLS has a port of its own and begins at once.
+/// There is no greeting: TLS has its own port and begins at once.
 impl wire::Login<Inbox> for Login {
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
         let mut hello: Vec<&[u8]> = vec![b"HELLO", b"2"];
         if let Some(password) = asked.password.as_deref() {
             if asked.exposed() {
-                let text = "the password would travel in clear, over a connection in clear: refused";
+                let text = "refused to send the password over an unencrypted connection; use TLS or a loopback address";
                 return Err(Failure::connect(text));
             }
             self.password = true;

@@ -1,4 +1,4 @@
-//! resp: command lines -> the protocol of Valkey and Redis (RESP2), one send and one receive a command.
+//! Runs command lines in the protocol of Valkey and Redis (RESP2), one send and one receive per command.
 
 pub mod command;
 mod inbox;
@@ -17,7 +17,7 @@ use login::{Login, error_of};
 
 #[derive(Default)]
 pub struct Resp {
-    /// Of the script's statements.
+    /// The script's statements.
     commands: Vec<Command>,
 }
 
@@ -25,7 +25,7 @@ impl Wire for Resp {
     type Asked = Server;
     type Inbox = Inbox;
     type Login = Login;
-    /// The server closes the connection then: in clear it would wait for more, and we for its close.
+    /// Makes the server close the connection: otherwise it would wait for more, and we for its close.
     const GOODBYE: &'static [u8] = b"*1\r\n$4\r\nQUIT\r\n";
 }
 
@@ -34,7 +34,7 @@ impl Protocol for Resp {
         read(script).map(drop)
     }
 
-    /// The server prepares nothing: the commands are read here.
+    /// The server prepares nothing: the commands are parsed here.
     fn prepare(&mut self, _: &mut Link<Resp>, script: &Script) -> Result<()> {
         self.commands = read(script)?;
         Ok(())
@@ -58,7 +58,7 @@ impl Protocol for Resp {
         }
     }
 
-    /// Each value of the reply counts as a row; no value, none.
+    /// Each value of the reply counts as a row; a null counts as none.
     #[inline]
     fn hear(&mut self, link: &mut Link<Resp>, outcome: &mut Outcome) -> Result<Option<Ready>> {
         while let Some((part, last)) = link.inbox.next(true)? {
@@ -97,7 +97,7 @@ impl Protocol for Resp {
 
 fn read(script: &Script) -> Result<Vec<Command>> {
     if script.statements.iter().any(|statement| statement.open) {
-        return Err(Failure::statement("this driver opens no sealed values"));
+        return Err(Failure::statement("this driver can't open sealed values"));
     }
     script.statements.iter().map(Command::read).collect()
 }
@@ -107,7 +107,7 @@ fn put(words: &[Vec<u8>], into: &mut Vec<u8>) {
     command::put(&words, into);
 }
 
-/// Hears one reply to its end, outside the load loop.
+/// Reads one reply to its end, outside the load loop.
 fn reply(link: &mut Link<Resp>, rows: &mut Rows) -> Result<()> {
     let mut refusal = None;
     loop {

@@ -1,4 +1,4 @@
-//! ffi: the part of SQLite's C interface that the agent calls, as `sqlite3.h` declares it. `build.rs` compiles the library.
+//! The part of SQLite's C interface that the agent calls, as in `sqlite3.h`. `build.rs` compiles the library.
 
 #![allow(non_camel_case_types)] // SQLite's own names.
 

@@ -1,4 +1,4 @@
-//! library: the C interface of SQLite (and SQLCipher) -> a few safe calls on a database and its statements.
+//! A few safe calls around the C interface of SQLite (and SQLCipher).
 
 use super::ffi;
 use crate::failure::{Failure, Result};
@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 #[derive(Debug)]
 pub struct Database(*mut ffi::sqlite3);
 
-// SAFETY: the library is built for threads, and a connection is used by one thread at a time, which may change.
+// SAFETY: the library is built for threads, and only one thread at a time uses a connection.
 unsafe impl Send for Database {}
 
 /// A prepared statement.
@@ -31,10 +31,10 @@ pub enum Cell<'a> {
 
 impl Database {
     pub fn open(path: &str) -> Result<Database> {
-        let name = CString::new(path).map_err(|_| Failure::bad_message("path: holds a zero byte"))?;
+        let name = CString::new(path).map_err(|_| Failure::bad_message("path: contains a zero byte"))?;
         let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
         let mut raw = null_mut();
-        // SAFETY: the name ends with a zero byte; the handle is closed by Drop even where opening failed.
+        // SAFETY: the name ends with a zero byte; Drop closes the handle even if opening failed.
         let code = unsafe { ffi::sqlite3_open_v2(name.as_ptr(), &mut raw, flags, std::ptr::null()) };
         let database = Database(raw);
         database.check(code).map_err(|failure| Failure::connect(format!("{path}: {}", failure.text)))?;
@@ -46,7 +46,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Reserves bytes at the end of each page of a database that has none yet.
+    /// Reserves bytes at the end of each page of a database that reserves none yet.
     pub fn reserve(&self, bytes: u8) -> Result<()> {
         let mut bytes = c_int::from(bytes);
         let name = c"main";
@@ -56,7 +56,7 @@ impl Database {
         })
     }
 
-    /// Prepares the first statement of `sql` and gives what follows it. None: there is no statement.
+    /// Prepares the first statement of `sql` and returns the rest. None: there is no statement.
     pub fn prepare<'s>(&self, sql: &'s str) -> Result<(Option<Prepared>, &'s str)> {
         let (mut raw, mut tail) = (null_mut(), std::ptr::null());
         let start = sql.as_ptr().cast();
@@ -83,7 +83,7 @@ impl Database {
 
     #[cold]
     fn error(&self, code: c_int) -> Failure {
-        // SAFETY: both functions give static or connection-owned strings that end with a zero byte.
+        // SAFETY: both functions return static or connection-owned strings that end with a zero byte.
         let text = unsafe {
             let text = if self.0.is_null() { ffi::sqlite3_errstr(code) } else { ffi::sqlite3_errmsg(self.0) };
             CStr::from_ptr(text).to_string_lossy().into_owned()
@@ -96,7 +96,7 @@ const PERSISTENT: u32 = ffi::SQLITE_PREPARE_PERSISTENT;
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // SAFETY: the handle is not used after this; close takes null.
+        // SAFETY: the handle is not used after this; close accepts null.
         unsafe { ffi::sqlite3_close(self.0) };
     }
 }
@@ -119,7 +119,7 @@ impl Prepared {
 
     #[inline]
     pub fn bind_integer(&mut self, index: c_int, value: i64) -> c_int {
-        // SAFETY: the statement is alive; a wrong index is an error code.
+        // SAFETY: the statement is alive; a wrong index returns an error code.
         unsafe { ffi::sqlite3_bind_int64(self.0, index, value) }
     }
 
@@ -173,7 +173,7 @@ impl Prepared {
     #[inline]
     pub fn cell(&self, column: usize) -> Cell<'_> {
         let column = column as c_int;
-        // SAFETY: the statement stands on a row; bytes stay valid until the next step, which needs `&mut self`.
+        // SAFETY: the statement is on a row; bytes stay valid until the next step, which needs `&mut self`.
         unsafe {
             match ffi::sqlite3_column_type(self.0, column) {
                 ffi::SQLITE_INTEGER => Cell::Integer(ffi::sqlite3_column_int64(self.0, column)),

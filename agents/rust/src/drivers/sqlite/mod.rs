@@ -1,4 +1,4 @@
-//! sqlite: statements -> SQLite or SQLCipher: one library, and only the key differs.
+//! Runs statements on SQLite or SQLCipher: one library, and only the key differs.
 
 mod ffi;
 mod library;
@@ -26,13 +26,13 @@ pub fn connect(pool: &message::Pool, asked: &message::Sqlite) -> Result<Opened> 
     let connected = first.facts()?;
     for connection in &mut connections {
         if connection.is_encrypted()? != asked.key.is_some() {
-            return Err(Failure::connect("SQLCipher did not take the key"));
+            return Err(Failure::connect("SQLCipher did not accept the key"));
         }
         if pool.per_request {
             connection.close();
         }
     }
-    // The library runs in the caller's thread: each connection is a thread of its own.
+    // The library runs in the caller's thread: each connection has its own thread.
     let threads = pool.connections;
     Ok((Box::new(Pool { connections, threads }), connected))
 }
@@ -78,7 +78,7 @@ impl SqliteConnection {
         if let Some(pragmas) = &asked.pragmas {
             self.run(pragmas).map_err(failed)?;
         }
-        // A wrong key, or a key where none is needed, shows at the first page that is read.
+        // A wrong or unnecessary key shows at the first page that is read.
         self.run("SELECT count(*) FROM sqlite_master").map_err(|failure| {
             Failure::connect(format!("{}: {} (wrong key, or encrypted and no key given?)", asked.path, failure.text))
         })?;
@@ -127,7 +127,7 @@ impl SqliteConnection {
         Ok(connected)
     }
 
-    /// Runs statements separated by `;`; the last result answers.
+    /// Runs statements separated by `;`; returns the last result.
     fn run(&self, sql: &str) -> Result<Rows> {
         let (database, mut rest, mut answer) = (self.database()?, sql, Rows::default());
         while !rest.trim().is_empty() {
@@ -294,7 +294,7 @@ fn hash_row(statement: &Prepared, columns: usize, row: &mut Vec<u8>, outcome: &m
     }
 }
 
-/// A row in the form of PostgreSQL's DataRow: the number of columns, then each value's length and text. `put` appends a value's bytes.
+/// A row in the format of PostgreSQL's DataRow: the number of columns, then each value's length and text. `put` appends a value's bytes.
 #[inline]
 fn put_row(
     statement: &Prepared,
@@ -312,7 +312,7 @@ fn put_row(
                 row[at..].copy_from_slice(&u32::MAX.to_be_bytes());
                 continue;
             }
-            // Writing to a Vec cannot fail.
+            // Writing to a Vec can't fail.
             Cell::Integer(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
             Cell::Real(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
             Cell::Bytes(bytes) => {

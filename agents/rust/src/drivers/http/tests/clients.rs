@@ -1,4 +1,4 @@
-//! clients: arms of the driver under test, and the load that they are given.
+//! Arms of the driver under test, and their load.
 
 use crate::arm::{Arm, Opened};
 use crate::draw::Kind;
@@ -16,7 +16,7 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 
 pub const IN_A_MOMENT: Patience = Patience { answer: 1, open: 1 };
 
-/// Connects as a message would; `fields` are more of it.
+/// Connects as a message would; `fields` are additional fields.
 pub fn connect_to(port: u16, fields: &str) -> Result<Opened> {
     let line = format!(r#"{{"type":"connect","driver":"http","arm":"a","host":"127.0.0.1","port":{port}{fields}}}"#);
     match Line::read(line.as_bytes()).and_then(Line::request)? {
@@ -32,7 +32,7 @@ pub fn arm(port: u16, fields: &str) -> Box<dyn Arm> {
     connect_to(port, fields).unwrap_or_else(|failure| panic!("{failure}")).0
 }
 
-/// So many operations of these statements, with `v` for a value.
+/// Runs so many operations of these statements, with `v` for a value.
 pub fn run(arm: &mut dyn Arm, statements: &[&str], value: Kind, operations: u64) -> Tally {
     let script = script(statements, value);
     arm.slice(&script, &so_many(operations), &mut || ()).unwrap().tally
@@ -65,18 +65,18 @@ pub fn number() -> Kind {
     Kind::Sequence { low: 7 }
 }
 
-/// In every way of waiting: one connection that blocks, and two that are polled, each kept alive or an operation's own.
+/// In every way of waiting: one blocking connection, and two polled ones, each kept alive or one per operation.
 pub const WAYS: [&str; 4] =
     ["", r#","connections":2"#, r#","per_request":true"#, r#","connections":2,"per_request":true"#];
 
-/// Every request for this path fails, by this kind and in these words.
+/// Checks that every request for this path fails with this kind and these words.
 pub fn fails(port: u16, way: &str, path: &str, kind: &str, words: &str) {
     let (rows, kinds, text) = outcome(port, way, &format!("GET /{path}"));
     assert_eq!((rows, kinds), (0, format!("{kind}=4")), "{way} {path}: {text}");
     assert!(text.contains(words), "{way} {path}: {text}");
 }
 
-/// What four operations bring: rows, errors by kind, and the first error.
+/// Result of four operations: rows, errors by kind, and the first error.
 pub fn outcome(port: u16, way: &str, sql: &str) -> (u64, String, String) {
     let tally = run(&mut *arm(port, way), &[sql], number(), 4);
     (tally.rows, tally.kinds.spell(), tally.first_error)

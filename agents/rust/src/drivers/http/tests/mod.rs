@@ -1,4 +1,4 @@
-//! tests: clients against servers on real sockets that behave, and that do not.
+//! Clients against servers on real sockets, correct and faulty ones.
 
 mod clients;
 mod one;

@@ -1,4 +1,4 @@
-//! one: HTTP/1.1, and what clients do whatever they speak.
+//! HTTP/1.1, and behaviour that all versions share.
 
 use super::clients::*;
 use super::servers::*;
@@ -24,7 +24,7 @@ fn a_response_is_read_to_its_end_however_it_says_where_that_is() {
         "/old-kept" => say("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello"),
         "/interim" => say(&format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}")),
         "/announced" => last("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"),
-        // Says nothing of it.
+        // Doesn't announce it.
         _ => last(OK),
     });
     let hash = xxh3_64_with_seed(b"hello", 200);
@@ -38,7 +38,7 @@ fn a_response_is_read_to_its_end_however_it_says_where_that_is() {
 }
 
 #[test]
-fn what_is_wrong_with_a_response_fails_its_operation_by_kind_and_not_the_slice() {
+fn a_malformed_response_fails_its_operation_and_not_the_slice() {
     let port = server(|asked, _| match asked.split(' ').nth(1).unwrap() {
         "/short" => last("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
         "/long" => say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhello"),
@@ -62,19 +62,19 @@ fn what_is_wrong_with_a_response_fails_its_operation_by_kind_and_not_the_slice()
     for way in WAYS {
         for (path, kind, words) in [
             ("short", "closed-early", "GET /short: the connection ended 4 bytes before the body does"),
-            ("long", "malformed", "bytes follow the response"),
+            ("long", "malformed", "unexpected bytes after the response"),
             ("lengths", "malformed", "Content-Length"),
             ("length", "malformed", "Content-Length"),
-            ("chunks", "malformed", "its chunks are broken"),
-            ("no-chunk", "malformed", "its chunks are broken"),
+            ("chunks", "malformed", "its chunks are malformed"),
+            ("no-chunk", "malformed", "its chunks are malformed"),
             ("cut-chunks", "closed-early", "before the last chunk"),
             ("coded", "malformed", "gzip, chunked"),
             ("cut-head", "closed-early", "within the response's head"),
-            ("nothing", "closed-early", "before any answer came"),
-            ("garbage", "malformed", "is no HTTP response"),
+            ("nothing", "closed-early", "before any response"),
+            ("garbage", "malformed", "not an HTTP response"),
             ("head", "malformed", "longer than 64 KiB"),
             ("switch", "malformed", "status 101"),
-            ("none", "malformed", "bytes follow the response"),
+            ("none", "malformed", "unexpected bytes after the response"),
             ("missing", "status-404", "status-404: GET /missing: 404 Not Found"),
             ("moved", "status-302", "GET /moved: 302 Found to /length (redirects are not followed)"),
             ("later", "status-503", "GET /later: 503"),
@@ -95,14 +95,14 @@ fn an_answer_to_head_has_no_body_whatever_its_length() {
 }
 
 #[test]
-fn who_is_silent_has_had_its_time() {
+fn a_silent_server_times_out() {
     let port = server(|_, _| Reply::Silence);
     for way in &WAYS[..2] {
         let began = crate::clock::now_ns();
         let mut arm = arm(port, way);
         let tally = run(&mut *arm, &["GET /"], number(), 2);
         assert_eq!(tally.kinds.spell(), "timeout=2", "{}", tally.first_error);
-        assert!(tally.first_error.contains("nothing came for 1 seconds"), "{}", tally.first_error);
+        assert!(tally.first_error.contains("sent nothing for 1 seconds"), "{}", tally.first_error);
         assert!(crate::clock::now_ns() - began >= SECOND_NS);
         assert_eq!(arm.query("GET /", false).unwrap_err().code, "timeout");
     }
@@ -110,7 +110,7 @@ fn who_is_silent_has_had_its_time() {
 
 #[test]
 fn a_connection_that_was_closed_is_opened_anew_within_the_request() {
-    // Each connection serves three requests: whether it says so with the third, or is found closed by the fourth.
+    // Each connection serves three requests: either the third announces it, or the fourth finds it closed.
     for announced in [true, false] {
         let port = server(move |_, count| match count {
             2 if announced => last("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"),
@@ -127,7 +127,7 @@ fn a_connection_that_was_closed_is_opened_anew_within_the_request() {
 }
 
 #[test]
-fn a_request_says_what_belongs_to_it() {
+fn a_request_has_its_headers() {
     let port = server(|asked, _| {
         let body = asked.replace("\r\n", "|");
         Reply::Say(format!("HTTP/1.1 200 OK\r\nServer: me\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into())
@@ -185,7 +185,7 @@ fn clear_requests_go_to_the_other_server_on_a_connection_of_their_own() {
 }
 
 #[test]
-fn a_server_that_has_gone_gives_errors_only_and_one_that_comes_back_answers() {
+fn a_server_that_is_down_gives_errors_and_one_that_restarts_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     for way in &WAYS[..2] {
@@ -254,7 +254,7 @@ fn a_body_that_ends_with_the_connection_must_end_by_close_notify_under_tls() {
 }
 
 #[test]
-fn tls_that_cannot_be_is_refused_in_clear_words() {
+fn impossible_tls_is_a_clear_error() {
     let clear = server(|_, _| say(OK));
     let talker = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = talker.local_addr().unwrap().port();
@@ -269,7 +269,7 @@ fn tls_that_cannot_be_is_refused_in_clear_words() {
     });
     let refused = connect_to(port, r#","tls":"require""#).err().unwrap();
     assert_eq!(refused.code, "tls");
-    assert_eq!(refused.text, "the server does not speak TLS on this port (it answered in clear)");
+    assert_eq!(refused.text, "the server does not speak TLS on this port (its answer was not encrypted)");
     let _ = clear;
     let own = tls_server(false, b"\x08http/1.1", |_, _| say(OK));
     for how in ["verify-ca", "verify-full"] {
@@ -282,7 +282,7 @@ fn tls_that_cannot_be_is_refused_in_clear_words() {
 }
 
 #[test]
-fn who_thinks_is_not_timed_and_asks_again_after_it() {
+fn think_time_is_excluded_and_the_next_request_follows() {
     let port = server(|_, _| say(OK));
     for way in WAYS {
         let tally = run(&mut *arm(port, way), &["GET /", "THINK $1", "GET /", "THINK $1"], number(), 5);
@@ -293,7 +293,7 @@ fn who_thinks_is_not_timed_and_asks_again_after_it() {
 const TWO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo";
 
 #[test]
-fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() {
+fn an_unexpected_response_is_not_taken_for_the_next_one() {
     let gone = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let reply = move |asked: &str, _: usize| match asked.split(' ').nth(1).unwrap() {
         "/twice" => Reply::Twice(OK, OK),
@@ -307,7 +307,7 @@ fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() {
             for (path, errors) in [("/twice", 1), ("/gone", 0)] {
                 let mut arm = arm(port, &format!("{way}{fields}"));
                 assert_eq!(run(&mut *arm, &[&format!("GET {path}")], number(), 1).rows, 1);
-                // Time for what comes later: between two slices, or before a query.
+                // Time for the late bytes: between two slices, or before a query.
                 thread::sleep(moment);
                 let tally = run(&mut *arm, &["GET /"], number(), 4);
                 assert_eq!((tally.rows, tally.errors), (4 - errors, errors), "{way}{fields} {path}");
@@ -321,7 +321,7 @@ fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() {
             }
         }
     }
-    // It comes while the connection waits for its next operation to be due.
+    // It arrives while the connection waits for its next operation to be due.
     let plan = Plan { interval_ns: Some(100e6), ..so_many(4) };
     let mut arm = arm(port, r#","connections":2"#);
     let tally = arm.slice(&script(&["GET /twice"], number()), &plan, &mut || ()).unwrap().tally;
@@ -330,7 +330,7 @@ fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() {
 }
 
 #[test]
-fn a_second_answer_in_the_same_flight_of_tls_is_not_taken_for_the_next_ones() {
+fn a_second_response_in_the_same_tls_flight_is_not_taken_for_the_next_one() {
     let port = tls_server_in_flights(b"\x08http/1.1", |mut stream| {
         while let Some(asked) = request(&mut stream) {
             stream.get_mut().hold();
@@ -345,7 +345,7 @@ fn a_second_answer_in_the_same_flight_of_tls_is_not_taken_for_the_next_ones() {
         let mut arm = arm(port, &format!(r#","tls":"require"{way}"#));
         let tally = run(&mut *arm, &["GET /twice", "GET /once"], number(), 2);
         assert_eq!((tally.rows, tally.kinds.spell().as_str()), (0, "malformed=2"), "{way}: {}", tally.first_error);
-        assert!(tally.first_error.contains("nobody asked for"), "{}", tally.first_error);
+        assert!(tally.first_error.contains("unexpected response"), "{}", tally.first_error);
         assert_eq!(run(&mut *arm, &["GET /once"], number(), 4).rows, 4, "{way}");
     }
 }
@@ -370,7 +370,7 @@ fn operations_that_open_their_own_connections_have_their_bytes_wherever_a_slice_
 }
 
 #[test]
-fn what_no_script_can_be_is_refused_before_the_slice() {
+fn invalid_scripts_are_refused_before_the_slice() {
     let port = server(|_, _| say(OK));
     let mut arm = arm(port, r#","path":"/a$5""#);
     for (statements, words) in [
@@ -384,7 +384,7 @@ fn what_no_script_can_be_is_refused_before_the_slice() {
     assert_eq!(run(&mut *arm, &["GET", "THINK $1"], number(), 2).rows, 2);
 }
 
-/// What a reader makes of bytes that come in these pieces: the body's hash, or the failure's code.
+/// Result of a reader for bytes in these pieces: the body's hash, or the failure's code.
 fn read_in<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> std::result::Result<u64, String> {
     let mut reader = reader::Reader::default();
     reader.start(false, false);

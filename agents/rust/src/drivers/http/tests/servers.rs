@@ -1,4 +1,4 @@
-//! servers: what the tests' clients connect to: servers on real sockets that behave, and that do not.
+//! Servers on real sockets for the tests' clients, correct and faulty ones.
 
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// What a server does with a request.
+/// A server's reaction to a request.
 pub enum Reply {
     /// Writes this and keeps the connection.
     Say(Vec<u8>),
     /// Writes this and closes.
     Last(Vec<u8>),
-    /// Writes one, and the other a little later.
+    /// Writes one part, and the other a little later.
     Twice(&'static str, &'static str),
     Silence,
 }
@@ -33,7 +33,7 @@ pub fn last(text: &str) -> Reply {
     Reply::Last(text.into())
 }
 
-/// One request as it came: its head, and its body by Content-Length. None: the client has closed.
+/// One received request: its head, and its body by Content-Length. None: the client has closed.
 pub fn request(stream: &mut impl Read) -> Option<String> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -65,7 +65,7 @@ pub fn converse(mut stream: impl Read + Write, reply: &impl Fn(&str, usize) -> R
     }
 }
 
-/// A server that replies to each request (and how many came before it on the connection) as it is told. Gives its port.
+/// A server that replies to each request by a function of the request and of its number on the connection. Returns its port.
 pub fn server(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -100,7 +100,7 @@ pub fn certificate() -> (PKey<openssl::pkey::Private>, X509) {
     (key, builder.build())
 }
 
-/// The same under TLS, with a certificate of its own making; `cut`: it ends connections without saying so.
+/// The same under TLS with its own certificate; `cut`: it ends connections without close_notify.
 pub fn tls_server(cut: bool, alpn: &'static [u8], reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> u16 {
     let (key, certificate) = certificate();
     let mut acceptor = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server()).unwrap();
@@ -126,7 +126,7 @@ pub fn tls_server(cut: bool, alpn: &'static [u8], reply: impl Fn(&str, usize) ->
     port
 }
 
-/// A server under TLS that can hold back what it says, to say it all at once.
+/// A TLS server that can hold back its output and send it all at once.
 pub fn tls_server_in_flights(alpn: &'static [u8], serve: fn(SslStream<InFlights>)) -> u16 {
     let (key, certificate) = certificate();
     let mut acceptor = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server()).unwrap();
@@ -147,7 +147,7 @@ pub fn tls_server_in_flights(alpn: &'static [u8], serve: fn(SslStream<InFlights>
     port
 }
 
-/// A socket to which nothing goes while something is held.
+/// A socket that writes nothing while output is held.
 pub struct InFlights {
     stream: TcpStream,
     held: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! two: HTTP/2.
+//! HTTP/2.
 
 use super::clients::*;
 use super::servers::*;
@@ -39,8 +39,8 @@ fn read_frame(stream: &mut impl Read) -> Option<(u8, u8, u32, Vec<u8>)> {
     Some((head[3], head[4], u32::from_be_bytes(head[5..].try_into().unwrap()), payload))
 }
 
-/// A server of HTTP/2 that begins with these settings, opens small windows for what it is sent, waits for an answer to
-/// its pings, and replies to each stream (with its request's header block) as it is told.
+/// An HTTP/2 server that begins with these settings, opens small windows for uploads, waits for an answer to its
+/// pings, and replies to each stream by a function of its request's header block.
 fn server_of_two(settings: &'static [u8], reply: impl Fn(u32, &[u8]) -> Reply + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -99,7 +99,7 @@ fn has(block: &[u8], path: &str) -> bool {
 const HEAD_OF_FIVE: &[u8] = b"\x88\x0f\x0d\x015";
 
 #[test]
-fn http_2_speaks_one_stream_after_the_other_and_answers_what_is_asked_of_it() {
+fn http_2_runs_one_stream_at_a_time_and_answers_control_frames() {
     let port = server_of_two(b"", |id, asked| {
         let body = frame(DATA, 1, id, b"hello");
         let pieces = match asked {
@@ -134,7 +134,7 @@ fn http_2_speaks_one_stream_after_the_other_and_answers_what_is_asked_of_it() {
 }
 
 #[test]
-fn what_came_behind_a_ping_is_taken_though_the_socket_holds_no_more() {
+fn frames_after_a_ping_are_read_from_the_tls_buffer() {
     let port = tls_server_in_flights(b"\x02h2", |mut stream| {
         stream.read_exact(&mut [0; 24]).unwrap();
         stream.write_all(&frame(SETTINGS, 0, 0, b"")).unwrap();
@@ -161,7 +161,7 @@ fn what_came_behind_a_ping_is_taken_though_the_socket_holds_no_more() {
 
 #[test]
 fn http_2_sends_no_more_than_the_server_has_room_for() {
-    // A window of ten bytes for a stream, until the server says that there is more.
+    // A window of ten bytes for a stream, until the server enlarges it.
     let port = server_of_two(b"\0\x04\0\0\0\x0a", |id, _| {
         Reply::Say([frame(HEADERS, 4, id, HEAD_OF_FIVE), frame(DATA, 1, id, b"hello")].concat())
     });
@@ -173,7 +173,7 @@ fn http_2_sends_no_more_than_the_server_has_room_for() {
 }
 
 #[test]
-fn what_is_wrong_with_an_answer_of_http_2_fails_its_operation_by_kind() {
+fn a_malformed_http_2_response_fails_its_operation() {
     let port = server_of_two(b"", |id, asked| {
         let five = frame(HEADERS, 4, id, HEAD_OF_FIVE);
         let body = |text: &[u8]| frame(DATA, 1, id, text);
@@ -195,14 +195,14 @@ fn what_is_wrong_with_an_answer_of_http_2_fails_its_operation_by_kind() {
         for (path, kind, words) in [
             ("short", "closed-early", "Content-Length"),
             ("long", "malformed", "longer than its Content-Length"),
-            ("reset", "closed-early", "GET /reset: the server broke off the stream: INTERNAL_ERROR"),
+            ("reset", "closed-early", "GET /reset: the server reset the stream: INTERNAL_ERROR"),
             ("cut", "closed-early", "3 bytes before the body does"),
-            ("leave", "closed-early", "the server closes the connection"),
-            ("block", "malformed", "header block is broken"),
+            ("leave", "closed-early", "the server closed the connection"),
+            ("block", "malformed", "header block is malformed"),
             ("pushed", "malformed", "pushes"),
             ("missing", "status-404", "GET /missing: 404"),
-            ("nobody", "malformed", "nobody asked for"),
-            ("huge", "malformed", "longer than was allowed"),
+            ("nobody", "malformed", "unexpected"),
+            ("huge", "malformed", "longer than allowed"),
         ] {
             fails(port, &format!(r#","http":"2"{way}"#), path, kind, words);
         }
@@ -211,8 +211,8 @@ fn what_is_wrong_with_an_answer_of_http_2_fails_its_operation_by_kind() {
 }
 
 #[test]
-fn a_server_of_http_2_that_takes_leave_gets_its_requests_on_another_connection() {
-    // Three streams a connection: the third is answered beside the leave, or the fourth is not looked at.
+fn after_goaway_http_2_requests_move_to_another_connection() {
+    // Three streams per connection: GOAWAY comes with the third response, or the fourth stream is ignored.
     for announced in [true, false] {
         let port = server_of_two(b"", move |id, _| {
             let answer = [frame(HEADERS, 4, id, HEAD_OF_FIVE), frame(DATA, 1, id, b"hello")].concat();

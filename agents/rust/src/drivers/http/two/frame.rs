@@ -1,7 +1,7 @@
-//! frame: HTTP/2's frames: what they are called, and how they are written and read.
+//! Names, encodes and decodes HTTP/2 frames.
 
 pub const HEADER_BYTES: usize = 9;
-/// As large as a frame is unless somebody allows more, which this client does not.
+/// The default maximum frame size, which this client never raises.
 pub const FRAME_BYTES: usize = 16_384;
 
 pub mod kind {
@@ -58,7 +58,7 @@ pub fn put_frame(kind: u8, flags: u8, stream: u32, payload: &[u8], into: &mut Ve
     into.extend_from_slice(payload);
 }
 
-/// A payload without its padding. None: there is more of that than payload.
+/// A payload without its padding. None: the padding is longer than the payload.
 pub fn unpadded(frame: Frame, payload: &[u8]) -> Option<&[u8]> {
     if !frame.has(flag::PADDED) {
         return Some(payload);

@@ -1,4 +1,4 @@
-//! two: HTTP/2 (RFC 9113), one stream at a time.
+//! HTTP/2 (RFC 9113), one stream at a time.
 
 mod frame;
 mod preface;
@@ -17,7 +17,7 @@ use preface::{Beginning, Preface};
 use sending::Request;
 pub use state::Two;
 
-/// No connection is used for more streams than this; there are 2³⁰.
+/// Maximum streams on one connection; the protocol allows 2³⁰.
 const LAST_STREAM: u32 = 1 << 30;
 
 impl Exchange for Two {
@@ -90,7 +90,7 @@ impl Wire for Two {
     /// GOAWAY, without an error.
     const GOODBYE: &'static [u8] = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-    /// Not every server closes the connection for a GOAWAY.
+    /// Not every server closes the connection after a GOAWAY.
     fn part(socket: Socket) -> Traffic {
         socket.finish_within(0)
     }

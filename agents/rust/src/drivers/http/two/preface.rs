@@ -1,4 +1,4 @@
-//! preface: what both sides of an HTTP/2 connection say before the first request.
+//! The messages of both sides on an HTTP/2 connection before the first request.
 
 use super::frame::{FRAME_BYTES, Frame, HEADER_BYTES, flag, kind, put_frame};
 use super::state::USUAL_WINDOW;
@@ -7,10 +7,10 @@ use crate::drivers::network::wire::{Inbox, Login, Turn};
 use crate::failure::{Failure, Result};
 use crate::message;
 
-/// What a server may send unasked for: so much that no response waits for it to be renewed.
+/// Receive window: so large that no response waits for its renewal.
 pub const WINDOW: u32 = 1 << 30;
 
-/// What comes before the first request: the server's SETTINGS, and what else comes with them. It has room only then.
+/// Input before the first request: the server's SETTINGS and frames that come with them. Allocated only then.
 pub struct Beginning(Buffer);
 
 impl Default for Beginning {
@@ -29,14 +29,14 @@ impl Inbox for Beginning {
     }
 }
 
-/// Both sides say what they can.
+/// Both sides send their settings.
 #[derive(Default)]
 pub struct Preface;
 
 impl Login<Beginning> for Preface {
     fn first(&mut self, _: &message::Server) -> Result<Vec<u8>> {
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        // No dynamic table, no push, and a window that holds any response.
+        // No dynamic table, no push, and a window for any response.
         let settings = [(1u16, 0u32), (2, 0), (4, WINDOW)];
         let settings =
             settings.iter().flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat());
@@ -45,7 +45,7 @@ impl Login<Beginning> for Preface {
         Ok(bytes)
     }
 
-    /// Leaves them where they are: the connection's own side takes them.
+    /// Leaves the frames in place: the connection's state takes them.
     fn hear(&mut self, inbox: &mut Beginning, _: &message::Server) -> Result<Turn> {
         let unread = inbox.0.unread();
         if unread.len() < HEADER_BYTES {

@@ -1,4 +1,4 @@
-//! receiving: frames cut anywhere -> the stream's response, and what the server must be told meanwhile.
+//! Parses frames in arbitrary pieces into the stream's response, and acknowledges what the server must know.
 
 use super::frame::{FRAME_BYTES, Frame, HEADER_BYTES, error_name, flag, kind, put_frame, u32_at, unpadded};
 use super::preface::WINDOW;
@@ -9,11 +9,11 @@ use crate::drivers::http::reader::{self, MOST_HEADERS, MOST_INTERIM};
 use crate::failure::{Failure, Result};
 
 const BLOCK_BYTES: usize = 64 * 1024;
-/// Frames of one response that are neither its head, its body nor room for a request's body.
+/// Maximum number of frames during a response that are neither head, body nor window updates.
 const MOST_OTHERS: u32 = 1000;
 
 impl Two {
-    /// Takes frames, the first and the last of which may be cut.
+    /// Takes frames; the first and the last may be incomplete.
     #[inline]
     pub(super) fn frames(&mut self, mut bytes: &[u8], say: &mut Vec<u8>) -> Result<()> {
         loop {
@@ -30,7 +30,7 @@ impl Two {
             if bytes.is_empty() {
                 return Ok(());
             }
-            // What is cut is put together first: a header, or (but for bodies) the frame.
+            // Completes a partial header or, except for bodies, a partial frame.
             if !self.partial.is_empty() || bytes.len() < HEADER_BYTES {
                 let missing = HEADER_BYTES.saturating_sub(self.partial.len());
                 bytes = self.complete(bytes, missing);
@@ -68,7 +68,7 @@ impl Two {
         }
     }
 
-    /// Puts so many bytes to what is there of a frame, as far as they have come.
+    /// Appends up to this many bytes to the partial frame.
     fn complete<'a>(&mut self, bytes: &'a [u8], missing: usize) -> &'a [u8] {
         let (part, rest) = bytes.split_at(missing.min(bytes.len()));
         self.partial.extend_from_slice(part);
@@ -78,10 +78,10 @@ impl Two {
     #[inline]
     fn checked(&self, frame: Frame) -> Result<Frame> {
         if frame.length > FRAME_BYTES {
-            return Err(malformed("a frame of HTTP/2 is longer than was allowed"));
+            return Err(malformed("an HTTP/2 frame is longer than allowed"));
         }
         if self.block.is_some() && frame.kind != kind::CONTINUATION {
-            return Err(malformed("a header block of HTTP/2 is broken off"));
+            return Err(malformed("an HTTP/2 header block was interrupted"));
         }
         Ok(frame)
     }
@@ -97,11 +97,11 @@ impl Two {
         Ok(())
     }
 
-    /// Counts a frame of the body, and says that there is room again where much has passed.
+    /// Counts a body frame, and renews the window after many bytes.
     #[inline]
     fn expect_data(&mut self, frame: Frame, say: &mut Vec<u8>) -> Result<()> {
         if frame.stream != self.stream || self.done || self.status == 0 {
-            return Err(malformed("a body of HTTP/2 comes that nobody asked for"));
+            return Err(malformed("unexpected HTTP/2 body: no request is pending"));
         }
         self.unsaid += frame.length as u32;
         self.unsaid_of_stream += frame.length as u32;
@@ -120,7 +120,7 @@ impl Two {
     fn data(&mut self, part: &[u8], ends: bool) -> Result<()> {
         self.received += part.len() as u64;
         if !part.is_empty() && (self.of_head || matches!(self.status, 204 | 304)) {
-            return Err(malformed("a body comes that nobody asked for"));
+            return Err(malformed("unexpected body before the response's head"));
         }
         self.body.add(part, ends)?;
         if self.length.is_some_and(|length| self.received > length) {
@@ -139,19 +139,19 @@ impl Two {
         }
         self.done = true;
         if self.uploaded < self.upload.len() {
-            // The server has answered without waiting for the rest of the request: the connection is of no more use.
+            // The server responded without waiting for the rest of the request: the connection can't be reused.
             self.leaving = true;
         }
         Ok(())
     }
 
-    /// Any frame but of an unpadded body.
+    /// Handles any frame except an unpadded body.
     fn frame(&mut self, frame: Frame, payload: &[u8], say: &mut Vec<u8>) -> Result<()> {
-        let short = || malformed("a frame of HTTP/2 is too short");
+        let short = || malformed("an HTTP/2 frame is too short");
         if !matches!(frame.kind, kind::DATA | kind::HEADERS | kind::WINDOW_UPDATE) {
             self.others += 1;
             if self.others > MOST_OTHERS {
-                return Err(malformed(format!("more than {MOST_OTHERS} frames of HTTP/2 that are no response")));
+                return Err(malformed(format!("more than {MOST_OTHERS} HTTP/2 frames that aren't part of a response")));
             }
         }
         match frame.kind {
@@ -162,7 +162,7 @@ impl Two {
             }
             kind::HEADERS => {
                 if frame.stream != self.stream || self.done {
-                    return Err(malformed("a response of HTTP/2 comes that nobody asked for"));
+                    return Err(malformed("unexpected HTTP/2 response: no request is pending"));
                 }
                 self.begun = true;
                 let payload = unpadded(frame, payload).ok_or_else(short)?;
@@ -176,7 +176,7 @@ impl Two {
             }
             kind::CONTINUATION => {
                 let Some((mut block, ends)) = self.block.take().filter(|_| frame.stream == self.stream) else {
-                    return Err(malformed("a header block of HTTP/2 goes on that never began"));
+                    return Err(malformed("an HTTP/2 header block continues without a beginning"));
                 };
                 block.extend_from_slice(payload);
                 if block.len() > BLOCK_BYTES {
@@ -190,11 +190,11 @@ impl Two {
             }
             kind::RST_STREAM if frame.stream == self.stream && !self.done => {
                 let why = error_name(u32_at(payload, 0));
-                return Err(closed_early(format!("the server broke off the stream: {why}")));
+                return Err(closed_early(format!("the server reset the stream: {why}")));
             }
             kind::SETTINGS if !frame.has(flag::ACK) => {
                 if payload.len() % 6 != 0 || frame.stream != 0 {
-                    return Err(malformed("the server's SETTINGS are broken"));
+                    return Err(malformed("the server's SETTINGS are malformed"));
                 }
                 for setting in payload.chunks(6) {
                     let value = u32_at(setting, 2);
@@ -210,16 +210,16 @@ impl Two {
                 put_frame(kind::SETTINGS, flag::ACK, 0, &[], say);
                 self.go_on_sending(say);
             }
-            kind::PUSH_PROMISE => return Err(malformed("the server pushes what nobody asked for")),
+            kind::PUSH_PROMISE => return Err(malformed("the server pushes, which was disabled")),
             kind::PING if !frame.has(flag::ACK) => put_frame(kind::PING, flag::ACK, 0, payload, say),
             kind::GOAWAY => {
                 let (last, code) = (u32_at(payload, 0) & 0x7fff_ffff, u32_at(payload, 4));
                 self.leaving = true;
                 if self.stream > last && !self.done {
                     if code != 0 && self.stream > 1 {
-                        return Err(closed_early(format!("the server took leave: {}", error_name(code))));
+                        return Err(closed_early(format!("the server sent GOAWAY: {}", error_name(code))));
                     }
-                    // It has not looked at the stream, which can be opened on another connection.
+                    // It has not processed the stream, which can be opened on another connection.
                     self.stream = 0;
                 }
             }
@@ -237,7 +237,7 @@ impl Two {
         Ok(())
     }
 
-    /// A header block: of an interim response, of the response, or behind its body.
+    /// A header block: an interim response, the response, or its trailer.
     fn head(&mut self, block: &[u8], ends: bool) -> Result<()> {
         let trailer = self.status != 0;
         let wanted = self.details.wanted;
@@ -263,7 +263,7 @@ impl Two {
             }
         });
         if decoded.is_none() {
-            return Err(malformed("the response's header block is broken"));
+            return Err(malformed("the response's header block is malformed"));
         }
         if fields > MOST_HEADERS {
             return Err(malformed(format!("the response's head has more than {MOST_HEADERS} fields")));
@@ -271,11 +271,11 @@ impl Two {
         if trailer {
             return match ends && sound && status == 0 {
                 true => self.data(&[], true),
-                false => Err(malformed("what follows the body is broken")),
+                false => Err(malformed("the response's trailer is malformed")),
             };
         }
         if !sound || status < 100 || status == 101 {
-            return Err(malformed("the response's head is broken"));
+            return Err(malformed("the response's head is malformed"));
         }
         if status < 200 {
             self.interim += 1;
@@ -295,10 +295,10 @@ impl Two {
         Ok(())
     }
 
-    /// The connection has ended before the answer has.
+    /// The connection ended before the response did.
     pub(super) fn cut_off(&self) -> Failure {
         closed_early(match (self.begun, self.status) {
-            (false, _) => "the connection ended before any answer came".to_string(),
+            (false, _) => "the connection ended before any response".to_string(),
             (true, 0) => "the connection ended within the response's head".to_string(),
             _ => match self.length {
                 Some(length) => format!("the connection ended {} bytes before the body does", length - self.received),

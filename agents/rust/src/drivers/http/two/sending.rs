@@ -1,4 +1,4 @@
-//! sending: requests -> frames: a header block, and as much of a body as the server has room for.
+//! Encodes requests as frames: a header block, and as much of a body as the server's windows allow.
 
 use super::frame::{FRAME_BYTES, HEADER_BYTES, flag, kind, put_frame};
 use super::state::Two;
@@ -8,7 +8,7 @@ use crate::drivers::http::hpack;
 use crate::drivers::http::statement::{Asked, Method};
 use crate::program::Operation;
 
-/// A statement's request: the fields that are the same every time are encoded already.
+/// A statement's request: fields that are always the same are already encoded.
 pub struct Request {
     pub(super) asked: Asked,
     fields: Vec<u8>,
@@ -98,7 +98,7 @@ impl Two {
         self.send_body(into);
     }
 
-    /// A header block longer than a frame: HEADERS, and CONTINUATION for what is left.
+    /// A header block longer than a frame: HEADERS, then CONTINUATION for the rest.
     #[cold]
     fn split(&mut self, at: usize, into: &mut Vec<u8>) {
         let frame = into.split_off(at);
@@ -113,7 +113,7 @@ impl Two {
         }
     }
 
-    /// Sends as much of the request's body as the server has room for.
+    /// Sends as much of the request's body as the windows allow.
     #[inline]
     fn send_body(&mut self, into: &mut Vec<u8>) {
         while self.uploaded < self.upload.len() {
@@ -131,7 +131,7 @@ impl Two {
         }
     }
 
-    /// Sends more of the request's body where there was no room for it.
+    /// Sends more of the request's body after a window update.
     pub(super) fn go_on_sending(&mut self, say: &mut Vec<u8>) {
         if !self.done {
             self.send_body(say);

@@ -1,43 +1,43 @@
-//! state: one connection's side of HTTP/2.
+//! State of one HTTP/2 connection.
 
 use super::frame::FRAME_BYTES;
 use crate::drivers::http::body::Body;
 use crate::drivers::http::exchange::Details;
 
-/// What may be sent before the other side says that there is room for more.
+/// The initial window for sent bytes.
 pub const USUAL_WINDOW: i64 = 65_535;
 
-/// One connection's side of HTTP/2.
+/// State of one HTTP/2 connection.
 #[derive(Debug)]
 pub struct Two {
-    /// The stream that was opened last, or 0.
+    /// The last opened stream, or 0.
     pub(super) stream: u32,
     pub(super) of_head: bool,
     pub(super) begun: bool,
     pub(super) done: bool,
-    /// The server takes no more streams.
+    /// The server accepts no more streams.
     pub(super) leaving: bool,
     pub(super) status: u16,
-    /// Interim responses (1xx) before the response, and frames that are no part of it.
+    /// Interim responses (1xx) before the response, and frames outside of it.
     pub(super) interim: u32,
     pub(super) others: u32,
     pub(super) length: Option<u64>,
     pub(super) received: u64,
     pub(super) body: Body,
     pub(super) details: Details,
-    /// A frame's header, or a frame that is looked at as a whole, of which not all has come.
+    /// An incomplete frame header, or an incomplete frame that is parsed as a whole.
     pub(super) partial: Vec<u8>,
-    /// A frame of the body whose rest has yet to come: how much, and whether it is the last.
+    /// The missing rest of a body frame, and whether it is the last frame.
     pub(super) data_left: usize,
     pub(super) data_ends: bool,
-    /// A header block that goes on in the next frame, and whether the stream ends with it.
+    /// A header block that continues in the next frame, and whether the stream ends with it.
     pub(super) block: Option<(Vec<u8>, bool)>,
-    /// Room for what is decoded of a block. Reused.
+    /// Buffer for decoded fields. Reused.
     pub(super) room: Vec<u8>,
-    /// What was received since it was last said that there is room again.
+    /// Bytes received since the last window update.
     pub(super) unsaid: u32,
     pub(super) unsaid_of_stream: u32,
-    /// How much may be sent, on the connection and on the stream; what a new stream begins with; a frame's most bytes.
+    /// Send windows of connection and stream; the initial window of new streams; the maximum frame size.
     pub(super) may_send: i64,
     pub(super) may_send_on_stream: i64,
     pub(super) usual_window: i64,

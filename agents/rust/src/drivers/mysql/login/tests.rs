@@ -1,4 +1,4 @@
-//! tests: what a client answers to whatever a server says.
+//! The client's responses to any message of a server.
 
 use super::*;
 use crate::drivers::network::wire::{Inbox, Login as _};
@@ -48,7 +48,7 @@ fn packet(number: u8, body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat()
 }
 
-/// A login to a server that says these bytes at once; and what the server then receives.
+/// Logs in to a server that sends these bytes at once; returns what the server then receives.
 fn greeted(said: &[u8], asked: &Server) -> (Result<Step>, Login, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
@@ -63,7 +63,7 @@ fn greeted(said: &[u8], asked: &Server) -> (Result<Step>, Login, Vec<u8>) {
     (step, login, heard)
 }
 
-/// What the login does when the server says this after the client's first packet, and how we were let in.
+/// Result of the login if the server sends this after the client's first packet, and how the login succeeded.
 fn after(plugin: &str, asked: &Server, said: &[&[u8]]) -> (Vec<Vec<u8>>, Result<String>) {
     let (step, mut login, _) = greeted(&packet(0, &greeting("9.7.4", plugin, NEEDED | SSL)), asked);
     step.unwrap();
@@ -107,7 +107,7 @@ fn versions_are_clean() {
 }
 
 #[test]
-fn a_greeting_is_read_and_tls_is_asked_for_before_anything_else() {
+fn after_the_greeting_tls_is_requested_before_anything_else() {
     let bytes = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED | SSL));
     let (step, login, heard) = greeted(&bytes, &asked(r#""host":"127.0.0.1","tls":"require","password":"p""#));
     assert_eq!(step.unwrap(), Step::Done);
@@ -118,7 +118,7 @@ fn a_greeting_is_read_and_tls_is_asked_for_before_anything_else() {
 }
 
 #[test]
-fn a_greeting_that_cannot_be_used_is_refused_in_clear_words() {
+fn an_unusable_greeting_is_a_clear_error() {
     let tls = asked(r#""host":"127.0.0.1","tls":"require""#);
     let refused = |said: &[u8], asked: &Server| {
         let (step, _, heard) = greeted(said, asked);
@@ -128,7 +128,7 @@ fn a_greeting_that_cannot_be_used_is_refused_in_clear_words() {
     let good = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED | SSL));
     let no_tls = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED));
     assert_eq!(refused(&no_tls, &tls).code, "tls");
-    // What follows in clear was not said by the server that TLS will prove.
+    // Unencrypted bytes that follow don't come from the server that TLS will authenticate.
     assert_eq!(refused(&[&good[..], b"x"].concat(), &tls).code, "connect");
     let old = packet(0, &greeting("5.5.62", NATIVE, NEEDED & !DEPRECATE_EOF));
     assert!(refused(&old, &here("")).text.contains("too old"));
@@ -166,7 +166,7 @@ fn caching_sha2_sends_the_password_whole_only_under_tls_or_the_servers_key() {
     let (sent, refused) = after(CACHING_SHA2, &asked(r#""host":"10.0.0.1","password":"p""#), &[b"\x01\x04"]);
     assert_eq!(sent.len(), 1);
     assert!(refused.unwrap_err().text.contains("refused"));
-    // The key is asked for; what is no key gets nothing, and neither does one that was not asked for.
+    // The client requests the key; a malformed key gets nothing, and neither does one that was not requested.
     let (sent, refused) = after(CACHING_SHA2, &here("p"), &[b"\x01\x04", b"\x01garbage"]);
     assert_eq!((sent.len(), sent[1].as_slice()), (2, &b"\x02"[..]));
     assert!(refused.unwrap_err().text.contains("public key"));
@@ -201,7 +201,7 @@ fn the_server_may_switch_to_another_plugin_that_is_known() {
     }
     let (sent, let_in) = after(NATIVE, &tls, &[&switch(CLEAR, b""), LET_IN]);
     assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], CLEAR));
-    // The password in clear is never the first thing that is said, whatever the greeting wants.
+    // The plaintext password is never the first message, whatever the greeting asks for.
     let (sent, _) = after(CLEAR, &tls, &[LET_IN]);
     assert!(sent[0].ends_with(b"mysql_native_password\0"));
     assert!(after(NATIVE, &here("p"), &[b"\xfe"]).1.is_err(), "the scramble of before 4.1");
@@ -216,7 +216,7 @@ fn a_refusal_is_the_servers_own() {
 }
 
 #[test]
-fn whatever_a_server_says_nothing_panics() {
+fn no_server_message_panics() {
     let mut random = crate::draw::Random::of_operation(8, 8);
     let asked = here("p");
     for _ in 0..2_000 {
@@ -229,7 +229,7 @@ fn whatever_a_server_says_nothing_panics() {
         for number in 0..3 {
             let tail: Vec<u8> = (0..random.below(40)).map(|_| random.next() as u8).collect();
             let body = [heads[random.below(7) as usize], &tail].concat();
-            // Our own answers take the numbers between.
+            // Our own packets have the numbers in between.
             bytes.extend_from_slice(&packet(2 * number, &body));
         }
         inbox

@@ -40,7 +40,7 @@ final class Floor {
             case "aes256-gcm" -> new Floor("AES/GCM/NoPadding", "AES", 32);
             case "aes128-gcm" -> new Floor("AES/GCM/NoPadding", "AES", 16);
             case "chacha20" -> new Floor("ChaCha20-Poly1305", "ChaCha20", 32);
-            default -> throw Failure.badMessage("cipher: \"" + cipher + "\" is none of aes256-gcm, aes128-gcm, chacha20");
+            default -> throw Failure.badMessage("cipher: \"" + cipher + "\" is not one of aes256-gcm, aes128-gcm, chacha20");
         };
         if (bytes < 1 || bytes > MOST_BYTES) {
             throw Failure.badMessage("bytes: must lie between 1 and " + MOST_BYTES);

@@ -73,7 +73,7 @@ final class Session {
             throw new Failure("unknown-message", "unknown message type \"" + type + "\"");
         }
         if (!greeted && !type.equals("hello")) {
-            throw Failure.protocol("say `hello` first");
+            throw Failure.protocol("send `hello` first");
         }
         switch (type) {
             case "hello" -> {
@@ -212,7 +212,7 @@ final class Session {
                 answer.put("library", library("SunJSSE"));
                 arms.put(name, new Arm(jdbc.open(connections, seconds, answer), jdbc));
             }
-            default -> throw Failure.badMessage("driver: \"" + driver + "\" is none of null, jdbc");
+            default -> throw Failure.badMessage("driver: \"" + driver + "\" is not one of null, jdbc");
         }
         return answer;
     }
