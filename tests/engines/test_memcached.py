@@ -40,7 +40,7 @@ def home(require_server: RequireServer) -> Iterator[Home]:
             server,
             {
                 "plain": server.connection() | plain,
-                "encrypted": {**server.connection(), **encrypted, **server.ways["tls"]},
+                "encrypted": {**server.connection(), **encrypted, **server.other_ports["tls"]},
             },
         )
         server.stop()

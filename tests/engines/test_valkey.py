@@ -38,7 +38,7 @@ def home(require_server: RequireServer) -> Iterator[tuple[Server, dict[Arm, dict
             "encrypted": {
                 **server.connection(),
                 **TLS.connection(VALKEY, "encrypted", factors, scratch / "secrets"),
-                **server.ways["tls"],
+                **server.other_ports["tls"],
             },
         }
         yield server, connect
