@@ -98,7 +98,7 @@ def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             plain = running.connection() | tls.connection(engine, "plain", factors, secrets)
             own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
-            yield {"plain": plain, "encrypted": {**own, **running.ways["tls"]}}
+            yield {"plain": plain, "encrypted": {**own, **running.other_ports["tls"]}}
         finally:
             running.stop()
 

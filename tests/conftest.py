@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -68,6 +69,16 @@ def _require(found: object, reason: str) -> None:
 def require() -> Require:
     """`require(found, reason)`: skip the test, or fail it, unless `found` is true."""
     return _require
+
+
+@pytest.fixture(scope="session")
+def chromium(require: Require) -> Iterator[Any]:
+    """The headless browser, for tests of pages."""
+    import browser
+
+    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+    with browser.chromium() as opened:
+        yield opened
 
 
 def _require_server(name: str, version: str = "") -> Installation:

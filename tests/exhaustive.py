@@ -167,7 +167,10 @@ RULES = [
     Rule(r"test_real\.py::test_a_cell_is_proven.*sqlcipher-workload-(insert|bulk-read|mixed)", COMBINATION),
     Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*(9\.7-tpcb|11\.8-connect|11\.8-tpcb)\]", COMBINATION),
     Rule(r"test_real_firebird\.py::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]", COMBINATION),
-    Rule(r"test_real_(valkey|memcached)\.py::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect)\]", COMBINATION),
+    Rule(
+        r"test_real_key_value\.py::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect)-(valkey|memcached)\]",
+        COMBINATION,
+    ),
     Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[(mysql|mariadb)", COMBINATION),
     Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
     Rule(

@@ -26,21 +26,21 @@ from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import RequireServer
-from mysql_servers import SERVERS, TLS, House, house
+from mysql_servers import SERVERS, TLS, ServerCopies, server_copies
 from processes import opened
 
 
 @pytest.fixture(scope="module", params=SERVERS)
 def home(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+) -> Iterator[ServerCopies]:
     name, _, version = request.param.partition("@")
-    with house(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
+    with server_copies(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def plain_server(home: House) -> Iterator[Server]:
+def plain_server(home: ServerCopies) -> Iterator[Server]:
     with home.started() as server:
         yield server
 
@@ -54,7 +54,7 @@ def port_of(server: Server) -> int:
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_server_runs_unprivileged_on_loopback_only(home: House, plain_server: Server) -> None:
+def test_a_server_runs_unprivileged_on_loopback_only(home: ServerCopies, plain_server: Server) -> None:
     server = plain_server
     uid = (marks.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
@@ -73,7 +73,7 @@ def test_a_server_runs_unprivileged_on_loopback_only(home: House, plain_server: 
     assert server.library.startswith("OpenSSL 3.")
 
 
-def test_it_stops_on_request(home: House) -> None:
+def test_it_stops_on_request(home: ServerCopies) -> None:
     with home.started() as server:
         pass
     assert marks.start_time(server.pid) == ""
@@ -89,7 +89,7 @@ def test_the_password_is_random_and_stored_only_beside_the_data(plain_server: Se
     assert {each.name for each in plain_server.directory.iterdir()} == {"data", "tmp", PASSWORD_FILE, "server.pid"}
 
 
-def test_only_our_user_can_log_in(home: House, plain_server: Server) -> None:
+def test_only_our_user_can_log_in(home: ServerCopies, plain_server: Server) -> None:
     accounts = "SELECT user, host FROM mysql.user ORDER BY user"
     allowed = home.client(plain_server, accounts, *home.clear())
     assert allowed.returncode == 0, allowed.stderr
@@ -101,14 +101,14 @@ def test_only_our_user_can_log_in(home: House, plain_server: Server) -> None:
         assert "Access denied" in refused.stderr or "locked" in refused.stderr
 
 
-def test_durability_is_the_servers_default(home: House, plain_server: Server) -> None:
+def test_durability_is_the_servers_default(home: ServerCopies, plain_server: Server) -> None:
     binary_log = "1" if home.engine.name == "mysql" else "0"
     asked = "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite, @@log_bin"
     said = home.client(plain_server, asked, *home.clear()).stdout.split()
     assert said in (["1", "ON", binary_log], ["1", "1", binary_log])
 
 
-def test_a_server_that_does_not_start_reports_the_reason(home: House) -> None:
+def test_a_server_that_does_not_start_reports_the_reason(home: ServerCopies) -> None:
     with (
         pytest.raises(RunError, match=r"(?s)did not start \(log: .*no-such-setting"),
         home.started({"no-such-setting": "1"}),
@@ -116,18 +116,18 @@ def test_a_server_that_does_not_start_reports_the_reason(home: House) -> None:
         pass
 
 
-def test_variables_and_settings_are_told_apart(home: House) -> None:
+def test_variables_and_settings_are_told_apart(home: ServerCopies) -> None:
     with home.started({"env:OPENSSL_ia32cap": "~0x200000200000000:~0x60000000000", "max-connections": "300"}) as server:
         assert b"OPENSSL_ia32cap=~0x2" in Path(f"/proc/{server.pid}/environ").read_bytes()
         assert home.client(server, "SELECT @@max_connections", *home.clear()).stdout.strip() == "300"
 
 
-def test_there_are_enough_connections_for_both_arms(home: House) -> None:
+def test_there_are_enough_connections_for_both_arms(home: ServerCopies) -> None:
     assert home.engine.settings_for(8) == {}
     assert home.engine.settings_for(DEFAULT_CONNECTIONS) == {"max-connections": str(2 * DEFAULT_CONNECTIONS + 20)}
 
 
-def test_the_scratch_directory_may_have_a_long_path(home: House, tmp_path: Path) -> None:
+def test_the_scratch_directory_may_have_a_long_path(home: ServerCopies, tmp_path: Path) -> None:
     """The path of a unix socket is limited to 107 bytes, so the server has no socket."""
     assert "--socket=" in home.engine.base_command(home.installation, tmp_path / ("x" * 120))  # type: ignore[attr-defined]
 
@@ -135,7 +135,7 @@ def test_the_scratch_directory_may_have_a_long_path(home: House, tmp_path: Path)
 # ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def options(home: House, ca: object, version: str, name: str) -> list[str]:
+def options(home: ServerCopies, ca: object, version: str, name: str) -> list[str]:
     """Options of the server's own client: verify everything, and offer one version and one suite."""
     pinned = [f"--ssl-ca={ca}", f"--tls-version=TLSv{version}"]
     if home.engine.name == "mariadb":
@@ -148,7 +148,9 @@ def options(home: House, ca: object, version: str, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("certificate", ["rsa2048", "rsa4096", "ecdsa-p256"])
-def test_one_server_offers_every_version_and_suite_and_the_client_pins_them(home: House, certificate: str) -> None:
+def test_one_server_offers_every_version_and_suite_and_the_client_pins_them(
+    home: ServerCopies, certificate: str
+) -> None:
     with home.started(certificate=certificate) as server:
         assert home.client(server, EncryptsConnections.of(home.engine).tls_witness, *home.clear()).stdout.strip() == "f"
         for version in ("1.2", "1.3"):
@@ -161,7 +163,7 @@ def test_one_server_offers_every_version_and_suite_and_the_client_pins_them(home
                 assert done.stdout.split() == ["t", f"TLSv{version}", name], done.stderr
 
 
-def test_cells_that_differ_in_version_or_suite_ask_for_the_same_server(home: House) -> None:
+def test_cells_that_differ_in_version_or_suite_ask_for_the_same_server(home: ServerCopies) -> None:
     settings = [
         TLS.server_settings(home.engine, TLS.check(factors), home.secrets)
         for factors in ({}, {"version": "1.2"}, {"cipher": "chacha20"}, {"resumption": "on"})
@@ -183,7 +185,7 @@ def handshake(server: Server, ca: object, group: str) -> str:
             return (encrypted.cipher() or ("",))[0]
 
 
-def test_a_group_that_the_server_can_not_choose_is_refused_before_anything_starts(home: House) -> None:
+def test_a_group_that_the_server_can_not_choose_is_refused_before_anything_starts(home: ServerCopies) -> None:
     known = {"p256": "prime256v1", "p384": "secp384r1", "x25519": "X25519"}
     if home.engine.name == "mysql":
         for group in ("x25519", "x25519mlkem768"):
@@ -206,7 +208,7 @@ def test_a_group_that_the_server_can_not_choose_is_refused_before_anything_start
                     handshake(server, ca, curve)
 
 
-def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: House) -> None:
+def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: ServerCopies) -> None:
     if home.engine.name == "mysql":
         pytest.skip("check_factors refuses it earlier")
     with home.started(certificate="ecdsa-p256") as server:
@@ -225,7 +227,9 @@ def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: House) 
 
 
 @pytest.mark.parametrize("name", [name for name in workloads.names() if "sql" in workloads.get(name).languages])
-def test_every_workload_can_be_loaded_and_its_check_answers(home: House, plain_server: Server, name: str) -> None:
+def test_every_workload_can_be_loaded_and_its_check_answers(
+    home: ServerCopies, plain_server: Server, name: str
+) -> None:
     sizes = {"rows": "2500", "scale": "1", "size": "150KB"}
     workload = workloads.get(name)
     given = {key: value for key, value in sizes.items() if key in workload.parameters}
@@ -253,7 +257,7 @@ def test_a_directory_without_a_server_is_named(name: str, tmp_path: Path) -> Non
         engines.get(name).find(bindir=str(tmp_path))
 
 
-def test_another_version_in_the_directory_is_named(home: House) -> None:
+def test_another_version_in_the_directory_is_named(home: ServerCopies) -> None:
     where = home.installation.location
     with pytest.raises(MissingServer, match=f"this is {home.engine.title} {home.installation.version}, not 5.1"):
         home.engine.find("5.1", bindir=where)
@@ -261,7 +265,7 @@ def test_another_version_in_the_directory_is_named(home: House) -> None:
     assert (found.version, found.source) == (home.installation.version, "path")
 
 
-def test_mysql_and_mariadb_are_told_apart(home: House) -> None:
+def test_mysql_and_mariadb_are_told_apart(home: ServerCopies) -> None:
     other = engines.get("mariadb" if home.engine.name == "mysql" else "mysql")
     with pytest.raises(MissingServer, match=other.title):
         other.find(bindir=home.installation.location)
@@ -299,7 +303,7 @@ def test_an_unusable_url_is_refused_before_anything_else(url: str, words: str) -
 
 
 def test_a_running_server_is_found_but_not_changed(
-    home: House, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: ServerCopies, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = plain_server.connection()
     monkeypatch.setenv("MYSQL_PWD", str(fields["password"]))
@@ -314,7 +318,7 @@ def test_a_running_server_is_found_but_not_changed(
 
 
 def test_a_url_of_the_other_kind_is_noticed_by_the_servers_greeting(
-    home: House, plain_server: Server, tmp_path: Path
+    home: ServerCopies, plain_server: Server, tmp_path: Path
 ) -> None:
     other = engines.get("mariadb" if home.engine.name == "mysql" else "mysql")
     url = f"{other.name}://me@127.0.0.1:{port_of(plain_server)}/"
@@ -322,7 +326,7 @@ def test_a_url_of_the_other_kind_is_noticed_by_the_servers_greeting(
         other.start(other.find(url=url), tmp_path, home.supervisor)
 
 
-def test_a_greeting_is_a_version_or_a_refusal(plain_server: Server, home: House) -> None:
+def test_a_greeting_is_a_version_or_a_refusal(plain_server: Server, home: ServerCopies) -> None:
     assert greeting("127.0.0.1", port_of(plain_server)).version.startswith(home.installation.version)
     assert parse(b"\x0a5.5.5-10.11.18-MariaDB\0rest").version == "10.11.18-MariaDB"
     assert parse(b"\xff\x6a\x04Host 'x' is not allowed").refusal == "Host 'x' is not allowed [1130]"
@@ -330,7 +334,7 @@ def test_a_greeting_is_a_version_or_a_refusal(plain_server: Server, home: House)
 
 
 def test_option_files_are_read_as_the_servers_own_client_reads_them(
-    home: House, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: ServerCopies, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     password = "a#b\\c d'e"
     made = f"CREATE USER 'me too'@'127.0.0.1' IDENTIFIED BY \"{password.replace(chr(92), chr(92) * 2)}\""

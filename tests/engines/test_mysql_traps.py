@@ -22,36 +22,36 @@ from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import client_witness, load_connections, probe, wire_witness, witnesses
 from conftest import RequireServer
-from mysql_servers import CANARY, OFF, SERVERS, TLS, House, house
+from mysql_servers import CANARY, OFF, SERVERS, TLS, ServerCopies, server_copies
 
 
 @pytest.fixture(scope="module", params=SERVERS)
 def home(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+) -> Iterator[ServerCopies]:
     name, _, version = request.param.partition("@")
-    with house(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
+    with server_copies(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def with_tls(home: House) -> Iterator[Server]:
+def with_tls(home: ServerCopies) -> Iterator[Server]:
     with home.started(certificate="ecdsa-p256") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def without_tls(home: House) -> Iterator[Server]:
+def without_tls(home: ServerCopies) -> Iterator[Server]:
     with home.started(OFF[home.engine.name]) as server:
         yield server
 
 
-def only(home: House, name: str) -> None:
+def only(home: ServerCopies, name: str) -> None:
     if home.engine.name != name:
         pytest.skip(f"only {name} has this trap")
 
 
-def hear(home: House, server: Server, **factors: str) -> list[Proof]:
+def hear(home: ServerCopies, server: Server, **factors: str) -> list[Proof]:
     with Agent() as agent:
         return witnesses.prove(home.engine, TLS, home.pair(server, **factors), agent, 1)[0]
 
@@ -59,7 +59,9 @@ def hear(home: House, server: Server, **factors: str) -> list[Proof]:
 # ── falling back to an unencrypted connection ─────────────────────────────────────────────────────────────────────────
 
 
-def test_a_client_that_prefers_tls_falls_back_silently_but_the_agent_does_not(home: House, without_tls: Server) -> None:
+def test_a_client_that_prefers_tls_falls_back_silently_but_the_agent_does_not(
+    home: ServerCopies, without_tls: Server
+) -> None:
     lenient = {
         "mysql": ["--ssl-mode=PREFERRED", "--get-server-public-key"],
         "mariadb": ["--ssl", "--skip-ssl-verify-server-cert"],
@@ -75,7 +77,7 @@ def test_a_client_that_prefers_tls_falls_back_silently_but_the_agent_does_not(ho
         witnesses.require(proofs, TLS)
 
 
-def test_with_tls_on_the_server_all_witnesses_confirm_both_arms(home: House, with_tls: Server) -> None:
+def test_with_tls_on_the_server_all_witnesses_confirm_both_arms(home: ServerCopies, with_tls: Server) -> None:
     """The counterpart: the same proof passes if nothing is wrong."""
     proofs = hear(home, with_tls, certificate="ecdsa-p256")
     assert witnesses.unproven(proofs, TLS) == ""
@@ -84,7 +86,7 @@ def test_with_tls_on_the_server_all_witnesses_confirm_both_arms(home: House, wit
 # ── a wire that proves nothing ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: House) -> None:
+def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: ServerCopies) -> None:
     with (
         home.started({"socket": "s"}) as server,
         Relay("127.0.0.1", int(str(server.connection()["port"]))) as relay,
@@ -101,7 +103,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: 
         assert wire_witness.judge_wire(sent, received, CANARY, arm) == (False, probe.NULL_SEEN)
 
 
-def test_compression_hides_the_canary_but_does_not_count_as_encryption(home: House, with_tls: Server) -> None:
+def test_compression_hides_the_canary_but_does_not_count_as_encryption(home: ServerCopies, with_tls: Server) -> None:
     port = int(str(with_tls.connection()["port"]))
     compress = ["--compression-algorithms=zlib"] if home.engine.name == "mysql" else ["--compress"]
     wire: dict[str, tuple[bytes, bytes]] = {}
@@ -129,7 +131,7 @@ def log_in(agent: Agent, fields: dict[str, object]) -> str:
     return auth
 
 
-def test_the_first_unencrypted_login_is_an_rsa_exchange_and_the_next_is_not(home: House) -> None:
+def test_the_first_unencrypted_login_is_an_rsa_exchange_and_the_next_is_not(home: ServerCopies) -> None:
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         fields = home.fields(server, "plain")
@@ -143,7 +145,7 @@ def test_the_first_unencrypted_login_is_an_rsa_exchange_and_the_next_is_not(home
 
 
 @pytest.mark.parametrize("session", [1, 2])
-def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, session: int) -> None:
+def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: ServerCopies, session: int) -> None:
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         pair = home.pair(server, certificate="ecdsa-p256")
         proofs, connected = witnesses.prove(home.engine, TLS, pair, agent, session)
@@ -154,7 +156,7 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, sess
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
-def test_a_login_cache_flushed_in_between_is_detected(home: House) -> None:
+def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies) -> None:
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         pair = home.pair(server, certificate="ecdsa-p256")
@@ -182,7 +184,7 @@ def test_a_login_cache_flushed_in_between_is_detected(home: House) -> None:
     ids=["suite", "no-1.3", "no-1.2"],
 )
 def test_a_server_that_offers_something_else_is_refused_with_a_clear_message(
-    home: House, factors: dict[str, str], narrowed: dict[str, str]
+    home: ServerCopies, factors: dict[str, str], narrowed: dict[str, str]
 ) -> None:
     with home.started(narrowed, certificate="ecdsa-p256") as server:
         proofs = hear(home, server, certificate="ecdsa-p256", **factors)
@@ -191,7 +193,7 @@ def test_a_server_that_offers_something_else_is_refused_with_a_clear_message(
     assert "[tls]" in reason
 
 
-def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: House) -> None:
+def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: ServerCopies) -> None:
     only(home, "mysql")
     with home.started({"tls-ciphersuites": "TLS_AES_128_GCM_SHA256"}, certificate="ecdsa-p256") as server:
         factors = {"certificate": "ecdsa-p256", "version": "1.3"}
@@ -202,19 +204,19 @@ def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: House) -> None:
 def test_a_negotiation_that_differs_from_the_request_is_named() -> None:
     asked = {"tls_max": "1.3", "tls_ciphers": "A", "tls_groups": "X25519"}
     answer = {"protocol": "TLSv1.3", "cipher": "A", "group": "X25519", "resumed": 0}
-    assert client_witness.other_than_asked(answer, asked) == ""
+    assert client_witness.negotiation_mismatch(answer, asked) == ""
     for change in ({"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}):
-        assert client_witness.other_than_asked({**answer, **change}, asked) != ""
-    assert client_witness.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
+        assert client_witness.negotiation_mismatch({**answer, **change}, asked) != ""
+    assert client_witness.negotiation_mismatch({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
     promised = TLS.promises({"certificate": "rsa2048"})
-    assert client_witness.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
-    assert client_witness.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
-    other = client_witness.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
+    assert client_witness.negotiation_mismatch({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
+    assert client_witness.negotiation_mismatch({**answer, "peer_key": ""}, asked, promised) == ""
+    other = client_witness.negotiation_mismatch({**answer, "peer_key": "EC P-256"}, asked, promised)
     assert other == "peer_key is EC P-256, but RSA 2048 was requested"
     assert TLS.promises({"version": "1.3"}) == {}
 
 
-def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(home: House) -> None:
+def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(home: ServerCopies) -> None:
     """Even if the client does not verify the certificate."""
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server:
@@ -231,7 +233,7 @@ def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("resumption", ["off", "on"])
 def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
-    home: House, with_tls: Server, version: str, resumption: str
+    home: ServerCopies, with_tls: Server, version: str, resumption: str
 ) -> None:
     factors = {"version": version, "resumption": resumption, "certificate": "ecdsa-p256"}
     TLS.fits(home.engine, TLS.check(factors))
@@ -252,7 +254,7 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
 # ── a server that enforces encryption ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_errors_that_refuse_unencrypted_connections_are_known(home: House) -> None:
+def test_the_errors_that_refuse_unencrypted_connections_are_known(home: ServerCopies) -> None:
     with home.started({"require-secure-transport": "ON"}, certificate="ecdsa-p256") as server, Agent() as agent:
         agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
         with pytest.raises(AgentError) as caught:
@@ -271,7 +273,7 @@ def test_the_errors_that_refuse_unencrypted_connections_are_known(home: House) -
 # ── a database of our own ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_our_database_is_created_marked_found_and_dropped(home: House, with_tls: Server, tmp_path: Path) -> None:
+def test_our_database_is_created_marked_found_and_dropped(home: ServerCopies, with_tls: Server, tmp_path: Path) -> None:
     engine, fields = home.engine, home.fields(with_tls, "plain")
     with Agent(log=tmp_path / "agent.log") as agent:
         before = OwnSchema.of(engine).schemas(agent, fields)

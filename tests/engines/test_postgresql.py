@@ -38,7 +38,7 @@ from ciphercost.host.versions import matches
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
-from ciphercost.prove.client_witness import other_than_asked
+from ciphercost.prove.client_witness import negotiation_mismatch
 from conftest import Require, RequireServer
 from processes import opened
 
@@ -318,7 +318,7 @@ def test_the_whole_tls_matrix_on_every_version(
             answer = agent.connect("a", **server.connection(), **fields)
             rows = agent.query("a", ENGINE.tls_witness)
             assert rows == [["t", answer["protocol"], answer["cipher"]]]
-            assert other_than_asked(answer, fields) == ""
+            assert negotiation_mismatch(answer, fields) == ""
             return answer
 
         def started(**factors: str) -> Server:

@@ -51,7 +51,7 @@ def server(home: Site) -> Iterator[Server]:
 
 def ports(of: Server) -> dict[str, int]:
     assert isinstance(of, WebServer)
-    return {"plain": of.port} | {name: int(str(fields["port"])) for name, fields in of.ways.items()}
+    return {"plain": of.port} | {name: int(str(fields["port"])) for name, fields in of.other_ports.items()}
 
 
 def tree(pid: int) -> list[int]:
@@ -156,13 +156,15 @@ def test_every_port_answers_with_the_same_bytes(home: Site, server: Server) -> N
 def test_both_versions_of_http_answer_the_same_on_every_port(home: Site, server: Server) -> None:
     if home.installation.version.startswith("1.22"):
         with pytest.raises(UsageError, match="can't speak unencrypted HTTP/2"):
-            home.engine.way(home.installation.version, {"http": 2})
+            home.engine.workload_fields(home.installation.version, {"http": 2})
         return
     seen = set()
     for version, arm in itertools.product((1, 2), ("plain", "no-sendfile", "encrypted")):
         with Agent() as agent:
             program(agent, "GET /1KB", "GET /100KB", "GET /empty", "HEAD /100KB", "POST /1KB a=1&b=2")
-            fields = home.fields(server, arm, WITH_TLS) | home.engine.way(home.installation.version, {"http": version})
+            fields = home.fields(server, arm, WITH_TLS) | home.engine.workload_fields(
+                home.installation.version, {"http": version}
+            )
             answer = agent.connect("x", **fields)
             assert answer["application"] == ("h2" if version == 2 else "http/1.1")
             assert home.engine.sessions(server, agent, "x") == [

@@ -126,7 +126,7 @@ def test_swapped_ports_are_refused(tmp_path: Path, require_server: RequireServer
         site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
         made.started({"certificate": "ecdsa-p256"}) as server,
     ):
-        ports = server.connection()["port"], server.ways["tls"]["port"]
+        ports = server.connection()["port"], server.other_ports["tls"]["port"]
         argv = ("--ca", str(made.secrets / "tls-ecdsa-p256" / "ca.pem"), *LOAD)
         for (clear, tls), words in (
             ((ports[0], ports[0]), "the server does not speak TLS on this port (its answer was not encrypted)"),

@@ -23,7 +23,7 @@ from ciphercost.host import deadlines
 from ciphercost.host.relay import Relay
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
-from ciphercost.load.jdbc.drivers import Target, Wish, find
+from ciphercost.load.jdbc.drivers import Target, TlsRequest, find
 from ciphercost.measure import round_trips
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.prove import witnesses
@@ -303,7 +303,7 @@ def told(engine: str, port: int, require: Require) -> dict[str, object]:
         driver.jars()
     except MissingServer as error:
         require(None, str(error))
-    return drivers.connection(driver, drivers.address(driver, Target("127.0.0.1", port, "d"), Wish()), "me", "p")
+    return drivers.connection(driver, drivers.address(driver, Target("127.0.0.1", port, "d"), TlsRequest()), "me", "p")
 
 
 JDBC: dict[str, tuple[str, Talk]] = {

@@ -110,8 +110,8 @@ def test_another_server_of_the_same_kind_on_the_port_is_not_mistaken_for_it(
         assert isinstance(second, StartedServer)
         assert second.port != first.port
         assert chosen == [first.port, second.port]
-        held = ports.held(second.port, second.pid, (marks.server_user() or (os.geteuid(), 0))[0])
-        assert held == ports.Held(ours=True)
+        held = ports.port_owner(second.port, second.pid, (marks.server_user() or (os.geteuid(), 0))[0])
+        assert held == ports.PortOwner(ours=True)
         second.stop()
         first.stop()
 
@@ -164,8 +164,8 @@ def test_a_child_of_the_started_process_counts_as_the_server() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         try:
-            assert ports.held(port, process.pid, os.geteuid()) == ports.Held(ours=True)
-            other = ports.held(port, os.getpid() + 1_000_000, os.geteuid())
+            assert ports.port_owner(port, process.pid, os.geteuid()) == ports.PortOwner(ours=True)
+            other = ports.port_owner(port, os.getpid() + 1_000_000, os.geteuid())
             assert not other.ours
             assert "(process " in other.others
         finally:

@@ -358,7 +358,7 @@ def test_the_build_with_the_old_openssl_is_used_last(cache: Path) -> None:
     for source, version in (("maven", "18.4"), ("apt", "15.9"), ("debian", "17.5")):
         package_cache.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
     assert [each.source for each in package_cache.installed("thing")] == ["debian", "apt", "maven"]
-    assert list(engines.get("postgresql").ways()) == ["debian", "apt", "maven"]  # type: ignore[attr-defined]
+    assert list(engines.get("postgresql").sources()) == ["debian", "apt", "maven"]  # type: ignore[attr-defined]
 
 
 def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:

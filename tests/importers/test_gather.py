@@ -569,7 +569,7 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     ],
 )
 def test_what_of_a_command_is_shown(text: str, shown: str) -> None:
-    assert importer_formats.discreet(text) == shown
+    assert importer_formats.without_secrets(text) == shown
 
 
 @pytest.mark.parametrize("words", [["plain="], ["clear=x"], ["plain", "encrypted"], ["plain", "encrypted=x"]])

@@ -282,7 +282,7 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
     bin_ = Path(installation.location)
     places = [place / program for place in (bin_, bin_.parent / "bin") for program in ("mariadb-slap", "mysqlslap")]
     program = next(each for each in places if each.exists())
-    with mysql_servers.house(installation, tmp_path) as house, house.started(version="1.3") as server:
+    with mysql_servers.server_copies(installation, tmp_path) as copies, copies.started(version="1.3") as server:
         fields = server.connection()
         words = [
             str(program),
@@ -292,7 +292,7 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
             "--protocol=TCP",
             f"--user={fields['user']}",
         ]
-        words += [f"--create-schema={fields['database']}", "--no-drop", "--query=SELECT 1", *house.clear()]
+        words += [f"--create-schema={fields['database']}", "--no-drop", "--query=SELECT 1", *copies.clear()]
         words += ["--concurrency=1,4", "--number-of-queries=4000", "--iterations=2"]
         done = [
             subprocess.run(
@@ -314,7 +314,7 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     root = tools.parent
     share = root / "usr/share/sysbench"
     env = {"LUA_PATH": f"{share}/?.lua", "MARIADB_PLUGIN_DIR": str(next(root.glob("usr/lib/*/libmariadb3/plugin")))}
-    with mysql_servers.house(require_server("mariadb"), tmp_path) as house, house.started() as server:
+    with mysql_servers.server_copies(require_server("mariadb"), tmp_path) as copies, copies.started() as server:
         fields = server.connection()
         words: list[object] = [tools / "sysbench", share / "oltp_point_select.lua", "--tables=1", "--table-size=1000"]
         words += [
@@ -358,8 +358,8 @@ def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
         web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made,
         made.started({"version": "1.3"}) as server,
     ):
-        ways = {**server.connection(), **server.ways.get("tls", {})}
-        clear, tls = server.connection()["port"], ways["port"]
+        fields = {**server.connection(), **server.other_ports.get("tls", {})}
+        clear, tls = server.connection()["port"], fields["port"]
         yield {"plain": f"http://127.0.0.1:{clear}/1KB", "encrypted": f"https://127.0.0.1:{tls}/1KB"}
 
 

@@ -23,7 +23,7 @@ from ciphercost.host.pki import Pki
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import PROTOCOL, Agent
 from ciphercost.load.jdbc import drivers, java
-from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Driver, Target, Wish, address, find
+from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Driver, Target, TlsRequest, address, find
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError
 from ciphercost.model.slices import AgentSlice
@@ -60,7 +60,7 @@ def test_it_passes_the_vectors(tmp_path: Path, path: Path, command: list[str]) -
 # ── a server, and how drivers get there ───────────────────────────────────────────────────────────────────────────────
 
 
-class House:
+class DriverServer:
     """A server with TLS, and the settings of its drivers."""
 
     def __init__(self, engine: str, server: Server, directory: Path, require: Require) -> None:
@@ -77,7 +77,7 @@ class House:
     def told(self, driver: Driver, mode: str = "plain", protocol: str = "", **more: object) -> dict[str, object]:
         """Return fields of `connect`; `properties` are added to the driver's own."""
         target = Target("127.0.0.1", int(str(self.fields["port"])), str(self.fields.get("database", "")))
-        wish = Wish(mode, self.ca, self.store, protocol)  # type: ignore[arg-type]
+        wish = TlsRequest(mode, self.ca, self.store, protocol)  # type: ignore[arg-type]
         properties = more.pop("properties", {})
         assert isinstance(properties, dict)
         try:
@@ -91,7 +91,9 @@ class House:
         )
 
 
-def house(name: str, version: str, settings: dict[str, str], wanted: tuple[RequireServer, Require]) -> Iterator[House]:
+def driver_server(
+    name: str, version: str, settings: dict[str, str], wanted: tuple[RequireServer, Require]
+) -> Iterator[DriverServer]:
     require_server, require = wanted
     installation, engine, tls = require_server(name, version), engines.get(name), mechanisms.get("tls")
     run_id = run_directory.new_id()
@@ -102,29 +104,29 @@ def house(name: str, version: str, settings: dict[str, str], wanted: tuple[Requi
         logs = scratch / "logs"
         logs.mkdir()
         running = engine.start(installation, scratch / "data", run_supervisor, settings=secured | settings, logs=logs)
-        yield House(name, running, scratch, require)
+        yield DriverServer(name, running, scratch, require)
         running.stop()
     assert run_supervisor.problems == []
 
 
 @pytest.fixture(scope="module")
-def mariadb(require_server: RequireServer, require: Require) -> Iterator[House]:
-    yield from house("mariadb", "10.11", TAKES_ALL, (require_server, require))
+def mariadb(require_server: RequireServer, require: Require) -> Iterator[DriverServer]:
+    yield from driver_server("mariadb", "10.11", TAKES_ALL, (require_server, require))
 
 
 @pytest.fixture(scope="module")
-def mysql(require_server: RequireServer, require: Require) -> Iterator[House]:
-    yield from house("mysql", "", {}, (require_server, require))
+def mysql(require_server: RequireServer, require: Require) -> Iterator[DriverServer]:
+    yield from driver_server("mysql", "", {}, (require_server, require))
 
 
 @pytest.fixture(scope="module")
-def postgresql(require_server: RequireServer, require: Require) -> Iterator[House]:
-    yield from house("postgresql", "", {}, (require_server, require))
+def postgresql(require_server: RequireServer, require: Require) -> Iterator[DriverServer]:
+    yield from driver_server("postgresql", "", {}, (require_server, require))
 
 
 @pytest.fixture(scope="module")
-def firebird(require_server: RequireServer, require: Require) -> Iterator[House]:
-    yield from house("firebird", "", {}, (require_server, require))
+def firebird(require_server: RequireServer, require: Require) -> Iterator[DriverServer]:
+    yield from driver_server("firebird", "", {}, (require_server, require))
 
 
 def program(agent: Agent, *statements: tuple[str, str], **variables: Mapping[str, Any]) -> None:
@@ -155,7 +157,7 @@ KINDS: dict[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-def test_both_agents_run_the_same_operations(agent: Agent, mariadb: House, connections: int) -> None:
+def test_both_agents_run_the_same_operations(agent: Agent, mariadb: DriverServer, connections: int) -> None:
     # Threads decide which operation gets which number of a sequence; everything else belongs to the operation.
     names = [name for name in KINDS if name != "s" or connections == 1]
     columns = ", ".join(names)
@@ -183,7 +185,7 @@ def test_both_agents_run_the_same_operations(agent: Agent, mariadb: House, conne
     assert {row[0] for row in rows[True]} == {"a", "b"}
 
 
-def test_another_seed_is_other_operations(agent: Agent, mariadb: House) -> None:
+def test_another_seed_is_other_operations(agent: Agent, mariadb: DriverServer) -> None:
     agent.connect("plain", **mariadb.told(find("3.5.11", "mariadb")))
     program(agent, ("SELECT $1", "u"), u=KINDS["u"])
     first, again, other = (operate(agent, "plain", 50, seed) for seed in (1, 1, 2))
@@ -194,7 +196,7 @@ def test_another_seed_is_other_operations(agent: Agent, mariadb: House) -> None:
 # ── drivers beside each other ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Agent, mariadb: House) -> None:
+def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Agent, mariadb: DriverServer) -> None:
     speaking = [driver for driver in DRIVERS if driver.family in ("connector-j", "mariadb")]
     assert len(speaking) >= 8
     wanted: dict[str, tuple[Driver, str]] = {}
@@ -221,7 +223,7 @@ def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Age
     assert len(sums) == 1, "the rows differ by driver"
 
 
-def test_a_driver_that_ignores_a_property_is_caught_by_the_witness(agent: Agent, mariadb: House) -> None:
+def test_a_driver_that_ignores_a_property_is_caught_by_the_witness(agent: Agent, mariadb: DriverServer) -> None:
     driver = find("2.7.15", "mariadb")
     asked = mariadb.told(driver) | {"properties": "sslMode=verify-full"}
     assert agent.connect("a", **asked)["encrypted"] is False
@@ -242,7 +244,7 @@ def refused(agent: Agent, fields: Mapping[str, object]) -> AgentError:
 
 
 def test_a_driver_that_cannot_connect_gives_its_own_reason_and_the_others_go_on(
-    agent: Agent, mariadb: House, mysql: House
+    agent: Agent, mariadb: DriverServer, mysql: DriverServer
 ) -> None:
     newest, oldest = find("newest", "mysql"), find("5.1.6", "mysql")
     agent.connect("other", **mariadb.told(newest))
@@ -261,7 +263,7 @@ def test_a_driver_that_cannot_connect_gives_its_own_reason_and_the_others_go_on(
 
 
 @pytest.mark.parametrize("version", ["5.1.6", "9.7.0", "2.7.15", "4.0.0"])
-def test_a_password_stands_in_no_error(agent: Agent, mariadb: House, version: str) -> None:
+def test_a_password_stands_in_no_error(agent: Agent, mariadb: DriverServer, version: str) -> None:
     fields = mariadb.told(find(version, "mariadb"))
     error = refused(agent, fields | {"password": "swordfish"})
     assert error.code == "1045 (28000)"
@@ -273,10 +275,10 @@ def test_a_password_stands_in_no_error(agent: Agent, mariadb: House, version: st
     assert "swordfish" not in str(error)
 
 
-def test_a_certificate_of_another_ca_is_refused_in_words(agent: Agent, mariadb: House, tmp_path: Path) -> None:
+def test_a_certificate_of_another_ca_is_refused_in_words(agent: Agent, mariadb: DriverServer, tmp_path: Path) -> None:
     other = Pki(tmp_path / "other")
     for version in ("9.7.0", "3.5.11"):
-        wish = Wish("verify-ca", str(other.ca), str(drivers.trust_store(other.ca, tmp_path / "other.p12")))
+        wish = TlsRequest("verify-ca", str(other.ca), str(drivers.trust_store(other.ca, tmp_path / "other.p12")))
         driver = find(version, "mariadb")
         target = Target("127.0.0.1", int(str(mariadb.fields["port"])))
         error = refused(agent, mariadb.told(driver) | drivers.connection(driver, address(driver, target, wish), "any"))
@@ -294,7 +296,7 @@ def jar(path: Path, service: str = "", **classes: bytes) -> str:
     return str(path)
 
 
-def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: House) -> None:
+def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: DriverServer) -> None:
     # This driver can't see classes in the agent's own jar or in another driver's.
     fields = mariadb.told(find("9.7.0", "mariadb"))
     for name in ("ciphercost.load.agent.Main", "org.mariadb.jdbc.Driver"):
@@ -303,7 +305,7 @@ def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: House) ->
         assert caught.value.code == "driver"
 
 
-def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: House, tmp_path: Path) -> None:
+def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: DriverServer, tmp_path: Path) -> None:
     good = mariadb.told(find("9.7.0", "mariadb"))
     (tmp_path / "text.jar").write_text("no jar")
     newer = struct.pack(">IHH", 0xCAFEBABE, 0, 44 + 99) + bytes(64)
@@ -322,7 +324,7 @@ def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: House, tmp
         assert "swordfish" not in str(caught.value)
 
 
-def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Agent, mariadb: House) -> None:
+def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Agent, mariadb: DriverServer) -> None:
     found = []
     with Agent() as rust:
         for made, fields in ((rust, mariadb.fields), (agent, mariadb.told(find("8.0.33", "mariadb")))):
@@ -342,7 +344,7 @@ def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Age
     assert found[0][1] > 0
 
 
-def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, mariadb: House) -> None:
+def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, mariadb: DriverServer) -> None:
     """An operation in flight at the end does not count, unless it fails: a timeout comes long after."""
     told = mariadb.told(find("3.5", "mariadb"), setup="SET max_statement_time = 4")
     agent.connect("late", **told)
@@ -357,7 +359,7 @@ def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, 
     agent.disconnect("late")
 
 
-def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: House) -> None:
+def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: DriverServer) -> None:
     for version in ("5.1.49", "9.7.0", "3.5.11"):
         agent.connect("killer", **mariadb.told(find("2.7.15", "mariadb")))
         agent.connect("victim", **mariadb.told(find(version, "mariadb")))
@@ -372,7 +374,7 @@ def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: Hou
 
 
 def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
-    command: list[str], mariadb: House, monkeypatch: pytest.MonkeyPatch
+    command: list[str], mariadb: DriverServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Agent(command, env=java.OTHERS) as agent:
         agent.connect("other", **mariadb.told(find("3.5.11", "mariadb")))
@@ -396,7 +398,7 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
 class Counted:
     """Return the server's counters while inserts run through a driver."""
 
-    def __init__(self, agent: Agent, mariadb: House) -> None:
+    def __init__(self, agent: Agent, mariadb: DriverServer) -> None:
         self.agent, self.mariadb = agent, mariadb
         agent.connect("counter", **mariadb.told(find("3.5.11", "mariadb")))
         agent.query("counter", "CREATE OR REPLACE TABLE rows_in (id INTEGER AUTO_INCREMENT PRIMARY KEY, u BIGINT)")
@@ -421,7 +423,7 @@ class Counted:
 
 
 @pytest.fixture
-def counted(agent: Agent, mariadb: House) -> Counted:
+def counted(agent: Agent, mariadb: DriverServer) -> Counted:
     return Counted(agent, mariadb)
 
 
@@ -465,7 +467,7 @@ def test_a_connection_for_each_operation(counted: Counted) -> None:
         assert found["Connections"] == found["connects"] == 20
 
 
-def test_each_connection_has_a_thread(agent: Agent, mariadb: House) -> None:
+def test_each_connection_has_a_thread(agent: Agent, mariadb: DriverServer) -> None:
     agent.connect("plain", **{**mariadb.told(find("9.7.0", "mariadb")), "connections": 5})
     program(agent, ("SELECT $1", "id"), id=ID)
     answer = agent.slice("plain", 2.0, discard=0.25, seed=3, rate=200)
@@ -476,7 +478,7 @@ def test_each_connection_has_a_thread(agent: Agent, mariadb: House) -> None:
     assert (answer.bytes_sent, answer.process_cpu_ns >= 0, answer.gc_ms >= 0) == (0, True, True)
 
 
-def test_a_machine_that_has_just_begun_compiles(command: list[str], mariadb: House) -> None:
+def test_a_machine_that_has_just_begun_compiles(command: list[str], mariadb: DriverServer) -> None:
     with Agent(command, env=java.OTHERS) as cold:
         cold.connect("plain", **mariadb.told(find("9.7.0", "mariadb"), "require", "1.3"))
         program(cold, ("SELECT $1", "id"), id=ID)
@@ -485,7 +487,7 @@ def test_a_machine_that_has_just_begun_compiles(command: list[str], mariadb: Hou
     assert answer.process_cpu_ns > 0
 
 
-def test_setup_runs_on_each_connection_and_its_failure_is_said(agent: Agent, mariadb: House) -> None:
+def test_setup_runs_on_each_connection_and_its_failure_is_said(agent: Agent, mariadb: DriverServer) -> None:
     fields = mariadb.told(find("9.7.0", "mariadb"))
     agent.connect("plain", **{**fields, "connections": 2, "setup": "SET @a = 'x;y'; SET @b = 2"})
     assert agent.query("plain", "SELECT @a, @b", everywhere=True) == [["x;y", "2"]] * 2
@@ -494,7 +496,7 @@ def test_setup_runs_on_each_connection_and_its_failure_is_said(agent: Agent, mar
     assert caught.value.code == "1064 (42000)"
 
 
-def test_a_query_answers_as_the_other_agents_does(agent: Agent, mariadb: House) -> None:
+def test_a_query_answers_as_the_other_agents_does(agent: Agent, mariadb: DriverServer) -> None:
     sql = (
         "CREATE OR REPLACE TABLE odd (a INTEGER, b TEXT); INSERT INTO odd VALUES (1, 'tab\tnew\nline\\\\;'), (NULL, NULL), (3, ''); "
         "SELECT a, b AS c FROM odd ORDER BY a -- ; a comment\n; SET @x = 1"
@@ -514,12 +516,12 @@ def test_a_query_answers_as_the_other_agents_does(agent: Agent, mariadb: House) 
 # ── other servers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def same_on(house: House, agent: Agent, driver: Driver, table: str, mode: str) -> AgentSlice:
+def same_on(driver_server: DriverServer, agent: Agent, driver: Driver, table: str, mode: str) -> AgentSlice:
     """Transactions of both agents leave the same rows, and the Java agent's are encrypted as requested."""
     rows = []
     answer = None
     with Agent() as rust:
-        for made, fields in ((rust, house.fields), (agent, house.told(driver, mode))):
+        for made, fields in ((rust, driver_server.fields), (agent, driver_server.told(driver, mode))):
             said = made.connect("arm", **fields)
             if made is agent:
                 assert said["encrypted"] is (mode != "plain")
@@ -543,19 +545,19 @@ def same_on(house: House, agent: Agent, driver: Driver, table: str, mode: str) -
 
 
 @pytest.mark.parametrize("mode", ["plain", "verify-full"])
-def test_postgresql(agent: Agent, postgresql: House, mode: str) -> None:
+def test_postgresql(agent: Agent, postgresql: DriverServer, mode: str) -> None:
     answer = same_on(postgresql, agent, find("", "postgresql"), "CREATE TABLE pair (a integer, b varchar(30))", mode)
     assert answer.protocol == ("" if mode == "plain" else "TLSv1.3")
 
 
 @pytest.mark.parametrize("mode", ["plain", "require"])
-def test_firebird(agent: Agent, firebird: House, mode: str) -> None:
+def test_firebird(agent: Agent, firebird: DriverServer, mode: str) -> None:
     answer = same_on(firebird, agent, find("", "firebird"), "CREATE TABLE pair (a INTEGER, b VARCHAR(30))", mode)
     assert answer.encrypted is (mode == "require")
 
 
 @pytest.mark.parametrize("version", ["9.7.0", "26.10.0", "4.0.0"])
-def test_mysql(agent: Agent, mysql: House, version: str) -> None:
+def test_mysql(agent: Agent, mysql: DriverServer, version: str) -> None:
     table = "CREATE TABLE pair (a INTEGER, b VARCHAR(30))"
     assert same_on(mysql, agent, find(version, "mysql"), table, "verify-full").protocol == "TLSv1.3"
 

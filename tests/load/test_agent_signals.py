@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ciphercost.load.agent import undisturbed
+from ciphercost.load.agent import signals_delayed
 
 
 def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:
@@ -15,7 +15,7 @@ def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def start() -> None:
-        with undisturbed():
+        with signals_delayed():
             signal.raise_signal(signal.SIGINT)
             reached.append("the end")
 
@@ -31,7 +31,7 @@ def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with undisturbed():
+        with signals_delayed():
             signal.raise_signal(signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:

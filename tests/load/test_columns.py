@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.load.tables import columns
-from ciphercost.load.tables.columns import Column, Gauge
+from ciphercost.load.tables.columns import Column, ColumnDetector
 from ciphercost.model.errors import UsageError
 
 
 def inferred(*values: str) -> Column:
-    gauge = Gauge()
+    gauge = ColumnDetector()
     for value in values:
         gauge.add(value)
     return gauge.column("c_x", "x")

@@ -342,7 +342,7 @@ def empty(workload: str, dialect: str) -> list[str]:
     return [*(f"DELETE FROM {each}" for each in names), *(again if numbered else ())]
 
 
-class House(msgspec.Struct):
+class ServerWithArms(msgspec.Struct):
     """A server with a schema for each arm, and the agent connected to both."""
 
     engine: Engine
@@ -384,9 +384,9 @@ class House(msgspec.Struct):
 
 
 @pytest.fixture(scope="module", params=SERVERS, ids=lambda value: value[0])
-def house(
+def both_arms(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+) -> Iterator[ServerWithArms]:
     name, version, mechanism_name = request.param
     installation, engine, mechanism = require_server(name, version), engines.get(name), mechanisms.get(mechanism_name)
     assert isinstance(mechanism, Columns)
@@ -412,7 +412,7 @@ def house(
                 agent.connect(arm, **reach[arm])
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
-            yield House(engine, agent, {arm: secrets.of(arm) for arm in ARMS}, reach)
+            yield ServerWithArms(engine, agent, {arm: secrets.of(arm) for arm in ARMS}, reach)
         finally:
             server.stop()
 
@@ -423,32 +423,32 @@ def texts(rows: list[list[str | None]]) -> list[list[str | None]]:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_each_operation_does_what_it_says_in_both_arms(house: House, workload: str) -> None:
+def test_each_operation_does_what_it_says_in_both_arms(both_arms: ServerWithArms, workload: str) -> None:
     seen: dict[Arm, list[list[str | None]]] = {}
     for arm in ARMS:
-        house.make(arm, workload)
+        both_arms.make(arm, workload)
         try:
-            house.do(arm, workload, "insert")
-            assert house.counts(arm) == [N] * 5
-            ((rows),) = house.do(arm, workload, "select")
+            both_arms.do(arm, workload, "insert")
+            assert both_arms.counts(arm) == [N] * 5
+            ((rows),) = both_arms.do(arm, workload, "select")
             seen[arm] = sorted(rows, key=lambda row: int(row[0] or 0))
-            first = house.stored(arm, "state", "name")
-            house.do(arm, workload, "update")
-            named = house.agent.query(arm, f"SELECT {house.codecs[arm].open('name', 40)} FROM state")
+            first = both_arms.stored(arm, "state", "name")
+            both_arms.do(arm, workload, "update")
+            named = both_arms.agent.query(arm, f"SELECT {both_arms.codecs[arm].open('name', 40)} FROM state")
             assert named == [[CHOSEN]] * N
             if arm == "encrypted":
                 # A random IV: as many different values as calls of the function.
-                changed_ = house.stored(arm, "state", "name")
+                changed_ = both_arms.stored(arm, "state", "name")
                 assert len(set(changed_)) == N
                 chosen = sum(each.state == CHOSEN for each in RECORDS)
                 assert len(set(changed_) - set(first)) == N - chosen, "a state that had the name already is left alone"
                 for column in ("source_id", "cnes", "origin", "user_name"):
-                    assert len(set(house.stored(arm, "notification", column))) == N
+                    assert len(set(both_arms.stored(arm, "notification", column))) == N
                 assert CHOSEN.encode().hex() not in "".join(changed_).lower()
-            house.do(arm, workload, "delete")
-            assert house.counts(arm) == [0] * 5
+            both_arms.do(arm, workload, "delete")
+            assert both_arms.counts(arm) == [0] * 5
         finally:
-            house.drop(arm)
+            both_arms.drop(arm)
     assert seen["plain"] == seen["encrypted"]
     assert texts(seen["plain"]) == [
         [each.source_id, each.cnes, each.origin, each.user_name, each.state, each.municipality] for each in RECORDS
@@ -459,75 +459,77 @@ def test_each_operation_does_what_it_says_in_both_arms(house: House, workload: s
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_a_delete_takes_the_chosen_state_and_no_other(house: House, workload: str) -> None:
+def test_a_delete_takes_the_chosen_state_and_no_other(both_arms: ServerWithArms, workload: str) -> None:
     arm: Arm = "encrypted"
-    house.make(arm, workload)
+    both_arms.make(arm, workload)
     try:
-        house.do(arm, workload, "insert")
+        both_arms.do(arm, workload, "insert")
         chosen = sum(each.state == CHOSEN for each in RECORDS)
         assert 0 < chosen < N
-        house.do(arm, workload, "delete")
-        assert house.counts(arm) == [N - chosen] * 5
-        ((rows),) = house.do(arm, workload, "select")
+        both_arms.do(arm, workload, "delete")
+        assert both_arms.counts(arm) == [N - chosen] * 5
+        ((rows),) = both_arms.do(arm, workload, "select")
         assert texts(rows) == [
             [each.source_id, each.cnes, each.origin, each.user_name, each.state, each.municipality]
             for each in RECORDS
             if each.state != CHOSEN
         ]
     finally:
-        house.drop(arm)
+        both_arms.drop(arm)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_load_gives_the_rows_that_inserts_give_and_under_load_the_tables_keep_their_size(
-    house: House, workload: str
+    both_arms: ServerWithArms, workload: str
 ) -> None:
     found = workloads.get(workload)
-    codec = house.codecs["encrypted"]
-    made = workloads.prepare(found, house.engine.dialect, {}, N, codec)
+    codec = both_arms.codecs["encrypted"]
+    made = workloads.prepare(found, both_arms.engine.dialect, {}, N, codec)
     for arm in ARMS:
         for step in made.tables(arm).load:
-            house.agent.query(arm, step.sql)
+            both_arms.agent.query(arm, step.sql)
     try:
-        checked = {arm: house.agent.query(arm, made.tables(arm).check) for arm in ARMS}
+        checked = {arm: both_arms.agent.query(arm, made.tables(arm).check) for arm in ARMS}
         assert checked["plain"] == checked["encrypted"]
         assert checked["plain"][0][0] == str(N)
         for arm in ARMS:
-            ((rows),) = house.do(arm, workload, "select")
+            ((rows),) = both_arms.do(arm, workload, "select")
             assert [row[0] for row in texts(rows)] == [each.source_id for each in RECORDS]
-        house.agent.program(made)
+        both_arms.agent.program(made)
         for arm in ARMS:
-            answer = house.agent.slice(arm, 120, discard=0, seed=5, operations=60)
+            answer = both_arms.agent.slice(arm, 120, discard=0, seed=5, operations=60)
             assert (answer.errors, answer.operations) == (0, 60), answer.first_error
-            after = house.counts(arm)
+            after = both_arms.counts(arm)
             assert len(set(after)) == 1
             assert N <= after[0] < N + 30
-            for sql in empty(workload, house.engine.dialect):
-                house.agent.query(arm, sql)
-            assert house.counts(arm) == [0] * 5
-            house.do(arm, workload, "insert")
-            ((rows),) = house.do(arm, workload, "select")
+            for sql in empty(workload, both_arms.engine.dialect):
+                both_arms.agent.query(arm, sql)
+            assert both_arms.counts(arm) == [0] * 5
+            both_arms.do(arm, workload, "insert")
+            ((rows),) = both_arms.do(arm, workload, "select")
             assert sorted(int(row[0] or 0) for row in rows) == list(range(1, N + 1)), "numbers begin with 1 again"
     finally:
         for arm in ARMS:
-            house.drop(arm)
+            both_arms.drop(arm)
 
 
-@pytest.mark.parametrize("house", SERVERS[:1], indirect=True, ids=["postgresql"])
+@pytest.mark.parametrize("both_arms", SERVERS[:1], indirect=True, ids=["postgresql"])
 @pytest.mark.parametrize("iv", ["random", "fixed"])
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House, workload: str, iv: str) -> None:
+def test_postgresql_calls_the_function_as_often_as_there_are_values(
+    both_arms: ServerWithArms, workload: str, iv: str
+) -> None:
     mechanism = mechanisms.get("pgcrypto-cbc-256")
     assert isinstance(mechanism, Columns)
     arm: Arm = "encrypted"
-    codec = mechanism.codec(house.engine, {"iv": iv}, bytes(range(32)), bytes(16))
-    house = msgspec.structs.replace(house, codecs={arm: codec})
+    codec = mechanism.codec(both_arms.engine, {"iv": iv}, bytes(range(32)), bytes(16))
+    both_arms = msgspec.structs.replace(both_arms, codecs={arm: codec})
     others = N - sum(each.state == CHOSEN for each in RECORDS)
     wanted = {"insert": (TEXTS * N, 0), "select": (0, TEXTS * N), "update": (others, N), "delete": (0, N)}
-    house.agent.query(arm, "SET track_functions = 'all'")
-    house.make(arm, workload)
+    both_arms.agent.query(arm, "SET track_functions = 'all'")
+    both_arms.make(arm, workload)
     try:
-        before = calls(house.agent, arm)
+        before = calls(both_arms.agent, arm)
         for name in OPERATIONS:
             if name == "delete" and iv == "fixed":
                 # The reason for counting: a constant under a fixed IV is sealed once, however many rows there are. (As
@@ -536,16 +538,16 @@ def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House
                 constant = codec.seal(f"'{CHOSEN}'", 40).replace(
                     f"convert_to('{CHOSEN}', 'UTF8')", f"'\\x{CHOSEN.encode().hex()}'::bytea"
                 )
-                house.agent.query(arm, f"UPDATE state SET name = {constant}")
-                folded = calls(house.agent, arm)
+                both_arms.agent.query(arm, f"UPDATE state SET name = {constant}")
+                folded = calls(both_arms.agent, arm)
                 assert (folded[0] - before[0], folded[1] - before[1]) == (1, 0)
                 before = folded
-            house.do(arm, workload, name)
-            after = calls(house.agent, arm)
+            both_arms.do(arm, workload, name)
+            after = calls(both_arms.agent, arm)
             assert (after[0] - before[0], after[1] - before[1]) == wanted[name], name
             before = after
     finally:
-        house.drop(arm)
+        both_arms.drop(arm)
 
 
 def calls(agent: Agent, arm: Arm) -> tuple[int, int]:
@@ -560,7 +562,7 @@ def calls(agent: Agent, arm: Arm) -> tuple[int, int]:
 def test_sqlite_runs_them_too(tmp_path: Path, workload: str) -> None:
     with Agent(log=tmp_path / "agent.log") as agent:
         agent.connect("plain", driver="sqlite", path=str(tmp_path / "data.db"), pragmas="PRAGMA foreign_keys = ON")
-        inside = House(engines.get("sqlite"), agent, {"plain": PLAIN}, {})
+        inside = ServerWithArms(engines.get("sqlite"), agent, {"plain": PLAIN}, {})
         inside.make("plain", workload)
         inside.do("plain", workload, "insert")
         ((rows),) = inside.do("plain", workload, "select")

@@ -36,7 +36,7 @@ from ciphercost.report import formats
 from ciphercost.runs import pipeline, prove, prove_jdbc_url
 from conftest import Require, RequireServer
 from firebird import started as firebird_started
-from mysql_servers import House, house
+from mysql_servers import ServerCopies, server_copies
 from test_real import ciphercost
 
 Counted = dict[str, dict[str, float]]
@@ -65,14 +65,14 @@ def java_here(require: Require) -> None:
 @pytest.fixture(scope="module")
 def mariadb(
     require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory, java_here: None
-) -> Iterator[House]:
+) -> Iterator[ServerCopies]:
     del java_here
-    with house(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made:
+    with server_copies(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def secured(mariadb: House) -> Iterator[Server]:
+def secured(mariadb: ServerCopies) -> Iterator[Server]:
     with mariadb.started(certificate="rsa2048") as server:
         yield server
 
@@ -221,7 +221,9 @@ def test_a_connection_for_each_insert_is_anybodys_choice() -> None:
 
 
 @pytest.mark.parametrize(("tls", "met"), [("off", "clear"), ("require", "accepted"), ("verify-ca", "refused")])
-def test_an_impostor_knows_who_checks(mariadb: House, secured: Server, tmp_path: Path, tls: str, met: str) -> None:
+def test_an_impostor_knows_who_checks(
+    mariadb: ServerCopies, secured: Server, tmp_path: Path, tls: str, met: str
+) -> None:
     fields = mariadb.fields(secured, "encrypted", certificate="rsa2048")
     with (
         Impostor("mysql", "127.0.0.1", int(str(fields["port"])), tmp_path / "pki", certificate="rsa2048") as impostor,
@@ -286,7 +288,7 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
     assert "the server reports: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
 
 
-def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Server) -> None:
+def test_who_checks_nothing_is_not_called_verified(mariadb: ServerCopies, secured: Server) -> None:
     with agent_of("9.7.0") as agent:
         fields = mariadb.fields(secured, "encrypted", certificate="rsa2048")
         assert agent.connect("full", **fields)["verified"] is True
@@ -299,7 +301,7 @@ def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Serv
         assert said["checked"] == "it accepts an impostor with its own certificate"
 
 
-def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) -> None:
+def test_a_slice_of_another_driver_is_an_error(mariadb: ServerCopies, secured: Server) -> None:
     fields = mariadb.fields(secured, "plain")
     with agent_of("8.0.33") as agent, agent_of("9.7.0") as other:
         made = resolve.resolve(cell(client="", workload="connect")).program
@@ -311,7 +313,7 @@ def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) 
             agent.slice("plain", 60, discard=0.0, operations=5)
 
 
-def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: House, secured: Server) -> None:
+def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: ServerCopies, secured: Server) -> None:
     fields = mariadb.fields(secured, "encrypted", certificate="rsa2048", version="1.2")
     with agent_of("5.1.6") as agent:
         with pytest.raises(RunError, match=r"5\.1\.6 can't connect, encrypted arm: .*Use 5\.1\.49 or newer"):
@@ -330,13 +332,13 @@ def base(secured: Server, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"//localhost:{fields['port']}/{fields['database']}?user={fields['user']}"
 
 
-def ca_of(mariadb: House) -> str:
+def ca_of(mariadb: ServerCopies) -> str:
     return str(next(mariadb.secrets.rglob("ca.pem")))
 
 
 @pytest.mark.parametrize("loopback", [True, False], ids=["loopback", "a name elsewhere"])
 def test_an_application_that_checks_is_told_so(
-    mariadb: House, base: str, monkeypatch: pytest.MonkeyPatch, loopback: bool
+    mariadb: ServerCopies, base: str, monkeypatch: pytest.MonkeyPatch, loopback: bool
 ) -> None:
     if not loopback:  # what stands in between then has the server's name, on its own machine
         monkeypatch.setattr(prove_jdbc_url, "_is_loopback", lambda _: False)
@@ -348,7 +350,7 @@ def test_an_application_that_checks_is_told_so(
     assert "ok wire: the canary is absent" in said
 
 
-def test_an_application_that_checks_the_authority_alone(mariadb: House, base: str) -> None:
+def test_an_application_that_checks_the_authority_alone(mariadb: ServerCopies, base: str) -> None:
     proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}&sslMode=verify-ca&serverSslCert={ca_of(mariadb)}")
     assert proven
     assert "certificate authority only" in " ".join(text.split())
@@ -362,14 +364,14 @@ def test_an_application_that_checks_the_authority_alone(mariadb: House, base: st
         ("jdbc:mariadb:{base}&sslMode=trust", "it accepts an impostor with its own certificate"),
     ],
 )
-def test_an_application_that_checks_nothing_is_told_so(mariadb: House, base: str, url: str, words: str) -> None:
+def test_an_application_that_checks_nothing_is_told_so(mariadb: ServerCopies, base: str, url: str, words: str) -> None:
     del mariadb
     proven, text = prove_jdbc_url.examine(url.format(base=base))
     assert not proven
     assert words in " ".join(text.split())
 
 
-def test_what_an_application_gets_by_default_depends_on_its_drivers_version(mariadb: House, base: str) -> None:
+def test_what_an_application_gets_by_default_depends_on_its_drivers_version(mariadb: ServerCopies, base: str) -> None:
     del mariadb
     proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}", client="jdbc:3.5")
     assert not proven
@@ -378,7 +380,7 @@ def test_what_an_application_gets_by_default_depends_on_its_drivers_version(mari
         prove_jdbc_url.examine(f"jdbc:mariadb:{base}", client="jdbc:4.0")
 
 
-def test_an_application_whose_driver_ignores_its_url(mariadb: House, base: str) -> None:
+def test_an_application_whose_driver_ignores_its_url(mariadb: ServerCopies, base: str) -> None:
     url = f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}"
     proven, text = prove_jdbc_url.examine(url, str(find("2.7", "mariadb").jars()[0]))
     assert not proven
@@ -423,7 +425,7 @@ def test_a_trust_stores_password_is_no_secret() -> None:
     assert prove_jdbc_url.read("jdbc:mysql:loadbalance://a,b/x").host == ""
 
 
-def test_prove_of_a_jdbc_url_ends_with_its_status(mariadb: House, base: str, tmp_path: Path) -> None:
+def test_prove_of_a_jdbc_url_ends_with_its_status(mariadb: ServerCopies, base: str, tmp_path: Path) -> None:
     good = f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}"
     assert ciphercost("prove", good, cwd=tmp_path).returncode == 0
     assert ciphercost("prove", f"jdbc:mysql:{base}", cwd=tmp_path).returncode == 1

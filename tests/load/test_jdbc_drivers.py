@@ -12,12 +12,12 @@ from ciphercost.host import maven
 from ciphercost.host.maven import Artifact
 from ciphercost.host.pki import Pki
 from ciphercost.load.jdbc import drivers
-from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Target, Wish, address, find
+from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Target, TlsRequest, address, find
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import Require
 
 HERE = Target("127.0.0.1", 3306, "shop")
-CHECKED = Wish(
+CHECKED = TlsRequest(
     "verify-ca", ca="/tmp/ca.pem", store="/tmp/ca.p12", protocol="1.2", ciphers=("ECDHE-RSA-AES256-GCM-SHA384",)
 )
 
@@ -70,7 +70,7 @@ def test_every_version_is_pinned_once() -> None:
 )  # fmt: skip
 def test_each_version_is_told_in_its_own_words(version: str, plain: str, required: str, checked: str) -> None:
     driver = find(version, "mysql")
-    for wish, words in ((Wish(), plain), (Wish("require"), required), (CHECKED, checked)):
+    for wish, words in ((TlsRequest(), plain), (TlsRequest("require"), required), (CHECKED, checked)):
         told = address(driver, HERE, wish)
         assert set(words.split()) <= {f"{name}={value}" for name, value in told.properties.items()}
         scheme = "mariadb" if driver.family == "mariadb" else "mysql"
@@ -89,17 +89,17 @@ def test_what_a_driver_has_no_word_for_is_said() -> None:
 
 def test_what_a_version_cannot_do_is_refused() -> None:
     for version, engine, wish in (
-        ("5.1.49", "mysql", Wish("verify-full", ca="a", store="b")),
-        ("9.7.0", "mysql", Wish("verify-ca", ca="a")),
-        ("", "postgresql", Wish("verify-full")),
-        ("", "firebird", Wish("verify-ca", ca="a")),
+        ("5.1.49", "mysql", TlsRequest("verify-full", ca="a", store="b")),
+        ("9.7.0", "mysql", TlsRequest("verify-ca", ca="a")),
+        ("", "postgresql", TlsRequest("verify-full")),
+        ("", "firebird", TlsRequest("verify-ca", ca="a")),
     ):
         with pytest.raises(UsageError):
             address(find(version, engine), HERE, wish)
 
 
 def test_what_the_user_adds_wins() -> None:
-    told = address(find("9.7.0", "mysql"), HERE, Wish(), {"sslMode": "PREFERRED", "useLocalSessionState": "true"})
+    told = address(find("9.7.0", "mysql"), HERE, TlsRequest(), {"sslMode": "PREFERRED", "useLocalSessionState": "true"})
     assert told.properties["sslMode"] == "PREFERRED"
     assert told.properties["useLocalSessionState"] == "true"
 

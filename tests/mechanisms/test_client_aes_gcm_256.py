@@ -28,7 +28,7 @@ from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import column_checks
 from ciphercost.provision import columns
-from ciphercost.provision.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost.provision.columns import LENGTH, TABLE, ArmView, Secrets
 from conftest import RequireServer
 from test_real import ciphercost
 
@@ -124,7 +124,7 @@ def test_an_unfit_workload_is_refused_before_anything_starts(workload: str) -> N
 # ── on real servers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class House(msgspec.Struct):
+class ServerWithArms(msgspec.Struct):
     """A server with a schema for each arm, and the agent connected to both."""
 
     engine: Engine
@@ -139,8 +139,8 @@ class House(msgspec.Struct):
         with contextlib.suppress(AgentError):  # if there is none
             self.agent.query(arm, f"DROP TABLE {table}")
 
-    def sight(self, arm: Arm, secrets: Secrets | None = None) -> Sight:
-        return Sight(arm, secrets or self.secrets, CANARY, self.agent, arm, self.places)
+    def arm_view(self, arm: Arm, secrets: Secrets | None = None) -> ArmView:
+        return ArmView(arm, secrets or self.secrets, CANARY, self.agent, arm, self.places)
 
     def literal(self, text: str) -> str:
         doubled = text.replace("'", "''")
@@ -153,9 +153,9 @@ class House(msgspec.Struct):
 
 
 @pytest.fixture(scope="module", params=MECHANISM.engines)
-def house(
+def both_arms(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+) -> Iterator[ServerWithArms]:
     engine = engines.get(request.param)
     installation = engine.find() if engine.embedded else require_server(request.param)
     logs, run_id = tmp_path_factory.mktemp("logs"), run_directory.new_id()
@@ -178,38 +178,38 @@ def house(
                 fields |= OwnSchema.of(engine).in_own_schema(columns.schema_name(arm))
             agent.connect(arm, **fields)
         try:
-            yield House(engine, agent, secrets, tuple(scratch.glob("data-*")) if not engine.embedded else ())
+            yield ServerWithArms(engine, agent, secrets, tuple(scratch.glob("data-*")) if not engine.embedded else ())
         finally:
             for server in servers:
                 server.stop()
 
 
-def program_of(house: House, *names: str) -> Program:
+def program_of(both_arms: ServerWithArms, *names: str) -> Program:
     """Return hospital-client in both arms, reduced to these transactions."""
     found = workloads.get("hospital-client")
-    made = workloads.prepare(found, house.engine.dialect, {}, ROWS, house.secrets.codec)
+    made = workloads.prepare(found, both_arms.engine.dialect, {}, ROWS, both_arms.secrets.codec)
     return msgspec.structs.replace(made, transactions=tuple(each for each in made.transactions if each[0] in names))
 
 
 @pytest.fixture(scope="module")
-def filled(house: House) -> House:
-    made = program_of(house, "select")
+def filled(both_arms: ServerWithArms) -> ServerWithArms:
+    made = program_of(both_arms, "select")
     for arm in ARMS:
         for step in made.tables(arm).load:
-            house.agent.query(arm, step.sql)
-    return house
+            both_arms.agent.query(arm, step.sql)
+    return both_arms
 
 
-def test_literals_are_sealed_here_and_opened_with_the_key(house: House) -> None:
+def test_literals_are_sealed_here_and_opened_with_the_key(both_arms: ServerWithArms) -> None:
     for arm in ARMS:
-        codec = house.codec(arm)
-        house.drop(arm, "t")
-        house.agent.query(arm, f"CREATE TABLE t (id integer NOT NULL, a {codec.column(60)})")
+        codec = both_arms.codec(arm)
+        both_arms.drop(arm, "t")
+        both_arms.agent.query(arm, f"CREATE TABLE t (id integer NOT NULL, a {codec.column(60)})")
         for number, text in enumerate(TEXTS):
-            value = codec.seal(house.literal(text), 60)
-            house.agent.query(arm, f"INSERT INTO t (id, a) VALUES ({number}, {value})")
-    codec = house.secrets.codec
-    rows = house.agent.query("encrypted", f"SELECT {codec.hex('a')} FROM t ORDER BY id")
+            value = codec.seal(both_arms.literal(text), 60)
+            both_arms.agent.query(arm, f"INSERT INTO t (id, a) VALUES ({number}, {value})")
+    codec = both_arms.secrets.codec
+    rows = both_arms.agent.query("encrypted", f"SELECT {codec.hex('a')} FROM t ORDER BY id")
     stored = [bytes.fromhex(str(row[0])) for row in rows]
     assert [codec.opened(each).decode() for each in stored] == list(TEXTS)
     assert all(
@@ -218,14 +218,14 @@ def test_literals_are_sealed_here_and_opened_with_the_key(house: House) -> None:
     )
     one = script.parse(secret_sql.expand("SELECT id, opened(a, 60) FROM t ORDER BY id", codec), {})
     plain = script.parse("SELECT id, a FROM t ORDER BY id", {})
-    found = msgspec.structs.replace(program_of(house), transactions=(("t", 1, script.by_arm(plain, one)),))
-    house.agent.program(found)
-    seen = {arm: house.run(arm, 2) for arm in ARMS}
+    found = msgspec.structs.replace(program_of(both_arms), transactions=(("t", 1, script.by_arm(plain, one)),))
+    both_arms.agent.program(found)
+    seen = {arm: both_arms.run(arm, 2) for arm in ARMS}
     assert seen["plain"].checksum == seen["encrypted"].checksum
     assert (seen["plain"].opened, seen["encrypted"].opened) == (0, 2 * len(TEXTS))
 
 
-def test_every_value_is_sealed_and_opened_once_per_operation(filled: House) -> None:
+def test_every_value_is_sealed_and_opened_once_per_operation(filled: ServerWithArms) -> None:
     counts = {
         "insert": (SECRETS, 0),
         "select": (0, SECRETS * ROWS),
@@ -244,7 +244,7 @@ def test_every_value_is_sealed_and_opened_once_per_operation(filled: House) -> N
         assert done["plain"].rows == done["encrypted"].rows, name
 
 
-def test_the_check_compares_the_decrypted_values(filled: House) -> None:
+def test_the_check_compares_the_decrypted_values(filled: ServerWithArms) -> None:
     made = program_of(filled, "select")
 
     def answer(arm: Arm) -> list[list[str | None]]:
@@ -253,48 +253,48 @@ def test_the_check_compares_the_decrypted_values(filled: House) -> None:
 
     assert answer("plain") == answer("encrypted")
     assert len(answer("plain")) == ROWS
-    sealed = filled.secrets.codec.seal("'Nowhere'", 40)
+    sealed = filled.secrets.codec.seal("'NoServer'", 40)
     filled.agent.query("encrypted", f"UPDATE state SET name = {sealed} WHERE id = 3")
     assert answer("plain") != answer("encrypted")
-    other = filled.secrets.wrong.seal("'Nowhere'", 40)
+    other = filled.secrets.wrong.seal("'NoServer'", 40)
     filled.agent.query("encrypted", f"UPDATE state SET name = {other} WHERE id = 3")
     with pytest.raises(AgentError, match="does not open"):
         answer("encrypted")
 
 
-def filled_canary(house: House, codec: Codec | None = None) -> None:
+def filled_canary(both_arms: ServerWithArms, codec: Codec | None = None) -> None:
     for arm in ARMS:
-        house.drop(arm, TABLE)
-        columns.fill(house.agent, arm, house.secrets, CANARY, arm)
+        both_arms.drop(arm, TABLE)
+        columns.fill(both_arms.agent, arm, both_arms.secrets, CANARY, arm)
     if codec is not None:
-        house.drop("encrypted", TABLE)
-        house.agent.query("encrypted", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
+        both_arms.drop("encrypted", TABLE)
+        both_arms.agent.query("encrypted", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
         for number, text in columns.rows(CANARY, "encrypted").items():
             sealed = codec.seal(f"'{text}'", LENGTH)
-            house.agent.query("encrypted", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {sealed})")
+            both_arms.agent.query("encrypted", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {sealed})")
 
 
-def test_the_witness_confirms_both_arms_without_findings(house: House) -> None:
-    filled_canary(house)
+def test_the_witness_confirms_both_arms_without_findings(both_arms: ServerWithArms) -> None:
+    filled_canary(both_arms)
     for arm in ARMS:
-        passed, words = column_checks.server(house.sight(arm))
+        passed, words = column_checks.server(both_arms.arm_view(arm))
         assert passed, words
-    assert column_checks.findings(house.sight("encrypted")) == []
+    assert column_checks.findings(both_arms.arm_view("encrypted")) == []
 
 
-def test_a_wrong_key_is_witnessed(house: House) -> None:
-    filled_canary(house)
-    other = msgspec.structs.replace(house.secrets, key=bytes(32))
-    passed, words = column_checks.server(house.sight("encrypted", other))
+def test_a_wrong_key_is_witnessed(both_arms: ServerWithArms) -> None:
+    filled_canary(both_arms)
+    other = msgspec.structs.replace(both_arms.secrets, key=bytes(32))
+    passed, words = column_checks.server(both_arms.arm_view("encrypted", other))
     assert not passed
     assert "does not open" in words
 
 
-def test_values_in_clear_are_witnessed(house: House) -> None:
-    filled_canary(house, PLAIN)
-    passed, words = column_checks.server(house.sight("encrypted"))
+def test_values_in_clear_are_witnessed(both_arms: ServerWithArms) -> None:
+    filled_canary(both_arms, PLAIN)
+    passed, words = column_checks.server(both_arms.arm_view("encrypted"))
     assert not passed, words
-    passed, words = column_checks.disk(house.sight("encrypted"))
+    passed, words = column_checks.disk(both_arms.arm_view("encrypted"))
     assert not passed, words
 
 

@@ -183,7 +183,7 @@ def test_a_server_that_speaks_another_version_than_requested_is_not_proven(home:
         fields = home.fields(server, "encrypted", factors)
         answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
     assert answer["protocol"] == "TLSv1.1"
-    assert client_witness.other_than_asked(answer, fields) == "protocol TLSv1 was requested"
+    assert client_witness.negotiation_mismatch(answer, fields) == "protocol TLSv1 was requested"
 
 
 # ── the whole path, and what is refused ───────────────────────────────────────────────────────────────────────────────

@@ -18,17 +18,17 @@ from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.cybertec_tde import MECHANISM, Control, control_of, unfit
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.spec import Arm
-from vendor_servers import House, Rows, house, mode, need, proven, recorded
+from vendor_servers import Rows, VendorClusters, mode, need, proven, recorded, vendor_clusters
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[House]:
-    with house() as made:
+def home() -> Iterator[VendorClusters]:
+    with vendor_clusters() as made:
         yield made
 
 
 @pytest.fixture
-def rest(home: House, require_postgresql: Installation) -> Rest:
+def rest(home: VendorClusters, require_postgresql: Installation) -> Rest:
     return home.rest("cybertec-tde", require_postgresql)
 
 
@@ -50,7 +50,9 @@ def test_the_command_is_one_word_for_a_shell_and_prints_the_key(rest: Rest) -> N
 
 
 @pytest.mark.parametrize(("bits", "size"), [("128", 16), ("192", 24), ("256", 32)])
-def test_a_key_has_the_requested_length(home: House, require_postgresql: Installation, bits: str, size: int) -> None:
+def test_a_key_has_the_requested_length(
+    home: VendorClusters, require_postgresql: Installation, bits: str, size: int
+) -> None:
     rest = home.rest("cybertec-tde", require_postgresql, bits=bits)
     command = MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"]
     assert len(bytes.fromhex(printed(command).stdout)) == size
@@ -90,7 +92,9 @@ def test_a_noexec_file_system_is_refused() -> None:
     assert "noexec" in unfit(closed[0])
 
 
-def test_bits_that_the_server_can_not_choose_are_refused(home: House, require_postgresql: Installation) -> None:
+def test_bits_that_the_server_can_not_choose_are_refused(
+    home: VendorClusters, require_postgresql: Installation
+) -> None:
     with pytest.raises(UsageError, match="128 bits only"):
         MECHANISM.check_rest(home.rest("cybertec-tde", require_postgresql, bits="256"))
     with pytest.raises(UsageError, match="no bits '100'"):
@@ -109,7 +113,7 @@ def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
 
 
 @pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
-def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: Arm, passed: bool) -> None:
+def test_a_stock_server_is_plain_and_nothing_else(home: VendorClusters, rest: Rest, arm: Arm, passed: bool) -> None:
     with home.up(rest, arm, {}) as look:
         assert MECHANISM.status(look) == (passed, "data_encryption is missing")
 
@@ -161,7 +165,7 @@ def test_the_control_file_of_every_version_is_parsed(version: str, said: str, bi
     assert (found, str(found)) == (Control(said, bits), words)
 
 
-def test_a_stock_pg_controldata_says_nothing_of_encryption(home: House, rest: Rest) -> None:
+def test_a_stock_pg_controldata_says_nothing_of_encryption(home: VendorClusters, rest: Rest) -> None:
     with home.up(rest, "plain", {}) as look:
         assert MECHANISM._control(look) == Control()
 
@@ -174,7 +178,7 @@ class Directory(Protocol):
 
 
 @pytest.fixture
-def binaries(home: House) -> Directory:
+def binaries(home: VendorClusters) -> Directory:
     def made(options: str, says: str) -> Path:
         home.count += 1
         place = home.scratch / f"bin-{home.count}"
@@ -210,7 +214,7 @@ ON: Rows = [["on"]]
     ],
 )
 def test_the_key_has_the_requested_length_in_every_session(
-    home: House,
+    home: VendorClusters,
     binaries: Directory,
     options: str,
     bits: str,
@@ -236,7 +240,7 @@ def test_the_key_has_the_requested_length_in_every_session(
     ],
 )
 def test_a_plain_arm_has_neither_the_setting_nor_a_control_file_that_says_on(
-    home: House, binaries: Directory, setting: Rows, version: str, passed: bool
+    home: VendorClusters, binaries: Directory, setting: Rows, version: str, passed: bool
 ) -> None:
     place = binaries(NEW, SAYS[version])
     rest = home.rest("cybertec-tde", Installation("postgresql", "15.4_TDE_1.1.6", "path", str(place)))

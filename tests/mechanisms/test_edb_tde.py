@@ -17,17 +17,17 @@ from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
 from conftest import Require
-from vendor_servers import House, Rows, house, mode, need, proven, recorded
+from vendor_servers import Rows, VendorClusters, mode, need, proven, recorded, vendor_clusters
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[House]:
-    with house() as made:
+def home() -> Iterator[VendorClusters]:
+    with vendor_clusters() as made:
         yield made
 
 
 @pytest.fixture
-def rest(home: House, require_postgresql: Installation) -> Rest:
+def rest(home: VendorClusters, require_postgresql: Installation) -> Rest:
     return home.rest("edb-tde", require_postgresql)
 
 
@@ -64,7 +64,9 @@ def test_without_the_password_the_key_is_not_unwrapped(
     assert as_the_server_runs_it(unwrap, "key.bin", tmp_path).stdout == key
 
 
-def test_options_of_initdb_are_those_of_the_documentation(home: House, require_postgresql: Installation) -> None:
+def test_options_of_initdb_are_those_of_the_documentation(
+    home: VendorClusters, require_postgresql: Installation
+) -> None:
     rest = home.rest("edb-tde", require_postgresql)
     chosen = MECHANISM.settings("encrypted", rest)
     assert chosen["initdb:data-encryption"] == "", "version 15 accepts no number"
@@ -77,7 +79,7 @@ def test_options_of_initdb_are_those_of_the_documentation(home: House, require_p
     assert MECHANISM.settings("encrypted", longer)["initdb:data-encryption"] == "256"
 
 
-def test_256_bits_are_refused_before_version_16(home: House) -> None:
+def test_256_bits_are_refused_before_version_16(home: VendorClusters) -> None:
     for version in ("16.2.0", "17.1"):
         MECHANISM.check_rest(home.rest("edb-tde", Installation("postgresql", version, "path", "/x"), bits="256"))
     with pytest.raises(UsageError, match="from version 16 on"):
@@ -96,7 +98,7 @@ def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
 
 
 @pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
-def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: Arm, passed: bool) -> None:
+def test_a_stock_server_is_plain_and_nothing_else(home: VendorClusters, rest: Rest, arm: Arm, passed: bool) -> None:
     with home.up(rest, arm, {}) as look:
         told, words = MECHANISM.status(look)
         assert (told, "knows no data_encryption_version" in words) == (passed, True)

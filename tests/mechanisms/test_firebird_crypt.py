@@ -66,7 +66,7 @@ def arms(installation: Installation) -> Iterator[Arms]:
             ENGINE.initialise(
                 MECHANISM.prepare(rest), made.directories[arm], run_supervisor, MECHANISM.settings(arm, rest)
             )
-            MECHANISM.furnish(arm, made.directories[arm], rest)
+            MECHANISM.write_cluster_files(arm, made.directories[arm], rest)
             with made.look(arm) as look:
                 MECHANISM.encrypt(look)
                 MECHANISM.settled(look)

@@ -31,7 +31,7 @@ from ciphercost.model.spec import ARMS, Arm, CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.prove import column_checks
 from ciphercost.provision import columns
-from ciphercost.provision.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost.provision.columns import LENGTH, TABLE, ArmView, Secrets
 from ciphercost.report import formats
 from ciphercost.runs import pipeline
 from conftest import RequireServer
@@ -52,7 +52,7 @@ TEXTS = (
 ROWS = 100
 
 
-class House:
+class ServerWithArms:
     """A server with a schema for each arm; the agent is connected to it under the arms' names."""
 
     def __init__(self, engine: Engine, version: str, server: Server, agent: Agent, secrets: Path) -> None:
@@ -99,9 +99,9 @@ class House:
         numbers = f"WITH RECURSIVE s(n) AS ({one} UNION ALL SELECT n + 1 FROM s WHERE n < {ROWS})"
         return f"{numbers} SELECT n, {expression} FROM s"
 
-    def sight(self, sealing: Secrets, canary: str, arm: Arm) -> Sight:
+    def arm_view(self, sealing: Secrets, canary: str, arm: Arm) -> ArmView:
         assert self.server.directory is not None
-        return Sight(arm, sealing, canary, self.agent, arm, (self.server.directory,))
+        return ArmView(arm, sealing, canary, self.agent, arm, (self.server.directory,))
 
     def some(self, **factors: str) -> tuple[Columns, dict[str, str]]:
         """Return a mechanism of this server, of the usual kind."""
@@ -131,7 +131,7 @@ def get(name: str) -> Columns:
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[House]:
+def both_arms(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[ServerWithArms]:
     name, _, version = request.param.partition("@")
     installation = require_server(name, version)
     engine = engines.get(name)
@@ -143,22 +143,22 @@ def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
         engine.initialise(installation, scratch / "data", made)
         server = engine.start(installation, scratch / "data", made, settings=settings, logs=scratch)
         with Agent() as agent:
-            yield House(engine, installation.version, server, agent, scratch / "secrets")
+            yield ServerWithArms(engine, installation.version, server, agent, scratch / "secrets")
         server.stop()
 
 
-def test_sealed_values_come_back_unchanged(house: House) -> None:
-    for name, mechanism, factors in house.cases:
-        codec = house.sealing(mechanism, factors).codec
-        house.table(codec)
+def test_sealed_values_come_back_unchanged(both_arms: ServerWithArms) -> None:
+    for name, mechanism, factors in both_arms.cases:
+        codec = both_arms.sealing(mechanism, factors).codec
+        both_arms.table(codec)
         for number, text in enumerate(TEXTS):
-            value = house.literal(text)
-            house.ask(
-                f"INSERT INTO t (id, sealed_, clear_) VALUES ({number}, {codec.seal(value, LETTERS)}, {house.literal(text)})"
+            value = both_arms.literal(text)
+            both_arms.ask(
+                f"INSERT INTO t (id, sealed_, clear_) VALUES ({number}, {codec.seal(value, LETTERS)}, {both_arms.literal(text)})"
             )
             matched = codec.match("sealed_", value, LETTERS)
-            assert house.ask(f"SELECT id FROM t WHERE id = {number} AND {matched}") == [[str(number)]], (name, text)
-        found = house.ask(f"SELECT {codec.open('sealed_', LETTERS)}, {codec.hex('sealed_')} FROM t ORDER BY id")
+            assert both_arms.ask(f"SELECT id FROM t WHERE id = {number} AND {matched}") == [[str(number)]], (name, text)
+        found = both_arms.ask(f"SELECT {codec.open('sealed_', LETTERS)}, {codec.hex('sealed_')} FROM t ORDER BY id")
         assert [row[0] for row in found] == list(TEXTS), name
         assert not [text for text, (_, stored) in zip(TEXTS, found, strict=True) if in_clear(text, str(stored))], name
 
@@ -167,45 +167,45 @@ def in_clear(text: str, stored: str) -> bool:
     return len(text) > 1 and text.encode().hex() in stored.lower()
 
 
-def test_every_row_of_a_statement_has_an_iv_of_its_own(house: House) -> None:
+def test_every_row_of_a_statement_has_an_iv_of_its_own(both_arms: ServerWithArms) -> None:
     """It is neither a constant folded by the planner nor an expression evaluated once per statement."""
-    for name, mechanism, factors in house.cases:
-        codec = house.sealing(mechanism, factors).codec
-        house.table(codec)
+    for name, mechanism, factors in both_arms.cases:
+        codec = both_arms.sealing(mechanism, factors).codec
+        both_arms.table(codec)
         wanted = 1 if factors.get("iv") == "fixed" or not mechanism.factors else ROWS
         constant, another = (codec.seal(text, LETTERS) for text in ("'constant'", "'another'"))
-        house.ask(f"INSERT INTO t (id, sealed_) {house.rows(constant)}")
+        both_arms.ask(f"INSERT INTO t (id, sealed_) {both_arms.rows(constant)}")
         opened = codec.open("sealed_", LETTERS)
         for text in ("constant", "another"):
-            assert house.ask(f"SELECT count(DISTINCT sealed_), count(*) FROM t WHERE {opened} = '{text}'") == [
+            assert both_arms.ask(f"SELECT count(DISTINCT sealed_), count(*) FROM t WHERE {opened} = '{text}'") == [
                 [str(wanted), str(ROWS)]
             ], name
-            house.ask(f"UPDATE t SET sealed_ = {another}")
-        varied = codec.seal("CONCAT('name ', id)" if house.engine.dialect == "mysql" else "'name ' || id", LETTERS)
-        house.ask(f"UPDATE t SET sealed_ = {varied}")
-        found = house.ask(f"SELECT {opened} FROM t ORDER BY id")
+            both_arms.ask(f"UPDATE t SET sealed_ = {another}")
+        varied = codec.seal("CONCAT('name ', id)" if both_arms.engine.dialect == "mysql" else "'name ' || id", LETTERS)
+        both_arms.ask(f"UPDATE t SET sealed_ = {varied}")
+        found = both_arms.ask(f"SELECT {opened} FROM t ORDER BY id")
         assert found == [[f"name {number}"] for number in range(1, ROWS + 1)], name
 
 
 @pytest.mark.parametrize("iv", [bytes(range(100, 116)), b"\xff" * BLOCK], ids=["any", "overflow"])
-def test_the_bytes_equal_those_of_another_implementation(house: House, iv: bytes) -> None:
+def test_the_bytes_equal_those_of_another_implementation(both_arms: ServerWithArms, iv: bytes) -> None:
     """The second IV makes a counter overflow into all of its bytes."""
     text = "Grüße aus Köln, über dreißig Byte lang"
     compared = 0
-    for name, mechanism, factors in house.cases:
+    for name, mechanism, factors in both_arms.cases:
         if factors.get("iv") == "random" or mechanism.name == "pgp-sym":
             continue
-        key = house.sealing(mechanism, factors).key
-        codec = mechanism.codec(house.engine, factors, key, iv)
-        here = " FROM RDB$DATABASE" if house.engine.name == "firebird" else ""
-        stored = house.ask(f"SELECT {codec.hex(f'({codec.seal(house.literal(text), LETTERS)})')}{here}")[0][0]
+        key = both_arms.sealing(mechanism, factors).key
+        codec = mechanism.codec(both_arms.engine, factors, key, iv)
+        here = " FROM RDB$DATABASE" if both_arms.engine.name == "firebird" else ""
+        stored = both_arms.ask(f"SELECT {codec.hex(f'({codec.seal(both_arms.literal(text), LETTERS)})')}{here}")[0][0]
         mode = mechanism.name.split("-")[1] if "-" in mechanism.name else ""
         if (cipher := by_mode(mode, key, iv)) is None:
             continue  # the library has no cfb1
         padded = text.encode()
         if mode in ("ecb", "cbc"):
             missing = BLOCK - len(padded) % BLOCK
-            padded += bytes(missing) if house.engine.name == "firebird" else bytes([missing]) * missing
+            padded += bytes(missing) if both_arms.engine.name == "firebird" else bytes([missing]) * missing
         encryptor = cipher.encryptor()
         assert bytes.fromhex(str(stored)) == encryptor.update(padded) + encryptor.finalize(), name
         compared += 1
@@ -227,13 +227,13 @@ def by_mode(mode: str, key: bytes, iv: bytes) -> Any:
     return Cipher(algorithms.AES(key), known[mode]) if mode in known else None
 
 
-def test_each_finding_applies_only_to_mechanisms_with_the_fault(house: House) -> None:
-    for name, mechanism, factors in house.cases:
-        sealing = house.sealing(mechanism, factors)
+def test_each_finding_applies_only_to_mechanisms_with_the_fault(both_arms: ServerWithArms) -> None:
+    for name, mechanism, factors in both_arms.cases:
+        sealing = both_arms.sealing(mechanism, factors)
         canary = canary_scan.canary()
-        columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
-        sight = msgspec.structs.replace(house.sight(sealing, canary, "encrypted"), places=())
-        assert {each.code for each in column_checks.findings(sight)} == expected(name), name
+        columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
+        arm_view = msgspec.structs.replace(both_arms.arm_view(sealing, canary, "encrypted"), places=())
+        assert {each.code for each in column_checks.findings(arm_view)} == expected(name), name
 
 
 def expected(name: str) -> set[str]:
@@ -250,78 +250,78 @@ def expected(name: str) -> set[str]:
     return found
 
 
-def test_pgp_without_its_mdc_does_not_detect_a_change(house: House) -> None:
-    if house.engine.name != "postgresql":
+def test_pgp_without_its_mdc_does_not_detect_a_change(both_arms: ServerWithArms) -> None:
+    if both_arms.engine.name != "postgresql":
         return
     mechanism = get("pgp-sym")
-    sealing = house.sealing(mechanism, mechanism.check({"mdc": "off"}))
-    columns.fill(house.agent, "encrypted", sealing, "canary0123456789", "encrypted")
-    sight = house.sight(sealing, "canary0123456789", "encrypted")
-    assert [each.code for each in column_checks.findings(sight)] == ["unauthenticated"]
+    sealing = both_arms.sealing(mechanism, mechanism.check({"mdc": "off"}))
+    columns.fill(both_arms.agent, "encrypted", sealing, "canary0123456789", "encrypted")
+    arm_view = both_arms.arm_view(sealing, "canary0123456789", "encrypted")
+    assert [each.code for each in column_checks.findings(arm_view)] == ["unauthenticated"]
 
 
 # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def heard(house: House, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bool]:
+def heard(both_arms: ServerWithArms, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bool]:
     """Return each witness's verdict on an arm; an error is a no."""
     said = {}
     for name, witness in (("server", column_checks.server), ("disk", column_checks.disk)):
         try:
-            said[name] = witness(house.sight(sealing, canary, arm))[0]
+            said[name] = witness(both_arms.arm_view(sealing, canary, arm))[0]
         except AgentError:
             said[name] = False
     return said
 
 
-def test_both_witnesses_confirm_correct_arms(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
+def test_both_witnesses_confirm_correct_arms(both_arms: ServerWithArms) -> None:
+    sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
     for arm in ARMS:
-        columns.fill(house.agent, arm, sealing, canary, arm)
-        assert heard(house, sealing, canary, arm) == {"server": True, "disk": True}
+        columns.fill(both_arms.agent, arm, sealing, canary, arm)
+        assert heard(both_arms, sealing, canary, arm) == {"server": True, "disk": True}
 
 
-def test_an_encrypted_arm_loaded_unencrypted_fails_both(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
-    house.ask(f"CREATE TABLE {TABLE} (id integer NOT NULL, word {PLAIN.column(LENGTH)})")
+def test_an_encrypted_arm_loaded_unencrypted_fails_both(both_arms: ServerWithArms) -> None:
+    sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
+    both_arms.ask(f"CREATE TABLE {TABLE} (id integer NOT NULL, word {PLAIN.column(LENGTH)})")
     for number, text in columns.rows(canary, "encrypted").items():
-        house.ask(f"INSERT INTO {TABLE} (id, word) VALUES ({number}, '{text}')")
-    assert heard(house, sealing, canary, "encrypted") == {"server": False, "disk": False}
+        both_arms.ask(f"INSERT INTO {TABLE} (id, word) VALUES ({number}, '{text}')")
+    assert heard(both_arms, sealing, canary, "encrypted") == {"server": False, "disk": False}
 
 
-def test_a_plain_arm_that_is_encrypted_fails_both(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
-    mechanism, factors = house.some()
-    own = mechanism.connection(house.engine, "encrypted", factors, house.secrets)
-    schema = OwnSchema.of(house.engine).in_own_schema(columns.schema_name("plain"))
-    house.agent.connect("plain", **{**house.server.connection(), **own, **schema})
-    house.agent.query("plain", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {sealing.codec.column(LENGTH)})")
+def test_a_plain_arm_that_is_encrypted_fails_both(both_arms: ServerWithArms) -> None:
+    sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
+    mechanism, factors = both_arms.some()
+    own = mechanism.connection(both_arms.engine, "encrypted", factors, both_arms.secrets)
+    schema = OwnSchema.of(both_arms.engine).in_own_schema(columns.schema_name("plain"))
+    both_arms.agent.connect("plain", **{**both_arms.server.connection(), **own, **schema})
+    both_arms.agent.query("plain", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {sealing.codec.column(LENGTH)})")
     for number, text in columns.rows(canary, "plain").items():
         value = sealing.codec.seal(f"'{text}'", LENGTH)
-        house.agent.query("plain", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {value})")
-    assert heard(house, sealing, canary, "plain") == {"server": False, "disk": False}
+        both_arms.agent.query("plain", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {value})")
+    assert heard(both_arms, sealing, canary, "plain") == {"server": False, "disk": False}
 
 
-def test_a_wrong_key_fails_the_servers_witness(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
-    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+def test_a_wrong_key_fails_the_servers_witness(both_arms: ServerWithArms) -> None:
+    sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
+    columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
     other = msgspec.structs.replace(sealing, key=bytes(len(sealing.key)))
-    assert heard(house, other, canary, "encrypted") == {"server": False, "disk": True}
+    assert heard(both_arms, other, canary, "encrypted") == {"server": False, "disk": True}
 
 
-def test_a_wrong_key_proves_nothing_if_the_right_one_fails_too(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
-    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
-    sight = house.sight(sealing, canary, "encrypted")
+def test_a_wrong_key_proves_nothing_if_the_right_one_fails_too(both_arms: ServerWithArms) -> None:
+    sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
+    columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
+    arm_view = both_arms.arm_view(sealing, canary, "encrypted")
     codec = sealing.codec
-    stored = bytes.fromhex(str(sight.ask(codec.hex("word"))))
+    stored = bytes.fromhex(str(arm_view.ask(codec.hex("word"))))
 
-    class Blind(columns.Sight, frozen=True):
+    class Blind(columns.ArmView, frozen=True):
         def opened(self, codec: Codec, stored: bytes = b"") -> str | None:
             return None
 
-    blind = Blind(**{name: getattr(sight, name) for name in sight.__struct_fields__})
-    assert column_checks.server(sight)[0]
+    blind = Blind(**{name: getattr(arm_view, name) for name in arm_view.__struct_fields__})
+    assert column_checks.server(arm_view)[0]
     assert not column_checks.server(blind)[0]
     with pytest.raises(AgentError, match="an unchanged stored value does not decrypt"):
         column_checks.notices(blind, stored)
@@ -333,86 +333,90 @@ def test_a_version_without_numbers_is_left_to_the_server_to_refuse(version: str)
         mechanisms.get(name).check_version(engines.get(engine), version)
 
 
-def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_witness(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
-    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
-    house.drop("encrypted", "notes")
-    house.ask("CREATE TABLE notes (note varchar(100))")
-    house.ask(f"INSERT INTO notes VALUES ('{columns.word(canary, 'encrypted')}')")
-    assert heard(house, sealing, canary, "encrypted") == {"server": True, "disk": False}
+def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_witness(
+    both_arms: ServerWithArms,
+) -> None:
+    sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
+    columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
+    both_arms.drop("encrypted", "notes")
+    both_arms.ask("CREATE TABLE notes (note varchar(100))")
+    both_arms.ask(f"INSERT INTO notes VALUES ('{columns.word(canary, 'encrypted')}')")
+    assert heard(both_arms, sealing, canary, "encrypted") == {"server": True, "disk": False}
 
 
-def test_a_disk_witness_that_searched_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
-    sealing = house.sealing(*house.some())
-    sight = msgspec.structs.replace(house.sight(sealing, "x", "encrypted"), places=(tmp_path,))
-    assert column_checks.disk(sight) == (False, "no bytes seen: the witness examined nothing")
+def test_a_disk_witness_that_searched_nothing_proves_nothing(both_arms: ServerWithArms, tmp_path: Path) -> None:
+    sealing = both_arms.sealing(*both_arms.some())
+    arm_view = msgspec.structs.replace(both_arms.arm_view(sealing, "x", "encrypted"), places=(tmp_path,))
+    assert column_checks.disk(arm_view) == (False, "no bytes seen: the witness examined nothing")
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_error_messages_of_a_server_show_no_key(house: House) -> None:
-    sealing = house.sealing(*house.some())
+def test_error_messages_of_a_server_show_no_key(both_arms: ServerWithArms) -> None:
+    sealing = both_arms.sealing(*both_arms.some())
     shown, value = [], sealing.codec.seal("'x'", 10)
     for broken in (f"SELECT 1 WHERE ({value}", f"SELECT wrong wrong {value}"):
         with pytest.raises(AgentError) as error:
-            house.ask(broken)
+            both_arms.ask(broken)
         shown.append(str(error.value))
     assert not any(sealing.key.hex()[:12] in text for text in shown)
-    if house.engine.dialect == "mysql":
+    if both_arms.engine.dialect == "mysql":
         assert "[key]" in shown[1]
 
 
-def test_a_server_that_logs_statements_is_detected(house: House) -> None:
-    mechanism, factors = house.some()
-    sealing, canary = house.sealing(mechanism, factors), canary_scan.canary()
-    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
-    sight = house.sight(sealing, canary, "encrypted")
-    assert not column_checks.written_keys(sight)
-    if house.engine.name == "postgresql":
-        house.ask("SET log_min_error_statement = error")
-        assert [(each.code, each.closes) for each in column_checks.written_keys(sight)] == [
+def test_a_server_that_logs_statements_is_detected(both_arms: ServerWithArms) -> None:
+    mechanism, factors = both_arms.some()
+    sealing, canary = both_arms.sealing(mechanism, factors), canary_scan.canary()
+    columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
+    arm_view = both_arms.arm_view(sealing, canary, "encrypted")
+    assert not column_checks.written_keys(arm_view)
+    if both_arms.engine.name == "postgresql":
+        both_arms.ask("SET log_min_error_statement = error")
+        assert [(each.code, each.closes) for each in column_checks.written_keys(arm_view)] == [
             ("key-in-log", "log_min_error_statement = panic")
         ]
-    elif house.engine.dialect == "mysql":
-        house.ask("SET GLOBAL general_log = ON")
+    elif both_arms.engine.dialect == "mysql":
+        both_arms.ask("SET GLOBAL general_log = ON")
         try:
-            sight.ask(sealing.codec.open("word", LENGTH))
-            found = column_checks.written_keys(sight)
+            arm_view.ask(sealing.codec.open("word", LENGTH))
+            found = column_checks.written_keys(arm_view)
         finally:
-            house.ask("SET GLOBAL general_log = OFF")
+            both_arms.ask("SET GLOBAL general_log = OFF")
         assert [each.code for each in found] == ["key-in-log", "key-in-files"]
         assert found[0].closes == "general_log = OFF"
 
 
-def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_what_closes_it(house: House) -> None:
-    if house.engine.name != "mysql":
+def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_what_closes_it(
+    both_arms: ServerWithArms,
+) -> None:
+    if both_arms.engine.name != "mysql":
         return
     mechanism, factors = get("aes-cbc-128"), {"iv": "fixed"}
-    house.sealing(mechanism, factors)
-    house.ask("SET GLOBAL binlog_format = 'STATEMENT'")
+    both_arms.sealing(mechanism, factors)
+    both_arms.ask("SET GLOBAL binlog_format = 'STATEMENT'")
     try:
-        sealing, canary = house.sealing(mechanism, factors), canary_scan.canary()
-        columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
-        passed, detail = column_checks.disk(house.sight(sealing, canary, "encrypted"))
-        found = column_checks.written_keys(house.sight(sealing, canary, "encrypted"))
+        sealing, canary = both_arms.sealing(mechanism, factors), canary_scan.canary()
+        columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
+        passed, detail = column_checks.disk(both_arms.arm_view(sealing, canary, "encrypted"))
+        found = column_checks.written_keys(both_arms.arm_view(sealing, canary, "encrypted"))
     finally:
-        house.ask("SET GLOBAL binlog_format = 'ROW'")
+        both_arms.ask("SET GLOBAL binlog_format = 'ROW'")
     assert not passed
     assert "binlog" in detail
     assert ("key-in-log", "binlog_format = ROW") in [(each.code, each.closes) for each in found]
 
 
-def test_the_key_is_in_no_file_of_the_servers(house: House) -> None:
+def test_the_key_is_in_no_file_of_the_servers(both_arms: ServerWithArms) -> None:
     """Not even in that of a function created for the mechanism."""
-    if house.engine.name == "mysql":
+    if both_arms.engine.name == "mysql":
         return  # earlier tests made it log statements
-    for name, mechanism, factors in house.cases:
-        if mechanism.prepare(house.engine, factors):
-            own = secret(house.secrets, name.replace(" ", "-"), mechanism.key_bytes)
-            fresh = msgspec.structs.replace(house.sealing(mechanism, factors), key=own)
-            columns.fill(house.agent, "encrypted", fresh, "canary0123456789", "encrypted")
-            found = column_checks.written_keys(house.sight(fresh, "canary0123456789", "encrypted"))
+    for name, mechanism, factors in both_arms.cases:
+        if mechanism.prepare(both_arms.engine, factors):
+            own = secret(both_arms.secrets, name.replace(" ", "-"), mechanism.key_bytes)
+            fresh = msgspec.structs.replace(both_arms.sealing(mechanism, factors), key=own)
+            columns.fill(both_arms.agent, "encrypted", fresh, "canary0123456789", "encrypted")
+            found = column_checks.written_keys(both_arms.arm_view(fresh, "canary0123456789", "encrypted"))
             assert "key-in-files" not in [each.code for each in found], name
 
 
@@ -422,14 +426,14 @@ def test_the_key_is_in_no_file_of_the_servers(house: House) -> None:
 class Calls:
     """PostgreSQL's own counts of function calls."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        house.ask("SET track_functions = 'all'")
+    def __init__(self, both_arms: ServerWithArms) -> None:
+        self.both_arms = both_arms
+        both_arms.ask("SET track_functions = 'all'")
         self.before = self._now()
 
     def _now(self) -> dict[str, int]:
-        self.house.ask("SELECT pg_stat_force_next_flush()")
-        rows = self.house.ask("SELECT funcname, sum(calls) FROM pg_stat_user_functions GROUP BY 1")
+        self.both_arms.ask("SELECT pg_stat_force_next_flush()")
+        rows = self.both_arms.ask("SELECT funcname, sum(calls) FROM pg_stat_user_functions GROUP BY 1")
         return {str(name): int(str(calls)) for name, calls in rows}
 
     def since(self) -> dict[str, int]:
@@ -439,44 +443,44 @@ class Calls:
         return {name: calls for name, calls in changes.items() if calls}
 
 
-def test_a_statement_calls_the_function_once_for_each_value(house: House) -> None:
-    if house.engine.name != "postgresql":
+def test_a_statement_calls_the_function_once_for_each_value(both_arms: ServerWithArms) -> None:
+    if both_arms.engine.name != "postgresql":
         return
     for iv in ("random", "fixed"):
-        mechanism, factors = house.some(iv=iv)
-        codec = house.sealing(mechanism, factors).codec
-        house.table(codec)
-        calls = Calls(house)
+        mechanism, factors = both_arms.some(iv=iv)
+        codec = both_arms.sealing(mechanism, factors).codec
+        both_arms.table(codec)
+        calls = Calls(both_arms)
         value, same = codec.seal("'name ' || n", LETTERS), codec.seal("CASE WHEN id > 0 THEN 'same' END", LETTERS)
-        house.ask(f"INSERT INTO t (id, sealed_) {house.rows(value)}")
+        both_arms.ask(f"INSERT INTO t (id, sealed_) {both_arms.rows(value)}")
         drawn = {"gen_random_bytes": ROWS} if iv == "random" else {}
         assert calls.since() == {"encrypt_iv": ROWS, **drawn}
         opened = codec.open("sealed_", LETTERS)
-        house.ask(f"SELECT id FROM t ORDER BY {opened} LIMIT 10")
+        both_arms.ask(f"SELECT id FROM t ORDER BY {opened} LIMIT 10")
         assert calls.since() == {"decrypt_iv": ROWS}
         matched = codec.match("sealed_", "'name 7'", LETTERS)
-        house.ask(f"SELECT count(*) FROM t WHERE {matched}")
+        both_arms.ask(f"SELECT count(*) FROM t WHERE {matched}")
         assert calls.since() == ({"decrypt_iv": ROWS} if iv == "random" else {"encrypt_iv": 1})
-        house.ask(f"UPDATE t SET sealed_ = {same}")
+        both_arms.ask(f"UPDATE t SET sealed_ = {same}")
         assert calls.since() == {"encrypt_iv": ROWS, **drawn}
 
 
 # ── the whole ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_stored_bytes_grow_by_the_encrypted_bytes(house: House) -> None:
-    sealing = house.sealing(*house.some())
+def test_stored_bytes_grow_by_the_encrypted_bytes(both_arms: ServerWithArms) -> None:
+    sealing = both_arms.sealing(*both_arms.some())
     for arm in ARMS:
         codec = sealing.of(arm)
-        house.drop(arm, "person")
-        house.agent.query(arm, f"CREATE TABLE person (id integer NOT NULL, name {codec.column(LETTERS)})")
+        both_arms.drop(arm, "person")
+        both_arms.agent.query(arm, f"CREATE TABLE person (id integer NOT NULL, name {codec.column(LETTERS)})")
         sealed = codec.seal("'seventeen letters'", LETTERS)
         for _ in range(20):
-            house.agent.query(arm, f"INSERT INTO person (id, name) {house.rows(sealed)}")
-        house.agent.query(arm, "CREATE INDEX person_name ON person (name)")
-        if house.engine.dialect == "mysql":
-            house.agent.query(arm, "ANALYZE TABLE person")
-    found = column_checks.sizes(house.sight(sealing, "", arm) for arm in ARMS)
+            both_arms.agent.query(arm, f"INSERT INTO person (id, name) {both_arms.rows(sealed)}")
+        both_arms.agent.query(arm, "CREATE INDEX person_name ON person (name)")
+        if both_arms.engine.dialect == "mysql":
+            both_arms.agent.query(arm, "ANALYZE TABLE person")
+    found = column_checks.sizes(both_arms.arm_view(sealing, "", arm) for arm in ARMS)
     for kind in ("table_bytes", "index_bytes"):
         assert found["encrypted"][kind] > found["plain"][kind] > 0
     # 2,000 rows of 17 characters, or of 32 to 48 bytes.
@@ -572,24 +576,24 @@ def unfolded(family: str) -> list[str]:
 
 
 def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    both_arms: ServerWithArms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """pgcrypto belongs to the whole database, so it must exist already."""
-    if house.engine.name != "postgresql" or house.version < "18":
+    if both_arms.engine.name != "postgresql" or both_arms.version < "18":
         return
-    fields = house.server.connection()
+    fields = both_arms.server.connection()
     monkeypatch.setenv("PGPASSWORD", str(fields["password"]))
     url = f"postgresql://{fields['user']}@127.0.0.1:{fields['port']}/{fields['database']}"
     cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
     made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False)
-    house.sealing(*house.some())
-    before = OwnSchema.of(house.engine).schemas(house.agent, fields)
+    both_arms.sealing(*both_arms.some())
+    before = OwnSchema.of(both_arms.engine).schemas(both_arms.agent, fields)
     for there, status in ((False, "failed"), (True, "ok")):
-        house.ask("DROP EXTENSION IF EXISTS pgcrypto CASCADE")
+        both_arms.ask("DROP EXTENSION IF EXISTS pgcrypto CASCADE")
         if there:
-            house.ask("CREATE EXTENSION pgcrypto SCHEMA public")
+            both_arms.ask("CREATE EXTENSION pgcrypto SCHEMA public")
         result, _ = steady.measured(partial(pipeline.run, made), tmp_path / status)
         assert result.cells[0].status == status
         assert ("CREATE EXTENSION pgcrypto SCHEMA public" in result.cells[0].reason) == (not there)
-        assert OwnSchema.of(house.engine).schemas(house.agent, fields) == before
+        assert OwnSchema.of(both_arms.engine).schemas(both_arms.agent, fields) == before
     assert [each.code for each in result.cells[0].findings] == ["unauthenticated"]

@@ -134,7 +134,7 @@ def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
 def test_a_keyring_disabled_outside_ciphercost_is_named(both: Pair, gone: str, words: str) -> None:
     without_logs = both.with_factors(logs="off")  # with encrypted logs it would not even start
     with both.copy("plain") as directory:
-        both.mechanism.furnish("encrypted", directory, both.rest)
+        both.mechanism.write_cluster_files("encrypted", directory, both.rest)
         (directory / "data" / gone).unlink()
         with without_logs.started("encrypted", directory) as look:
             passed, said = both.mechanism.status(look)
@@ -144,7 +144,7 @@ def test_a_keyring_disabled_outside_ciphercost_is_named(both: Pair, gone: str, w
 
 def test_a_keyring_in_the_plain_arm_is_refused(both: Pair) -> None:
     with both.copy("plain") as directory:
-        both.mechanism.furnish("encrypted", directory, both.rest)
+        both.mechanism.write_cluster_files("encrypted", directory, both.rest)
         with both.started("plain", directory) as look:
             assert both.mechanism.status(look) == (False, "a keyring component is loaded (Active)")
 

@@ -20,7 +20,7 @@ from ciphercost.mechanisms.pg_tde import MECHANISM, NAME_BYTES, altered, stateme
 from ciphercost.model.errors import AgentError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.spec import Arm
 from ciphercost.prove import rest_witnesses
-from vendor_servers import House, Rows, house, mode, need, proven, recorded, told, vendor
+from vendor_servers import Rows, VendorClusters, mode, need, proven, recorded, told, vendor, vendor_clusters
 
 V2_2 = {
     "pg_tde_add_database_key_provider_file": "provider_name text, file_path text",
@@ -39,8 +39,8 @@ BETA = {
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[House]:
-    with house() as made:
+def home() -> Iterator[VendorClusters]:
+    with vendor_clusters() as made:
         yield made
 
 
@@ -120,7 +120,7 @@ def test_another_key_has_the_name_and_the_length_of_the_first() -> None:
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
 def test_a_key_is_taken_for_a_while_and_comes_back_also_after_an_error(
-    home: House, require_postgresql: Installation, tmp_path: Path, state: KeyState
+    home: VendorClusters, require_postgresql: Installation, tmp_path: Path, state: KeyState
 ) -> None:
     rest = home.rest("pg-tde", require_postgresql)
     path = MECHANISM.key_file(rest)
@@ -142,7 +142,7 @@ def test_a_key_is_taken_for_a_while_and_comes_back_also_after_an_error(
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_arms_differ_only_in_encryption_by_default(home: House, require_postgresql: Installation) -> None:
+def test_the_arms_differ_only_in_encryption_by_default(home: VendorClusters, require_postgresql: Installation) -> None:
     rest = home.rest("pg-tde", require_postgresql, cipher="256")
     plain, encrypted = MECHANISM.settings("plain", rest), MECHANISM.settings("encrypted", rest)
     assert plain == {"shared_preload_libraries": "pg_tde"}
@@ -168,7 +168,7 @@ def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.Mo
     assert MECHANISM.bindir() == str(tmp_path)
 
 
-def test_a_stock_server_is_refused_with_clear_words(home: House, require_postgresql: Installation) -> None:
+def test_a_stock_server_is_refused_with_clear_words(home: VendorClusters, require_postgresql: Installation) -> None:
     rest = home.rest("pg-tde", require_postgresql)
     with pytest.raises(MissingServer, match=r"is not Percona Server.*pg_tde\.so is missing.*CIPHERCOST_PERCONA_BINDIR"):
         MECHANISM.prepare(rest)
@@ -183,7 +183,9 @@ def test_libraries_are_found_where_each_kind_of_package_keeps_them() -> None:
         assert module(Path(installation.location), "pg_tde") is None, installation
 
 
-def test_a_server_that_repeats_its_command_line_is_not_believed(home: House, require_postgresql: Installation) -> None:
+def test_a_server_that_repeats_its_command_line_is_not_believed(
+    home: VendorClusters, require_postgresql: Installation
+) -> None:
     rest = home.rest("pg-tde", require_postgresql)
     with home.up(rest, "encrypted", {"pg_tde.wal_encrypt": "on"}) as look:
         assert told(look, "SHOW pg_tde.wal_encrypt") == "on"
@@ -191,7 +193,7 @@ def test_a_server_that_repeats_its_command_line_is_not_believed(home: House, req
 
 
 def test_a_table_can_not_be_made_where_the_access_method_is_missing(
-    home: House, require_postgresql: Installation
+    home: VendorClusters, require_postgresql: Installation
 ) -> None:
     settings = {"default_table_access_method": "tde_heap"}
     with home.up(home.rest("pg-tde", require_postgresql), "encrypted", settings) as look:
@@ -200,7 +202,7 @@ def test_a_table_can_not_be_made_where_the_access_method_is_missing(
 
 
 @pytest.fixture(scope="module")
-def stock(home: House, require_postgresql: Installation) -> Iterator[Look]:
+def stock(home: VendorClusters, require_postgresql: Installation) -> Iterator[Look]:
     """An unencrypted table."""
     with home.up(home.rest("pg-tde", require_postgresql), "plain", {}) as look:
         look.query("CREATE TABLE words AS SELECT 'word' || i AS word FROM generate_series(1, 5000) AS i")
@@ -212,7 +214,7 @@ def test_the_plain_arm_is_plain(stock: Look) -> None:
 
 
 def test_a_servers_own_environment_decides_which_instructions_it_uses(
-    home: House, require_postgresql: Installation
+    home: VendorClusters, require_postgresql: Installation
 ) -> None:
     rest = home.rest("cybertec-tde", require_postgresql)
     with home.up(rest, "plain", {"env:OPENSSL_ia32cap": "~0x200000200000000:~0x60000000000"}) as look:
@@ -270,7 +272,7 @@ SAID_2_2: dict[str, Rows | AgentError] = {
 
 
 @pytest.fixture
-def rest_256(home: House) -> Rest:
+def rest_256(home: VendorClusters) -> Rest:
     return home.rest("pg-tde", Installation("postgresql", "17.11", "path", "/nowhere"), cipher="256")
 
 

@@ -20,6 +20,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from ciphercost.provision import delay
 from ciphercost.provision.delay import DelayRelay
+from listening import Listener
 from processes import wait_for
 
 ROUND_TRIP = 0.004
@@ -32,29 +33,12 @@ def receive_all(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-class Turner:
+class Turner(Listener):
     """A server that sends back each byte inverted as it arrives, and closes after the client has."""
 
-    def __init__(self) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=200)
-        self.port: int = self.listener.getsockname()[1]
-        self.peers: list[threading.Thread] = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                peer, _ = self.listener.accept()
-            except OSError:
-                return
-            thread = threading.Thread(target=self._turn, args=(peer,), daemon=True)
-            self.peers.append(thread)
-            thread.start()
-
-    def _turn(self, peer: socket.socket) -> None:
-        with peer:
-            while data := peer.recv(1 << 16):
-                peer.sendall(data.translate(TURNED))
+    def serve(self, connection: socket.socket) -> None:
+        while data := connection.recv(1 << 16):
+            connection.sendall(data.translate(TURNED))
 
 
 TURNED = bytes(255 - value for value in range(256))
@@ -74,7 +58,7 @@ def relayed(run_supervisor: Supervisor) -> Iterator[int]:
     relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], ROUND_TRIP)
     yield relay.ports["127.0.0.1", server.port]
     relay.stop()
-    server.listener.close()
+    server.stop()
 
 
 def exchange(port: int, pieces: list[bytes]) -> bytes:
@@ -135,7 +119,7 @@ def test_a_round_trip_takes_at_least_the_delay_and_opening_takes_one_more(run_su
         assert opened - began >= 2 * asked
         assert time.monotonic() - opened >= asked
     relay.stop()
-    server.listener.close()
+    server.stop()
 
 
 def test_a_server_that_is_gone_ends_the_connection(run_supervisor: Supervisor) -> None:

@@ -29,18 +29,10 @@ from ciphercost.report import advice
 from ciphercost.report.formats import html
 from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.runs import conclude, html_page, pipeline
-from conftest import Require
 
 LARGEST = 3_000_000
 SMALLEST_TEXT = 12.0
 GRID = 30
-
-
-@pytest.fixture(scope="session", autouse=True)
-def chromium(require: Require) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
-    with browser.chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session")

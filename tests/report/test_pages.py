@@ -17,7 +17,6 @@ from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
 from ciphercost.report import plots
 from ciphercost.report.formats import html, md, terminal
 from ciphercost.report.plots import Subject, _draw, curve, forest, where
-from conftest import Require
 from test_agreement import made as study_of
 
 WIDTHS = (390, 1024, 1280, 1300, 1440)
@@ -82,13 +81,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(html.render(many(), budget=0.05))
     return path
-
-
-@pytest.fixture(scope="module")
-def chromium(require: Require) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
-    with browser.chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

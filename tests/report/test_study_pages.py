@@ -20,7 +20,6 @@ from ciphercost.report.plots import published
 from ciphercost.report.together import Outcome
 from ciphercost.studies import agreement, sheet
 from ciphercost.studies.sheet import Cited, Sheet
-from conftest import Require
 from test_agreement import made
 
 SMALLEST_TEXT = 11.95
@@ -150,13 +149,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcomes[0] = Outcome(outcomes[0].study, None, "no server of this kind is anywhere")
     (place / "all.html").write_text(html.render_all(outcomes, "20260101", "ciphercost replicate all", "then"))
     return place
-
-
-@pytest.fixture(scope="module")
-def chromium(require: Require) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
-    with browser.chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

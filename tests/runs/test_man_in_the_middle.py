@@ -5,21 +5,19 @@ If the client rejects the certificate, nothing is sent unencrypted. If it does n
 
 from __future__ import annotations
 
-import contextlib
 import json
 import select
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from ciphercost.host.pki import Pki
 from conftest import RequireServer
+from listening import Listener
 from test_real import ciphercost
 from userservers import UserServer, user_server
 
@@ -28,7 +26,7 @@ CLIENT_SSL = 0x0800
 SSL_REQUEST = 80877103
 
 
-class Middle:
+class Middle(Listener):
     """Forwards everything; for TLS it presents its own certificate. `in_clear`: bytes of logins without TLS."""
 
     def __init__(self, name: str, port: int, directory: Path) -> None:
@@ -41,28 +39,11 @@ class Middle:
         self._onward.check_hostname = False
         self._onward.verify_mode = ssl.CERT_NONE
         self.in_clear = self.handshakes = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._meet, args=(client,), daemon=True).start()
-
-    def _meet(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError), client, socket.create_connection(self._target) as server:
+    def serve(self, connection: socket.socket) -> None:
+        client = connection
+        with socket.create_connection(self._target) as server:
             first = self._greet(client, server)
             if first is None:
                 self.handshakes += 1

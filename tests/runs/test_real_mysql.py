@@ -14,7 +14,7 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki
 from ciphercost.load.agent import Agent
 from conftest import RequireServer
-from mysql_servers import OFF, House, house
+from mysql_servers import OFF, ServerCopies, server_copies
 from test_real import SHORT, ciphercost, result_of
 
 TARGETS = ("mysql@9.7", "mariadb@11.8")
@@ -69,7 +69,7 @@ def own_server(tmp_path: Path, target: str, require_server: RequireServer) -> It
     """Start a server like a user's own and return its URL: own_server(tls=False, settings)."""
     name, _, version = target.partition("@")
     with ExitStack() as stack:
-        home: House = stack.enter_context(house(require_server(name, version), tmp_path))
+        home: ServerCopies = stack.enter_context(server_copies(require_server(name, version), tmp_path))
 
         def start(settings: dict[str, str] | None = None, *, tls: bool = True) -> tuple[Server, str]:
             wanted = dict(settings or {})

@@ -6,11 +6,10 @@ import contextlib
 import itertools
 import socket
 import ssl
-import struct
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+
+from listening import Listener
 
 Answer = Callable[["socket.socket", int], bool]
 """Answers a request, given its number on this server. False: close the connection."""
@@ -47,10 +46,8 @@ def mostly(every: int, words: bytes, *, close: bool = False, after: int = 0) -> 
 GOOD = says(response())
 
 
-class BadServer:
-    """Listens on a loopback port, unencrypted or, with a certificate, with TLS. A context manager: `stop` ends it with
-    all connections.
-    """
+class BadServer(Listener):
+    """Answers requests, unencrypted or, with a certificate, with TLS. `stop` looks as if it had died."""
 
     def __init__(self, answer: Answer, certificate: tuple[Path, Path] | None = None) -> None:
         self._answer = answer
@@ -60,48 +57,15 @@ class BadServer:
             self._context.load_cert_chain(*certificate)
         self._numbers = itertools.count()
         self.asked = 0
-        self._open: set[socket.socket] = set()
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.port: int = self._listening.getsockname()[1]
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        super().__init__()
 
-    def __enter__(self) -> Self:
-        return self
+    def stop(self, *, reset: bool = True) -> None:
+        super().stop(reset=reset)
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """As if it had died: open connections are reset."""
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        for each in list(self._open):
-            with contextlib.suppress(OSError):
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                each.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            self._open.add(connection)
-            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
-            self._threads[-1].start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        raw = connection
-        with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as stack:
-            stack.callback(self._open.discard, raw)
-            stack.enter_context(raw)
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def serve(self, connection: socket.socket) -> None:
+        with contextlib.ExitStack() as stack:
             if self._context:
-                connection = stack.enter_context(self._context.wrap_socket(raw, server_side=True))
+                connection = stack.enter_context(self._context.wrap_socket(connection, server_side=True))
                 self._open.add(connection)
                 stack.callback(self._open.discard, connection)
             for _ in requests(connection):

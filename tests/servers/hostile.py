@@ -4,16 +4,14 @@ would.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import ssl
 import struct
-import threading
 from pathlib import Path
-from typing import Self
 
 from ciphercost.host.pki import Pki
 from impostors import FLAGS, NONCE, asking, packet
+from listening import Listener
 
 CERTIFICATES = ("another authority", "another name", "expired")
 BREAKS = ("strip", "close", "reset", "alert", "clear")
@@ -23,7 +21,7 @@ ALERT = b"\x15\x03\x03\0\x02\x02\x28"
 SECONDS = 10.0
 
 
-class Hostile:
+class Hostile(Listener):
     """`in_clear`: what was sent unencrypted as (part of) a login; `asked`: how many connections requested TLS, or would
     have.
     """
@@ -39,34 +37,18 @@ class Hostile:
         self._context.load_cert_chain(pki.certificate, pki.key)
         self.in_clear: list[bytes] = []
         self.asked = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def __enter__(self) -> Self:
-        return self
+        super().__init__()
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self.finish()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._meet, args=(client,), daemon=True).start()
-
-    def _meet(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError, struct.error), client:
-            client.settimeout(SECONDS)
-            self.asked += 1
-            if self._postgres:
-                self._meet_postgres(client)
-            else:
-                self._meet_mysql(client)
+    def serve(self, connection: socket.socket) -> None:
+        connection.settimeout(SECONDS)
+        self.asked += 1
+        if self._postgres:
+            self._meet_postgres(connection)
+        else:
+            self._meet_mysql(connection)
 
     def _meet_postgres(self, client: socket.socket) -> None:
         while True:

@@ -8,12 +8,12 @@ import re
 import socket
 import struct
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from typing import Self
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from listening import Listener
 
 PASSWORD = "correct-horse"
 LEGACY_HASH = b"tilXrUJVmQ."
@@ -82,48 +82,21 @@ class Line:
             self.heard += part
 
 
-class Rogue:
+class Rogue(Listener):
     """Listens on an address; `heard`: what each client has sent."""
 
     def __init__(self, speak: Speak, host: str) -> None:
         self._speak = speak
         self.lines: list[Line] = []
-        self._listener = socket.create_server((host, 0))
-        self._last: object = None
-        self.port: int = self._listener.getsockname()[1]
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
-
-    def __enter__(self) -> Self:
-        return self
+        super().__init__(host)
 
     def __exit__(self, *_: object) -> None:
-        # Connections are accepted in their order, so nobody who came before this one is missed.
-        with self._listener, socket.socket() as last:
-            last.bind((self._listener.getsockname()[0], 0))
-            self._last = last.getsockname()
-            last.connect(self._listener.getsockname())
-            self._threads[0].join(SECONDS)
-        for thread in list(self._threads):
-            thread.join(SECONDS)
+        self.finish()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, address = self._listener.accept()
-            except OSError:
-                return
-            if address == self._last:
-                client.close()
-                return
-            self._threads.append(threading.Thread(target=self._meet, args=(client,), daemon=True))
-            self._threads[-1].start()
-
-    def _meet(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError, ValueError):
-            client.settimeout(SECONDS / 2)
-            self.lines.append(Line(client))
-            self._speak(self.lines[-1])
+    def serve(self, connection: socket.socket) -> None:
+        connection.settimeout(SECONDS / 2)
+        self.lines.append(Line(connection))
+        self._speak(self.lines[-1])
 
     def heard(self) -> bytes:
         """Everything that its clients have sent."""

@@ -31,7 +31,7 @@ LONGEST_ARGUMENT = 100_000
 """Characters. More than the kernel accepts in one argument is passed on standard input."""
 
 
-class House:
+class ServerCopies:
     """One server's data, made once. Tests start copies of it, with other settings."""
 
     def __init__(self, installation: Installation, run_supervisor: Supervisor, directory: Path, logs: Path) -> None:
@@ -98,8 +98,8 @@ class House:
 
 
 @contextmanager
-def house(installation: Installation, logs: Path) -> Iterator[House]:
+def server_copies(installation: Installation, logs: Path) -> Iterator[ServerCopies]:
     with Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
-        yield House(installation, run_supervisor, scratch / "data", logs)
+        yield ServerCopies(installation, run_supervisor, scratch / "data", logs)
     assert run_supervisor.problems == []

@@ -6,61 +6,30 @@ Each byte restarts the timeout of a single read, so only a deadline for the whol
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable
-from typing import Self
+
+from listening import Listener
 
 Talk = Callable[[socket.socket], None]
 PAUSE = 0.05
 """Seconds between two bytes of a dripping server: far below every timeout of a read."""
 
 
-class RogueServer:
-    """Listens on a loopback port; each connection gets its own thread that runs `talk`. A context manager."""
+class RogueServer(Listener):
+    """Runs `talk` for each connection. `met`: how many there were."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
-        self._open: set[socket.socket] = set()
         self.met = 0
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._listening.getsockname()[1]
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        super().__init__()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        for each in list(self._open):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            self.met += 1
-            self._open.add(connection)
-            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
-            self._threads[-1].start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._talk(connection)
-        self._open.discard(connection)
+    def serve(self, connection: socket.socket) -> None:
+        self.met += 1
+        self._talk(connection)
 
 
 # ── ways to hold a client ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,7 @@ class Pair:
         for arm in arms or ARMS:
             directory = self.scratch / arm
             self.engine.initialise(self.rest.installation, directory, self.rest.supervisor, self.settings(arm))
-            self.mechanism.furnish(arm, directory, self.rest)
+            self.mechanism.write_cluster_files(arm, directory, self.rest)
             if self.mechanism.encrypts:
                 with self.started(arm, directory) as look:
                     self.mechanism.encrypt(look)

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from ciphercost import mechanisms
-from ciphercost.engines.null import Nowhere
+from ciphercost.engines.null import NoServer
 from ciphercost.engines.postgresql import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
@@ -48,7 +48,7 @@ def proven(name: str, **factors: str) -> tuple[bool, str]:
     return passed, " ".join(text.split())
 
 
-class House:
+class VendorClusters:
     """A run of its own: supervisor and scratch, in which clusters of a single arm are made."""
 
     def __init__(self, run_supervisor: Supervisor) -> None:
@@ -96,13 +96,13 @@ class Recorded:
 
 def recorded(rest: Rest, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> Look:
     """An arm whose server is only its recorded answers."""
-    return Look(arm, rest, Volume(data, (data,)), Nowhere(), cast("Agent", Recorded(answers)), "look", {})
+    return Look(arm, rest, Volume(data, (data,)), NoServer(), cast("Agent", Recorded(answers)), "look", {})
 
 
 @contextmanager
-def house() -> Iterator[House]:
+def vendor_clusters() -> Iterator[VendorClusters]:
     with Supervisor(run_directory.new_id()) as made:
-        yield House(made)
+        yield VendorClusters(made)
     assert made.problems == []
 
 

@@ -80,8 +80,8 @@ class Site:
         """The agent's `connect` for one arm: `plain`, `encrypted` or `no-sendfile`."""
         if arm == "encrypted":
             added = TLS.connection(self.engine, "encrypted", factors or {}, self.secrets)
-            return server.connection() | added | dict(server.ways["tls"])
-        return server.connection() | {"tls": "off"} | dict(server.ways.get(arm, {}))
+            return server.connection() | added | dict(server.other_ports["tls"])
+        return server.connection() | {"tls": "off"} | dict(server.other_ports.get(arm, {}))
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def test_a_states_name_is_written_in_digits() -> None:
 # ── on real servers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class House(msgspec.Struct):
+class ServerWithArms(msgspec.Struct):
     engine: Engine
     agent: Agent
     codecs: dict[Arm, Codec]
@@ -158,9 +158,9 @@ class House(msgspec.Struct):
 
 
 @pytest.fixture(scope="module", params=list(servers.PAIRS))
-def house(
+def both_arms(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+) -> Iterator[ServerWithArms]:
     name = str(request.param)
     pair = servers.PAIRS[name]
     installation, engine, mechanism = require_server(name, ""), engines.get(name), mechanisms.get(pair.own)
@@ -193,24 +193,26 @@ def house(
                     agent.query(arm, sql)
                 for sql in statements.tables(application.WORKLOAD, engine.dialect, codecs[arm]):
                     agent.query(arm, sql)
-            yield House(engine, agent, codecs, logs, trace)
+            yield ServerWithArms(engine, agent, codecs, logs, trace)
         finally:
             server.stop()
 
 
-def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come_back(house: House) -> None:
+def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come_back(
+    both_arms: ServerWithArms,
+) -> None:
     seen: dict[Arm, list[list[list[str | None]]]] = {}
     for arm in ARMS:
-        assert house.counted(arm, "insert") == application.counts("insert", N), arm
-        assert house.counted(arm, "select") == application.counts("select", N), arm
-        seen[arm] = house.do(arm, "select")
-        which_are_encrypted(house, arm)
-        assert house.counted(arm, "update") == application.counts("update", N), arm
-        named = house.do(arm, "select")[1::4]
-        digits = arm == "encrypted" and house.engine.name == "firebird"
+        assert both_arms.counted(arm, "insert") == application.counts("insert", N), arm
+        assert both_arms.counted(arm, "select") == application.counts("select", N), arm
+        seen[arm] = both_arms.do(arm, "select")
+        which_are_encrypted(both_arms, arm)
+        assert both_arms.counted(arm, "update") == application.counts("update", N), arm
+        named = both_arms.do(arm, "select")[1::4]
+        digits = arm == "encrypted" and both_arms.engine.name == "firebird"
         assert named == [[[CHOSEN.encode().hex() if digits else CHOSEN]]] * N
-        assert house.counted(arm, "delete") == application.counts("delete", N), arm
-        left = [house.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] for table in hospital_sql.TABLES]
+        assert both_arms.counted(arm, "delete") == application.counts("delete", N), arm
+        left = [both_arms.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] for table in hospital_sql.TABLES]
         assert left == ["0"] * 5
     assert seen["plain"][0] == seen["encrypted"][0]
     assert len(seen["plain"]) == 1 + 4 * N
@@ -225,13 +227,15 @@ def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come
         assert counts == [[str(each.number), *values]]
 
 
-def which_are_encrypted(house: House, arm: Arm) -> None:
+def which_are_encrypted(both_arms: ServerWithArms, arm: Arm) -> None:
     """Checks stored values: in the encrypted arm exactly the 21 columns, in the plain arm none."""
-    codec = house.codecs[arm]
+    codec = both_arms.codecs[arm]
     encrypted = []
     for table, fields in hospital_sql.APPLICATION.items():
         for column, field in fields.items():
-            rows = house.agent.query(arm, f"SELECT {shown(house, codec, column, field)} FROM {table} ORDER BY id")
+            rows = both_arms.agent.query(
+                arm, f"SELECT {shown(both_arms, codec, column, field)} FROM {table} ORDER BY id"
+            )
             clear = [str(getattr(each, field)) for each in RECORDS]
             found = [str(row[0] or "") for row in rows]
             if found != clear:
@@ -241,9 +245,9 @@ def which_are_encrypted(house: House, arm: Arm) -> None:
     assert Counter(encrypted) == (Counter(application.SECRETS) if arm == "encrypted" else Counter())
 
 
-def shown(house: House, codec: Codec, column: str, field: str) -> str:
+def shown(both_arms: ServerWithArms, codec: Codec, column: str, field: str) -> str:
     """The stored value of a column, bytes as hexadecimal digits."""
-    if codec is PLAIN or field not in application.SECRETS or house.engine.name == "postgresql":
+    if codec is PLAIN or field not in application.SECRETS or both_arms.engine.name == "postgresql":
         return column
     assert isinstance(codec, stored.Unchanged)
     assert isinstance(codec.inner, Encrypting)

@@ -23,7 +23,7 @@ from ciphercost.studies.jdbc_tls.loops import CAPTURED, ROWS, Loop
 from ciphercost.studies.jdbc_tls.setups import EXECUTE, SERVER_VERSION, UPDATE, Setup
 from ciphercost.studies.jdbc_tls.wire import Sizes
 from conftest import Require, RequireServer
-from mysql_servers import House, house
+from mysql_servers import ServerCopies, server_copies
 
 INSERT, OK = published.packets(studies.get("jdbc-tls"))
 GCM = {"version": "1.2", "verify": "require", "cipher": "aes128-gcm"}
@@ -48,10 +48,10 @@ def run_supervisor() -> Iterator[supervisor.Supervisor]:
 @pytest.fixture(scope="module")
 def mariadb(
     require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory, java_here: None
-) -> Iterator[tuple[House, Server]]:
+) -> Iterator[tuple[ServerCopies, Server]]:
     del java_here
     with (
-        house(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made,
+        server_copies(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made,
         # Offers every suite of TLS 1.2 that a cell may request.
         made.started({"version": SERVER_VERSION}, version="1.2") as server,
     ):
@@ -59,7 +59,7 @@ def mariadb(
 
 
 def on_the_wire(
-    home: House,
+    home: ServerCopies,
     server: Server,
     setup: Setup,
     run_supervisor: supervisor.Supervisor,
@@ -124,7 +124,9 @@ def test_sizes_of_packets_and_records_are_read_back(packets: list[int], records:
 # ── for real ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor) -> None:
+def test_records_have_the_published_sizes(
+    mariadb: tuple[ServerCopies, Server], run_supervisor: supervisor.Supervisor
+) -> None:
     sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_supervisor)
     assert suite == "ECDHE-RSA-AES128-SHA256"
     assert sizes == Sizes([INSERT.record], [OK.record])
@@ -132,7 +134,7 @@ def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_sup
 
 @pytest.mark.parametrize("setup", [setups.before(UPDATE), setups.after_in_clear(UPDATE)], ids=lambda each: each.driver)
 def test_packets_have_the_published_sizes(
-    mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor, setup: Setup
+    mariadb: tuple[ServerCopies, Server], run_supervisor: supervisor.Supervisor, setup: Setup
 ) -> None:
     """With both drivers: one text query, one OK, and nothing between two inserts."""
     sizes, _ = on_the_wire(*mariadb, setup, run_supervisor)
@@ -140,7 +142,7 @@ def test_packets_have_the_published_sizes(
 
 
 def test_a_transaction_is_open_and_autocommit_is_off(
-    mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor, monkeypatch: pytest.MonkeyPatch
+    mariadb: tuple[ServerCopies, Server], run_supervisor: supervisor.Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The OK of an insert equals the captured one byte by byte, except for its id."""
     seen: list[bytes] = []
@@ -157,7 +159,7 @@ def test_a_transaction_is_open_and_autocommit_is_off(
 
 
 def test_by_execute_an_insert_is_two_messages(
-    mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor
+    mariadb: tuple[ServerCopies, Server], run_supervisor: supervisor.Supervisor
 ) -> None:
     """So the captured loop, in which an insert follows an OK directly, did not use `execute()` with its defaults."""
     sizes, _ = on_the_wire(*mariadb, setups.after(EXECUTE), run_supervisor)
@@ -167,7 +169,9 @@ def test_by_execute_an_insert_is_two_messages(
     assert quiet == Sizes([INSERT.mysql], [OK.mysql])
 
 
-def test_the_other_loop_has_other_sizes(mariadb: tuple[House, Server], run_supervisor: supervisor.Supervisor) -> None:
+def test_the_other_loop_has_other_sizes(
+    mariadb: tuple[ServerCopies, Server], run_supervisor: supervisor.Supervisor
+) -> None:
     sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_supervisor, ROWS)
     assert "GCM" in suite or "CHACHA20" in suite  # Java's own choice
     assert sizes.sent[0] > INSERT.record
@@ -178,7 +182,7 @@ def test_mysql_has_the_same_packets_and_no_such_suite(
 ) -> None:
     """MySQL no longer accepts CBC suites: with AES-GCM a record has a nonce of 8 bytes and a tag of 16."""
     del java_here
-    with house(require_server("mysql", "9.7"), tmp_path) as home, home.started(version="1.2") as server:
+    with server_copies(require_server("mysql", "9.7"), tmp_path) as home, home.started(version="1.2") as server:
         clear, _ = on_the_wire(home, server, setups.after_in_clear(UPDATE), run_supervisor)
         coded, suite = on_the_wire(home, server, setups.after(UPDATE), run_supervisor, tls=GCM)
     assert clear == Sizes([INSERT.mysql], [OK.mysql])

@@ -4,6 +4,7 @@ use crate::arm::Arm;
 use crate::cpu;
 use crate::deadline;
 use crate::draw::{Kind, Zipf};
+use crate::drivers::key_value::KeyValue;
 use crate::drivers::memcached::Memcached;
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
@@ -145,8 +146,8 @@ impl Session {
             Connect::Null(pool, asked) => null::connect(pool, asked),
             Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),
             Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked),
-            Connect::Resp(pool, asked) => network::connect::<Resp>(pool, asked),
-            Connect::Memcached(pool, asked) => network::connect::<Memcached>(pool, asked),
+            Connect::Resp(pool, asked) => network::connect::<KeyValue<Resp>>(pool, asked),
+            Connect::Memcached(pool, asked) => network::connect::<KeyValue<Memcached>>(pool, asked),
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
             Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
             Connect::Http(pool, asked) => http::connect(pool, asked),

@@ -43,7 +43,7 @@ class Server(ABC):
     """Where its data lies; None for a server you already run."""
     opening: float = 0.0
     """Seconds from start to first answer."""
-    ways: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    other_ports: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
 
     @abstractmethod
@@ -159,7 +159,7 @@ class Engine(ABC):
         """
         return {}
 
-    def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
+    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
         """Return the `connect` fields that a workload's parameters need in both arms. Raises UsageError."""
         return {}
 

@@ -30,7 +30,7 @@ class Found(Engine):
         """User-visible text: what a directory without this server lacks."""
 
     @abstractmethod
-    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+    def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         """Return the functions that fetch the server, by source, in the order of preference.
 
         Each takes a version ('': any) and raises MissingServer.
@@ -59,13 +59,13 @@ class Found(Engine):
 
     def install(self, version: str = "", source: str = "") -> Installation:
         """Fetch from this source, or from the first source that has the version and whose server runs here."""
-        ways = self.ways()
-        if source and source not in ways:
-            raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, ways)}")
+        sources = self.sources()
+        if source and source not in sources:
+            raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, sources)}")
         reasons = []
-        for name in [source] if source else list(ways):
+        for name in [source] if source else list(sources):
             try:
-                installation = ways[name](version)
+                installation = sources[name](version)
             except MissingServer as error:
                 reasons.append(f"  {name}: {error}")
                 continue

@@ -77,7 +77,7 @@ class KeyValueStore(Packaged, HasTls):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """TLS has a port of its own, given by `Server.ways`."""
+        """TLS has a port of its own, given by `Server.other_ports`."""
         given, env = apart(settings)
         password = (directory / PASSWORD_FILE).read_text()
         tls: list[int] = []
@@ -99,5 +99,5 @@ class KeyValueStore(Packaged, HasTls):
             also=lambda: tls,
         )
         server = self.started(started, directory)
-        server.ways = {"tls": {"port": tls[0]}} if tls else {}
+        server.other_ports = {"tls": {"port": tls[0]}} if tls else {}
         return server

@@ -77,7 +77,7 @@ class Packaged(Found):
         bindir = Path(installation.location)
         return next(bindir / each for each in self.programs if (bindir / each).exists())
 
-    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+    def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"debian": self._from_debian, "apt": self._from_apt}
 
     def _from_debian(self, version: str) -> Installation:

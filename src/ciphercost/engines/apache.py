@@ -89,16 +89,16 @@ class Apache(Web):
     version_words = r"Apache/(\d[\d.]+)"
 
     def write(self, config: Config, version: str) -> list[str | Path]:  # noqa: ARG002
-        ways = config.ways
-        hosts = NO_SENDFILE.format(port=ways.no_sendfile)
-        ports = [ways.clear, ways.no_sendfile]
+        ports = config.ports
+        hosts = NO_SENDFILE.format(port=ports.no_sendfile)
+        listening = [ports.clear, ports.no_sendfile]
         if given := config.tls:
-            ports.append(ways.tls)
+            listening.append(ports.tls)
             cached = given["resumption"] == "cache"
             protocols, suites = versions_and_suites(given)
             hosts = (
                 TLS.format(
-                    port=ways.tls,
+                    port=ports.tls,
                     certificate=given["certificate"],
                     key=given["key"],
                     protocols=" ".join(f"+{each}" for each in protocols),
@@ -119,7 +119,7 @@ class Apache(Web):
             directory=config.directory,
             documents=config.documents,
             modules=modules(config.root),
-            listen="\n".join(f"Listen 127.0.0.1:{port}" for port in ports),
+            listen="\n".join(f"Listen 127.0.0.1:{port}" for port in listening),
             processes=processes,
             threads=threads,
             workers=processes * threads,

@@ -326,7 +326,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     def check_url(self, url: str) -> None:
         _parse(url)
 
-    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+    def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"debian": self._from_debian, "apt": self._from_apt}
 
     def _series(self, version: str) -> str:

@@ -73,10 +73,10 @@ class Nginx(Web):
     version_words = r"nginx/(\d[\d.]+)"
 
     def write(self, config: Config, version: str) -> list[str | Path]:
-        ways = config.ways
+        ports = config.ports
         servers = [
-            SERVER.format(port=ways.clear, ssl="", sendfile="on", tls=""),
-            SERVER.format(port=ways.no_sendfile, ssl="", sendfile="off", tls=""),
+            SERVER.format(port=ports.clear, ssl="", sendfile="on", tls=""),
+            SERVER.format(port=ports.no_sendfile, ssl="", sendfile="off", tls=""),
         ]
         if given := config.tls:
             cached = given["resumption"] == "cache"
@@ -91,7 +91,7 @@ class Nginx(Web):
                 tickets="on" if given["resumption"] == "tickets" else "off",
                 client=CLIENT.format(ca=given["client_ca"]) if given["client_ca"] else "",
             )
-            servers.append(SERVER.format(port=ways.tls, ssl=" ssl", sendfile="on", tls=encrypted))
+            servers.append(SERVER.format(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted))
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,

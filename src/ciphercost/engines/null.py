@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
 
 
-class Nowhere(Server):
+class NoServer(Server):
     """Stands for the server that doesn't exist."""
 
     def connection(self) -> dict[str, object]:
@@ -63,7 +63,7 @@ class Null(Engine):
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
         logs: Path | None = None,  # noqa: ARG002
     ) -> Server:
-        return Nowhere()
+        return NoServer()
 
 
 ENGINE = Null()

@@ -310,7 +310,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""
         return {"max_connections": str(2 * clients + 20)} if 2 * clients + 20 > int(SETTINGS["max_connections"]) else {}
 
-    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+    def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"debian": self._from_debian, "apt": self._from_apt, "maven": self._from_maven}
 
     def _from_maven(self, wanted: str) -> Installation:

@@ -108,7 +108,7 @@ class PairedServer(Server):
         self.pid = pids.pop() if len(pids) == 1 else 0
         self.library = crypto_library(self.pid) if self.pid else ""
         named = {"tls_server_name": encrypted.host} if other != encrypted.host else {}
-        self.ways = {"tls": _fields(encrypted, other) | named}
+        self.other_ports = {"tls": _fields(encrypted, other) | named}
 
     def connection(self) -> dict[str, object]:
         return {"driver": "http", **_fields(self._plain, self._address)}
@@ -198,7 +198,7 @@ class Url(HasTls, TakesUrl):
             return super().hint(code)
         return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
 
-    def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
+    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
         return http_version(parameters)
 
     def greet(self, agent: Agent, arm: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host.marks import cgroup_for, server_user
-from ciphercost.host.ports import free_port, held
+from ciphercost.host.ports import free_port, port_owner
 from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import RunError
 
@@ -31,7 +31,7 @@ VARIABLE = "env:"
 """Prefix of a setting that is an environment variable."""
 
 
-class Taken(RunError):
+class PortTaken(RunError):
     """Another program listens on the port chosen for a server."""
 
 
@@ -96,7 +96,7 @@ def launch(
             ports = [port, *also()]
             if _wait(process, ports, title, answers, partial(_after, log, begin, hopeless)):
                 return Launch(process, port, cgroups)
-        except Taken as error:
+        except PortTaken as error:
             process.stop(5.0)
             output = str(error)
             continue
@@ -149,7 +149,7 @@ def _wait(
 def _listens(process: Process, port: int) -> bool:
     """Whether the server listens on this port. Raises Taken if another program does."""
     user = server_user()
-    found = held(port, process.pid, user[0] if user else os.geteuid())
+    found = port_owner(port, process.pid, user[0] if user else os.geteuid())
     if found.others:
-        raise Taken(f"port {port} was taken meanwhile by {found.others}")
+        raise PortTaken(f"port {port} was taken meanwhile by {found.others}")
     return found.ours

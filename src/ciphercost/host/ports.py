@@ -46,7 +46,7 @@ class _Socket(msgspec.Struct, frozen=True):
     inode: str
 
 
-class Held(msgspec.Struct, frozen=True):
+class PortOwner(msgspec.Struct, frozen=True):
     """Who accepts connections to a port of 127.0.0.1."""
 
     ours: bool
@@ -55,7 +55,7 @@ class Held(msgspec.Struct, frozen=True):
     """Who else does, as text for messages; empty: nobody."""
 
 
-def held(port: int, root: int, uid: int) -> Held:
+def port_owner(port: int, root: int, uid: int) -> PortOwner:
     """Who accepts connections to 127.0.0.1:`port`. Ours are process `root`, which runs as user `uid`, and all below it.
 
     With SO_REUSEPORT several sockets may share a port, and each connection goes to one of them. If we may not look into
@@ -63,11 +63,11 @@ def held(port: int, root: int, uid: int) -> Held:
     nothing can be checked, and all count as ours.
     """
     if not Path("/proc/net/tcp").exists():
-        return Held(ours=True)
+        return PortOwner(ours=True)
     # A server may also use IPv6's wildcard, with or without accepting IPv4 connections.
     sockets = {each.inode: each.uid for each in _sockets(port) if each.address in _TAKES_LOOPBACK}
     if not sockets:
-        return Held(ours=False)
+        return PortOwner(ours=False)
     own, hidden = set(), False
     for pid in tree(root):
         try:
@@ -77,7 +77,7 @@ def held(port: int, root: int, uid: int) -> Held:
         except OSError:
             continue
     foreign = {inode: user for inode, user in sockets.items() if inode not in own and not (hidden and user == uid)}
-    return Held(len(foreign) < len(sockets), _who(foreign) if foreign else "")
+    return PortOwner(len(foreign) < len(sockets), _who(foreign) if foreign else "")
 
 
 def _sockets(port: int) -> list[_Socket]:

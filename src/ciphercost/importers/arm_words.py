@@ -36,11 +36,11 @@ def arm_in(text: str) -> Arm | None:
     """Return the arm that a name states: `tls-off` and `notls` are plain, `tls` is encrypted; None if it states neither
     or both. Pure.
     """
-    told = told_by(text)
+    told = arm_stated_in(text)
     return told[0] if told else None
 
 
-def told_by(text: str) -> tuple[Arm, str] | None:
+def arm_stated_in(text: str) -> tuple[Arm, str] | None:
     """Return (arm, the words that state it). Words like `off`, `no`, `on` count only next to an encryption word. Pure."""
     split = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text).lower()
     split = re.sub(r"=\s*0(?![\d.])", "=off ", split)

@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 
 import msgspec
 
-from ciphercost.importers.arm_words import ENCRYPTED, arm_in, told_by
-from ciphercost.importers.formats import discreet
+from ciphercost.importers.arm_words import ENCRYPTED, arm_in, arm_stated_in
+from ciphercost.importers.formats import without_secrets
 from ciphercost.importers.input_files import Source
 from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
@@ -67,7 +67,7 @@ def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
     if any(reading.arm == "plain" for *_, readings in told for reading in readings):
         return
     for source, file, readings in told:
-        known = told_by(source.names[0])
+        known = arm_stated_in(source.names[0])
         if len(readings) > 1 and file.how == "its name" and known and known[1] in ENCRYPTED:
             raise UsageError(
                 f"{source.label}: it contains {len(readings)} runs, and '{known[1]}' in its name may describe the whole test, both arms. "
@@ -102,7 +102,7 @@ def arm_of(
         )
     names = source.names[1:] if source.names[0] in loose else source.names
     for text in reading.names or names:
-        if told := told_by(text):
+        if told := arm_stated_in(text):
             arm, word = told
             if reading.names:
                 return arm, f"its own words '{word}'"
@@ -135,7 +135,7 @@ def called(reading: Reading, text: str, number: int) -> str:
     """Return a name for error messages: commands get a number, since they may contain passwords. Pure."""
     if reading.tool == "hyperfine" and text in reading.names:
         return f"command {number}"
-    return f"'{discreet(text[:300])[:80]}'"
+    return f"'{without_secrets(text[:300])[:80]}'"
 
 
 def matches(text: str, word: str) -> bool:

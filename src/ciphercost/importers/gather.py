@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ciphercost.importers.assign_arms import arms
 from ciphercost.importers.input_files import Source, found, identity
-from ciphercost.importers.join_runs import put_together
+from ciphercost.importers.join_runs import join_runs
 from ciphercost.importers.read_file import Unknown, read
 from ciphercost.importers.wanted import Wanted
 from ciphercost.importers.wording import left_out, read_as
@@ -71,5 +71,5 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
     said += left_out(left)
     told = arms(kept, wanted)
     said += read_as(told)
-    readings = put_together(told)
+    readings = join_runs(told)
     return ImportedRecord(FORMAT, [file for _, file, _ in told], readings), said

@@ -18,7 +18,7 @@ NAMED = re.compile(r"(.*?\.\d+)(?:\.\d+)?")
 """`pgbench_log.PID`, and `pgbench_log.PID.N` for further threads."""
 
 
-def put_together(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Reading]:
+def join_runs(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Reading]:
     """Return the runs: threads' logs as one, each log with its summary, CPU samples with the load they cover."""
     logs: dict[tuple[str, ...], list[Reading]] = {}
     loads: list[Reading] = []

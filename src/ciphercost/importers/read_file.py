@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ciphercost.importers import csv_columns, formats
-from ciphercost.importers.formats import Bad, Lines, clean, csv, discreet
+from ciphercost.importers.formats import Bad, Lines, clean, csv, without_secrets
 from ciphercost.importers.headings import Heading, heading, under_headings
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
@@ -203,10 +203,11 @@ def format_of(head: str, columns: list[csv_columns.Column], label: str) -> str:
     first = next((line for line in head.splitlines() if line.strip()), "")
     if any(first.count(each) >= 1 for each in (";", ",", "\t")):
         raise Unknown(
-            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), map its columns: {csv_columns.EXAMPLE}. Formats that need no map: {known}",
+            f"{label}, line 1: if this is a table ('{without_secrets(first[:300])[:60]}'), map its columns: "
+            f"{csv_columns.EXAMPLE}. Formats that need no map: {known}",
             f"possibly tables (map their columns: {csv_columns.EXAMPLE})",
         )
     raise Unknown(
-        f"{label}, line 1: '{discreet(first[:300])[:60]}' is not the beginning of a known tool's output; known tools: {known}",
+        f"{label}, line 1: '{without_secrets(first[:300])[:60]}' is not the beginning of a known tool's output; known tools: {known}",
         "not the output of a known tool",
     )

@@ -89,7 +89,7 @@ def how_to_install() -> str:
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def signals_delayed() -> Iterator[None]:
     """Delay signals until the end of this block: Python would silently drop an exception that a handler raises during a
     fork.
     """
@@ -155,7 +155,7 @@ class Agent:
 
         with contextlib.ExitStack() as stack:
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
-            stack.enter_context(undisturbed())
+            stack.enter_context(signals_delayed())
             self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,

@@ -210,8 +210,8 @@ def describe_columns(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
         facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
     if facts.stored or facts.findings:
         return
-    facts.findings = column_checks.findings(pair.sight("encrypted", agent, "encrypted"))
-    facts.stored = column_checks.sizes(pair.sight(arm, agent, arm) for arm in ARMS)
+    facts.findings = column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
+    facts.stored = column_checks.sizes(pair.arm_view(arm, agent, arm) for arm in ARMS)
 
 
 def describe_idle(facts: CellFacts, pair: ServerPair) -> None:

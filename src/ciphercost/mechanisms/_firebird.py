@@ -49,7 +49,7 @@ def call(text: str, key: bytes, length: int) -> str:
     return f"{FUNCTION}({text}, x'{key.hex()}')"
 
 
-class Spelled(Encrypting):
+class FunctionCodec(Encrypting):
     """ENCRYPT(… USING cipher KEY k IV i). Stores octets; a random IV is stored before them."""
 
     # Firebird's LIKE has no escape character unless a statement names one.

@@ -4,7 +4,7 @@ In the order of a cell's life:
 
     prepare     once: the binaries that both arms run, placed as the mechanism needs them
     settings    the settings of an arm's server, whenever it is created or started
-    furnish     files that an arm's cluster needs before its first start
+    write_cluster_files  files that an arm's cluster needs before its first start
     encrypt     statements that switch encryption on, before any data is loaded
     settled     after loading: waits until no data is being converted any more
     volume      where an arm's copy of the data lies in a session
@@ -98,7 +98,7 @@ class AtRest(Mechanism):
         """Return the settings of this arm's server, by its own names, for `Engine.initialise` and `Engine.start`."""
         return {}
 
-    def furnish(self, arm: Arm, directory: Path, rest: Rest) -> None:
+    def write_cluster_files(self, arm: Arm, directory: Path, rest: Rest) -> None:
         """Write files that the arm's cluster needs between its creation and its first start.
 
         `directory`: as `Engine.initialise` created it.

@@ -146,7 +146,7 @@ class _MariaDb(_MySql):
         return f"{function}({value}, {key}, {iv if self.has_iv else 'NULL'}, 'aes-{bits}-{self.mode}')"
 
 
-class _Firebird(_firebird.Spelled):
+class _Firebird(_firebird.FunctionCodec):
     """ENCRYPT(… USING AES MODE m KEY k IV i).
 
     ECB and CBC need whole blocks and don't pad, so `value` is evaluated twice there.

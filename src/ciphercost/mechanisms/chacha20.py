@@ -27,10 +27,10 @@ class ChaCha20(Columns):
         return (_firebird.sealed("CHACHA20", NONCE),) if factors["iv"] == "random" else ()
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
-        return _Spelled(key, iv[:NONCE], random=factors["iv"] == "random")
+        return _FunctionCodec(key, iv[:NONCE], random=factors["iv"] == "random")
 
 
-class _Spelled(_firebird.Spelled):
+class _FunctionCodec(_firebird.FunctionCodec):
     iv_size = NONCE
 
     def _call(self, function: str, value: str, iv: str) -> str:

@@ -91,7 +91,7 @@ class Gocryptfs(EncryptingDaemon):
     def says(self, look: Look) -> tuple[bool, str]:
         """Read the directory's configuration by `-info`, and the library from the daemon's options."""
         factors, said = self._factors(look.rest), _said_of(look.volume.backing[0])
-        if wrong := other_than_asked(said, factors):
+        if wrong := factor_mismatch(said, factors):
             return False, f", but {wrong}"
         words = f" of a directory that is encrypted with {cipher_of(said)}"
         if factors["library"] != "auto":
@@ -146,7 +146,7 @@ def cipher_of(said: str) -> str:
     return next((name for flag, name in FLAGS.items() if flag in flags[1].split()), AES_GCM)
 
 
-def other_than_asked(said: str, factors: Mapping[str, str]) -> str:
+def factor_mismatch(said: str, factors: Mapping[str, str]) -> str:
     """Return what in a directory's configuration differs from the request; empty: nothing. Pure."""
     found, wanted = cipher_of(said), NAMES[factors["cipher"]]
     if found != wanted:

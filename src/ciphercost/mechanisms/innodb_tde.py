@@ -81,7 +81,7 @@ class InnodbTde(AtRest):
         logs = {name.replace("_", "-"): "ON" for name in LOGS} if rest.factors["logs"] == "on" else {}
         return {"default-table-encryption": "ON", "table-encryption-privilege-check": "ON", **logs}
 
-    def furnish(self, arm: Arm, directory: Path, rest: Rest) -> None:
+    def write_cluster_files(self, arm: Arm, directory: Path, rest: Rest) -> None:
         """Name the keyring where the server looks for it. Every cluster has its own, which copies of its data share."""
         if arm == "plain":
             return

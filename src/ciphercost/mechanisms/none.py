@@ -10,7 +10,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.model.spec import Arm
 
 
-class Nothing(Mechanism):
+class NoEncryption(Mechanism):
     name = "none"
     title = "no encryption in either arm (control)"
     layer = "control"
@@ -24,4 +24,4 @@ class Nothing(Mechanism):
         return engine.in_clear()
 
 
-MECHANISM = Nothing()
+MECHANISM = NoEncryption()

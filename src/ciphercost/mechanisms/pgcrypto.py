@@ -72,10 +72,12 @@ class PgCrypto(OfExtension):
             )
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
-        return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
+        return _FunctionCodec(
+            CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random"
+        )
 
 
-class _Spelled(Bytea):
+class _FunctionCodec(Bytea):
     """`convert_to` is not immutable, so PostgreSQL encrypts even a constant again for each row.
 
     `gen_random_bytes` runs at every call.

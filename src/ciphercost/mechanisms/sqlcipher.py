@@ -106,7 +106,7 @@ class SqlCipher(AtRest):
         if opened:
             return False, detail
         found = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
-        if wrong := other_than_asked(found, self.check(look.rest.factors)):
+        if wrong := factor_mismatch(found, self.check(look.rest.factors)):
             return False, f"{detail}; {wrong}"
         authentic, words = _authentic(look)
         settings = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
@@ -174,7 +174,7 @@ def _hmac(settings: Mapping[str, str]) -> str:
     return settings.get("cipher_hmac_algorithm", "") if settings.get("cipher_use_hmac") == "1" else "off"
 
 
-def other_than_asked(settings: Mapping[str, str], factors: Mapping[str, str]) -> str:
+def factor_mismatch(settings: Mapping[str, str], factors: Mapping[str, str]) -> str:
     """Return what in a connection's `cipher_settings` differs from these factors (with defaults); empty: nothing.
 
     Pure.

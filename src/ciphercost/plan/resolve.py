@@ -19,7 +19,7 @@ from ciphercost.model.spec import CellSpec
 from ciphercost.plan import cell_checks, conditions
 from ciphercost.plan.planned import Client, PlannedCell, prepare
 
-WAY_PARAMETERS = ("http",)
+REQUEST_PARAMETERS = ("http",)
 """Parameters of web workloads that change how requests are sent, not what they request."""
 
 
@@ -50,7 +50,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
     choices = _choices(cell, workload)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
-    engine.way(cell.version, program.parameters)
+    engine.workload_fields(cell.version, program.parameters)
     client = None
     if driver is not None:
         client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})
@@ -86,7 +86,7 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
         return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
     if (engine or engines.get(cell.engine)).foreign:
         # The size of its pages can't be chosen.
-        own = {name: value for name, value in found.parameters.items() if name in WAY_PARAMETERS}
+        own = {name: value for name, value in found.parameters.items() if name in REQUEST_PARAMETERS}
         return msgspec.structs.replace(found, parameters=own, documents={})
     # On the user's table the file determines everything, so there are no parameters.
     return msgspec.structs.replace(found, parameters={}) if cell.csv else found

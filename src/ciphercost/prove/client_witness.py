@@ -29,7 +29,7 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     detail = describe(answer)
     if not answer["encrypted"]:
         return False, "unencrypted: nothing was negotiated"
-    if reason := other_than_asked(answer, probe.pair.connect[arm], probe.pair.promised):
+    if reason := negotiation_mismatch(answer, probe.pair.connect[arm], probe.pair.promised):
         return False, f"{detail}: {reason}"
     wanted = probe.pair.connect[arm].get("tls", "")
     if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
@@ -58,7 +58,7 @@ def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
     return ""
 
 
-def other_than_asked(
+def negotiation_mismatch(
     answer: Mapping[str, Any], fields: Mapping[str, object], promised: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """What in a `connected` answer differs from the arm's fields or from what was `promised`. Empty if nothing does.

@@ -14,31 +14,31 @@ from ciphercost.mechanisms._column import IV
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import Finding, Severity
 from ciphercost.prove import leakage
-from ciphercost.provision.columns import FLIPS, LENGTH, SHOWN, Sight, rows, schema_name, word
+from ciphercost.provision.columns import FLIPS, LENGTH, SHOWN, ArmView, rows, schema_name, word
 
 
-def server(sight: Sight) -> tuple[bool, str]:
+def server(arm_view: ArmView) -> tuple[bool, str]:
     """Check that the row decrypts with the right key and does not with a wrong one."""
-    secrets, wanted = sight.secrets, word(sight.canary, sight.arm)
+    secrets, wanted = arm_view.secrets, word(arm_view.canary, arm_view.arm)
     try:
-        found = sight.text(secrets.of(sight.arm))
+        found = arm_view.text(secrets.of(arm_view.arm))
     except AgentError as error:
         return False, f"the canary row could not be read back: {error}"
     if found != wanted:
         return False, f"the canary row does not read back as written: {str(found)[:60]}"
-    if sight.arm == "plain":
+    if arm_view.arm == "plain":
         return True, "the canary row reads back as written"
-    stored = sight.ask(secrets.codec.hex("word"))
+    stored = arm_view.ask(secrets.codec.hex("word"))
     if not stored or wanted.encode().hex() in stored.lower():
         return False, f"the canary is in the column unencrypted: {str(stored)[:60]}"
     # Use the same expression as for the wrong key. Otherwise, an empty answer there would prove nothing.
-    control = sight.opened(secrets.codec)
+    control = arm_view.opened(secrets.codec)
     if control is None or bytes.fromhex(control) != wanted.encode():
         return False, f"the canary's bytes do not decrypt with their own key: {str(control)[:60]}"
     try:
-        other = sight.opened(secrets.wrong)
+        other = arm_view.opened(secrets.wrong)
     except AgentError as error:
-        if sight.text(secrets.codec) != wanted:  # the connection itself may be gone
+        if arm_view.text(secrets.codec) != wanted:  # the connection itself may be gone
             return False, f"the canary row could not be read a second time, after: {error}"
         return True, f"the canary row decrypts with its key; with another: {error}"
     if other is not None and bytes.fromhex(other) == wanted.encode():
@@ -50,86 +50,86 @@ def server(sight: Sight) -> tuple[bool, str]:
     )
 
 
-def disk(sight: Sight) -> tuple[bool, str]:
+def disk(arm_view: ArmView) -> tuple[bool, str]:
     """Check that the server's files contain the plain arm's canary but not the encrypted arm's."""
-    if not sight.places:
-        found = sight.ask("word") if sight.arm == "plain" else sight.ask(sight.secrets.codec.hex("word"))
-        clear = word(sight.canary, sight.arm)
+    if not arm_view.places:
+        found = arm_view.ask("word") if arm_view.arm == "plain" else arm_view.ask(arm_view.secrets.codec.hex("word"))
+        clear = word(arm_view.canary, arm_view.arm)
         seen = bool(found) and (clear in str(found) or clear.encode().hex() in str(found).lower())
         where = "the server's files can't be read from here; as the server itself shows it, the stored value "
-        return seen == (sight.arm == "plain"), where + ("is unencrypted" if seen else "is encrypted")
-    found_ = canary_scan.search(canary_scan.below(sight.places), word(sight.canary, sight.arm))
+        return seen == (arm_view.arm == "plain"), where + ("is unencrypted" if seen else "is encrypted")
+    found_ = canary_scan.search(canary_scan.below(arm_view.places), word(arm_view.canary, arm_view.arm))
     if not found_.size:
         return False, "no bytes seen: the witness examined nothing"
     names = ", ".join(list(found_.hits)[:SHOWN])
     if found_.hits:
-        return sight.arm == "plain", f"the canary is in {names} ({found_})"
-    return sight.arm == "encrypted", f"the canary is in none of {found_}"
+        return arm_view.arm == "plain", f"the canary is in {names} ({found_})"
+    return arm_view.arm == "encrypted", f"the canary is in none of {found_}"
 
 
-def findings(sight: Sight) -> list[Finding]:
+def findings(arm_view: ArmView) -> list[Finding]:
     """What the encrypted arm's stored bytes leak, each finding seen and counted. Raises AgentError."""
-    codec, texts = sight.secrets.codec, rows(sight.canary, "encrypted")
-    found = written_keys(sight)
-    stored = {number: bytes.fromhex(str(sight.ask(codec.hex("word"), number))) for number in texts}
+    codec, texts = arm_view.secrets.codec, rows(arm_view.canary, "encrypted")
+    found = written_keys(arm_view)
+    stored = {number: bytes.fromhex(str(arm_view.ask(codec.hex("word"), number))) for number in texts}
     iv = "iv=random, which stores a separate IV with each value"
-    if IV not in sight.secrets.mechanism.factors:
+    if IV not in arm_view.secrets.mechanism.factors:
         iv = f"a mode that has an IV, with {iv}"
     found += leakage.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
-    if not notices(sight, stored[1]):
+    if not notices(arm_view, stored[1]):
         found.append(leakage.UNAUTHENTICATED)
     return found
 
 
-def written_keys(sight: Sight) -> list[Finding]:
+def written_keys(arm_view: ArmView) -> list[Finding]:
     """Where the key, which is part of every statement, is written: in the server's files, or in logs that the server
     reports to keep.
     """
-    secrets = sight.secrets
+    secrets = arm_view.secrets
     key = secrets.key.hex()
     if key not in secrets.codec.seal("''", LENGTH):
         return []
     found = []
     if isinstance(secrets.engine, StoresData) and (logs := secrets.engine.statement_logs):
-        for what, closes, severity in sight.agent.query(sight.name, logs):
+        for what, closes, severity in arm_view.agent.query(arm_view.name, logs):
             text = f"the server writes {what} to disk, including the key in the statements"
             found.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
-    if hits := canary_scan.search(canary_scan.below(sight.places), key).hits:
+    if hits := canary_scan.search(canary_scan.below(arm_view.places), key).hits:
         text = f"the key is in the server's files unencrypted: {', '.join(list(hits)[:SHOWN])}"
         found.append(Finding("key-in-files", "high", text, "what makes the server log statements"))
     return found
 
 
-def notices(sight: Sight, stored: bytes) -> bool:
+def notices(arm_view: ArmView, stored: bytes) -> bool:
     """Whether the server rejects a stored value that was changed, wherever the change is. Raises AgentError if even the
     unchanged value does not decrypt.
     """
-    codec = sight.secrets.codec
-    if not sight.opened(codec, stored):
+    codec = arm_view.secrets.codec
+    if not arm_view.opened(codec, stored):
         raise AgentError("an unchanged stored value does not decrypt, so changed values can't be tested", "statement")
     for at in range(0, len(stored), max(1, len(stored) // FLIPS)):
         changed = bytearray(stored)
         changed[at] ^= 1
         text = None
         with contextlib.suppress(AgentError):
-            text = sight.opened(codec, bytes(changed))
+            text = arm_view.opened(codec, bytes(changed))
         if text is not None:
             return False
     return True
 
 
-def sizes(sights: Iterable[Sight]) -> dict[str, dict[str, int]]:
+def sizes(sights: Iterable[ArmView]) -> dict[str, dict[str, int]]:
     """Bytes of each arm's tables and indexes, as the server counts them or its files show them."""
     found: dict[str, dict[str, int]] = {}
-    for sight in sights:
-        engine = sight.secrets.engine
+    for arm_view in sights:
+        engine = arm_view.secrets.engine
         if not isinstance(engine, OwnSchema):
             continue
         if engine.sizes:
-            tables, indexes = (int(each or 0) for each in sight.agent.query(sight.name, engine.sizes)[0][:2])
-        elif sight.places and (counted := engine.stored_bytes(sight.places[0], schema_name(sight.arm))):
+            tables, indexes = (int(each or 0) for each in arm_view.agent.query(arm_view.name, engine.sizes)[0][:2])
+        elif arm_view.places and (counted := engine.stored_bytes(arm_view.places[0], schema_name(arm_view.arm))):
             tables, indexes = counted
         else:
             continue
-        found[sight.arm] = {"table_bytes": tables, "index_bytes": indexes}
+        found[arm_view.arm] = {"table_bytes": tables, "index_bytes": indexes}
     return found

@@ -44,10 +44,10 @@ class Probe:
         name, fields = self.connection(arm)
         return self.pair.look(arm, self.agent, name, fields)
 
-    def sight(self, arm: Arm) -> columns.Sight:
+    def arm_view(self, arm: Arm) -> columns.ArmView:
         """The arm as a column mechanism sees it."""
         name, _ = self.connection(arm)
-        return self.pair.sight(arm, self.agent, name)
+        return self.pair.arm_view(arm, self.agent, name)
 
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
         return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)

@@ -110,6 +110,6 @@ WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] =
     ("rest", "client"): client,
     ("rest", "server"): server_at_rest,
     ("rest", "disk"): disk,
-    ("column", "server"): lambda probe, arm: column_checks.server(probe.sight(arm)),
-    ("column", "disk"): lambda probe, arm: column_checks.disk(probe.sight(arm)),
+    ("column", "server"): lambda probe, arm: column_checks.server(probe.arm_view(arm)),
+    ("column", "disk"): lambda probe, arm: column_checks.disk(probe.arm_view(arm)),
 }

@@ -180,14 +180,14 @@ class Bench(msgspec.Struct):
         fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
         if arm == "encrypted":
             clear = fields
-            fields = {**fields, **server.ways.get(self.mechanism.name, {})}
+            fields = {**fields, **server.other_ports.get(self.mechanism.name, {})}
             if factors.get("share", "all") != "all":
                 fields |= {f"clear_{name}": clear[name] for name in ("host", "port", "authority")}
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
-        fields |= self.engine.way(self.installation.version, self.program.parameters)
+        fields |= self.engine.workload_fields(self.installation.version, self.program.parameters)
         if fields.get("http") == "2" and fields.get("tls", "off") == "off":
-            fields |= server.ways.get("http2-in-clear", {})
+            fields |= server.other_ports.get("http2-in-clear", {})
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.dataset.bytes))
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True

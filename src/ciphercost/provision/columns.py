@@ -83,7 +83,7 @@ def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> No
         agent.query(name, f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {stored})")
 
 
-class Sight(msgspec.Struct, frozen=True):
+class ArmView(msgspec.Struct, frozen=True):
     """One arm, as a witness may examine it."""
 
     arm: Arm

@@ -38,7 +38,7 @@ def load(bench: Bench) -> None:
         volume = Volume(template, (template,))
         if isinstance(bench.mechanism, AtRest):
             bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
-            bench.mechanism.furnish(arm_at(place), template, bench.rest)
+            bench.mechanism.write_cluster_files(arm_at(place), template, bench.rest)
             if bench.mechanism.encrypts:
                 _first_start(bench, place, volume, bench.mechanism.encrypt)
         else:

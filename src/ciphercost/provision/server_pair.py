@@ -83,8 +83,8 @@ class ServerPair(msgspec.Struct):
         assert server.volume is not None
         return Look(arm, self.rest, server.volume, server, agent, name, connect)
 
-    def sight(self, arm: Arm, agent: Agent, name: str) -> columns.Sight:
+    def arm_view(self, arm: Arm, agent: Agent, name: str) -> columns.ArmView:
         """One arm of a column mechanism, for a witness. `name`: the agent's arm that is connected to its schema."""
         assert self.sealing is not None
         volume = self.by_arm[arm].volume
-        return columns.Sight(arm, self.sealing, self.canary, agent, name, volume.backing if volume else ())
+        return columns.ArmView(arm, self.sealing, self.canary, agent, name, volume.backing if volume else ())

@@ -62,7 +62,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
 def in_columns(pair: ServerPair, agent: Agent) -> list[Finding]:
     """What encrypted values reveal."""
     agent.connect("encrypted", **probe.single(pair.connect["encrypted"]))
-    return column_checks.findings(pair.sight("encrypted", agent, "encrypted"))
+    return column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
 
 
 def exceptions_of(bench: Bench) -> str:

@@ -20,7 +20,7 @@ def change(ratio: float | None, figure: str = "") -> str:
         return NONE
     if ratio >= notation.DOUBLING:
         return notation.factor(ratio)
-    return notation.percent(ratio, 1, *words(figure))
+    return notation.percent(ratio, 1, *more_and_less(figure))
 
 
 def bounds(low: float, high: float, figure: str = "") -> str:
@@ -29,7 +29,7 @@ def bounds(low: float, high: float, figure: str = "") -> str:
         return TOO_WIDE
     if low == high:
         return change(low, figure)
-    more, less = words(figure)
+    more, less = more_and_less(figure)
     text = notation.interval(Estimate((low * high) ** 0.5, low, high), more, less)
     return f"{text} {more if low > 1 else less}" if text.endswith("%") else text
 
@@ -41,10 +41,10 @@ def with_interval(cost: StudyFigure) -> str:
     if too_wide(cost.low, cost.high):
         return TOO_WIDE
     estimate = Estimate(cost.ours, cost.low, cost.high)
-    interval = notation.interval(estimate, *words(cost.figure))
+    interval = notation.interval(estimate, *more_and_less(cost.figure))
     if cost.low <= 1 <= cost.high and interval != notation.EXACT:
         return interval
-    return f"{notation.worded(estimate, *words(cost.figure))} ({interval})"
+    return f"{notation.worded(estimate, *more_and_less(cost.figure))} ({interval})"
 
 
 def plus_minus(ratio: float | None, spread: float | None, figure: str = "") -> str:
@@ -62,6 +62,6 @@ def too_wide(low: float, high: float) -> bool:
     return low <= 0 or (low <= 1 <= high and high / low > WIDEST)
 
 
-def words(figure: str) -> tuple[str, str]:
+def more_and_less(figure: str) -> tuple[str, str]:
     """The words for encrypted above plain, and below it."""
     return ("more", "fewer") if figure in RATES else ("more", "less")

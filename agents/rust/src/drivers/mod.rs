@@ -2,6 +2,7 @@
 
 pub mod firebird;
 pub mod http;
+pub mod key_value;
 pub mod memcached;
 pub mod mysql;
 pub mod network;

@@ -45,8 +45,8 @@ CONNECTIONS = 128
 """Connections that a server accepts at the same time by default."""
 
 
-class Ways(msgspec.Struct, frozen=True):
-    """Ports of one server on 127.0.0.1: one configuration, three ways in."""
+class Ports(msgspec.Struct, frozen=True):
+    """Ports of one server on 127.0.0.1: one configuration, by how they are reached."""
 
     clear: int
     tls: int
@@ -58,7 +58,7 @@ class Config(msgspec.Struct, frozen=True):
 
     directory: Path
     """The server's own directory: its files beside `documents`, all owned by the user it runs as."""
-    ways: Ways
+    ports: Ports
     cores: int
     tls: Mapping[str, str]
     """certificate, key, group, resumption, security_level and client_ca, from `Web.tls_settings`; empty: no TLS."""
@@ -85,9 +85,9 @@ class WebServer(StartedServer):
         """`stalls`: see `Web.sendfile_stalls_http2`."""
         super().__init__(started, config.directory)
         self.log = Log(config.log)
-        self.ways = {"tls": {"port": config.ways.tls}, "no-sendfile": {"port": config.ways.no_sendfile}}
+        self.other_ports = {"tls": {"port": config.ports.tls}, "no-sendfile": {"port": config.ports.no_sendfile}}
         if stalls:
-            self.ways["http2-in-clear"] = self.ways["no-sendfile"]
+            self.other_ports["http2-in-clear"] = self.other_ports["no-sendfile"]
 
     def connection(self) -> dict[str, object]:
         return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
@@ -168,9 +168,9 @@ class Web(Packaged, HasTls, Payload, Documents):
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ways = Ways(port, *two_more_ports(port))
+            ports = Ports(port, *two_more_ports(port))
             cores = len(chosen) if chosen else 1
-            made.append(Config(directory, ways, cores, given, program.parent.parent, connections))
+            made.append(Config(directory, ports, cores, given, program.parent.parent, connections))
             return [program, *self.write(made[-1], installation.version)]
 
         started = launch(
@@ -182,7 +182,7 @@ class Web(Packaged, HasTls, Payload, Documents):
             logs=logs,
             env=env,
             cpus=chosen,
-            also=lambda: (made[-1].ways.tls, made[-1].ways.no_sendfile),
+            also=lambda: (made[-1].ports.tls, made[-1].ports.no_sendfile),
         )
         return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 
@@ -203,7 +203,7 @@ class Web(Packaged, HasTls, Payload, Documents):
             "client_ca": str(pki.ca) if factors["client-cert"] == "on" else "",
         }
 
-    def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
+    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
         fields = http_version(parameters)
         if fields and version and versions.version_key(version) < versions.version_key(self.http2_since):
             raise UsageError(

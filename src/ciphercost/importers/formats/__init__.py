@@ -107,7 +107,7 @@ def clean(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(letter) in UNSEEN else letter for letter in text)
 
 
-def discreet(text: str) -> str:
+def without_secrets(text: str) -> str:
     """Return the cleaned text without passwords, as far as they can be recognised."""
     return clean(SECRET.sub(_without, text))
 

@@ -185,7 +185,7 @@ class Target(msgspec.Struct, frozen=True):
     """Whether it is on this machine. Elsewhere anybody could pose as the server, unless TLS verifies it."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class TlsRequest(msgspec.Struct, frozen=True):
     """How a connection should be encrypted."""
 
     mode: Mode = "plain"
@@ -208,7 +208,7 @@ class Address(msgspec.Struct, frozen=True):
     """Settings that this driver has no property for: `protocol`, `ciphers`. The server must enforce them."""
 
 
-def address(driver: Driver, target: Target, wish: Wish, more: Mapping[str, str] | None = None) -> Address:
+def address(driver: Driver, target: Target, wish: TlsRequest, more: Mapping[str, str] | None = None) -> Address:
     """Return URL and properties. `more` properties override the rest. Raises UsageError for what this version can't do.
     Pure.
     """
@@ -222,7 +222,7 @@ def address(driver: Driver, target: Target, wish: Wish, more: Mapping[str, str] 
 Told = tuple[str, dict[str, str], tuple[str, ...]]
 
 
-def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
+def _connector_j(driver: Driver, target: Target, wish: TlsRequest) -> Told:
     version = versions.version_key(driver.version)
     url = f"jdbc:mysql://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
@@ -256,7 +256,7 @@ def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
     return url, properties, ()
 
 
-def _mariadb(driver: Driver, target: Target, wish: Wish) -> Told:
+def _mariadb(driver: Driver, target: Target, wish: TlsRequest) -> Told:
     old = versions.version_key(driver.version) < (3,)
     url = f"jdbc:mariadb://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
@@ -279,7 +279,7 @@ def _mariadb(driver: Driver, target: Target, wish: Wish) -> Told:
     return url, properties, ()
 
 
-def _pgjdbc(driver: Driver, target: Target, wish: Wish) -> Told:
+def _pgjdbc(driver: Driver, target: Target, wish: TlsRequest) -> Told:
     del driver
     url = f"jdbc:postgresql://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
@@ -290,7 +290,7 @@ def _pgjdbc(driver: Driver, target: Target, wish: Wish) -> Told:
     return url, properties, _unsaid(wish)
 
 
-def _jaybird(driver: Driver, target: Target, wish: Wish) -> Told:
+def _jaybird(driver: Driver, target: Target, wish: TlsRequest) -> Told:
     del driver
     if wish.mode not in ("plain", "require"):
         raise UsageError(f"{wish.mode}: Firebird's wire encryption has no certificates, so there is nothing to verify")
@@ -316,11 +316,11 @@ def _host(target: Target) -> str:
     return f"[{target.host}]" if ":" in target.host else target.host
 
 
-def _unsaid(wish: Wish) -> tuple[str, ...]:
+def _unsaid(wish: TlsRequest) -> tuple[str, ...]:
     return tuple(name for name in ("protocol", "ciphers") if getattr(wish, name))
 
 
-def machine_options(wish: Wish) -> list[str]:
+def machine_options(wish: TlsRequest) -> list[str]:
     """Options of the Java agent's virtual machine for settings that a driver has no property for.
 
     They apply to all its drivers. Pure.

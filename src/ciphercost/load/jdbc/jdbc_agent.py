@@ -19,7 +19,7 @@ from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.supervisor import Supervisor, temporary
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
-from ciphercost.load.jdbc.drivers import Driver, Mode, Target, Wish
+from ciphercost.load.jdbc.drivers import Driver, Mode, Target, TlsRequest
 from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _properties
 from ciphercost.load.jdbc.verify import MOST_SHOWN, hint, refuses_impostor, refuses_other_name
 from ciphercost.load.redact import SECRET
@@ -41,7 +41,7 @@ def _count(value: str) -> int:
 # ── the agent ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Spoken(Protocol):
+class EngineDialect(Protocol):
     """What the Java agent needs to know about the engine."""
 
     name: str
@@ -63,7 +63,7 @@ class JdbcAgent(Agent):
     def __init__(
         self,
         driver: Driver,
-        engine: Spoken,
+        engine: EngineDialect,
         options: Mapping[str, str],
         like: Mapping[str, object],
         *,
@@ -139,7 +139,7 @@ class JdbcAgent(Agent):
             more["currentSchema"] = str(schema)
         return drivers.address(self.driver, target, wish, more)
 
-    def _host(self, fields: Mapping[str, object]) -> tuple[str, Wish]:
+    def _host(self, fields: Mapping[str, object]) -> tuple[str, TlsRequest]:
         """Return the host name for the driver's URL, and the encryption to ask for.
 
         A driver checks the certificate against the host in its URL. Behind a relay, whose address is not the server's,
@@ -176,7 +176,7 @@ class JdbcAgent(Agent):
             self._checked[key] = self._try(fields, wish)
         return self._checked[key]
 
-    def _try(self, fields: Mapping[str, object], wish: Wish) -> tuple[bool, str]:
+    def _try(self, fields: Mapping[str, object], wish: TlsRequest) -> tuple[bool, str]:
         kind = "ecdsa-p256" if any("ECDSA" in suite for suite in wish.ciphers) else "rsa2048"
         alone = {**fields, "connections": 1, "threads": 1, "per_request": False}
 
@@ -248,15 +248,15 @@ class JdbcAgent(Agent):
         return answer
 
 
-def _wish(fields: Mapping[str, object], store: str) -> Wish:
+def _wish(fields: Mapping[str, object], store: str) -> TlsRequest:
     """Derive how a connection should be encrypted from the Rust agent's fields. Pure."""
     if fields.get("wire_crypt", "off") != "off":
-        return Wish("require")
+        return TlsRequest("require")
     mode: Any = fields.get("tls", "off")
     if mode == "off":
-        return Wish()
+        return TlsRequest()
     suites = tuple(filter(None, str(fields.get("tls_ciphers", "")).split(":")))
-    return Wish(mode, str(fields.get("tls_ca", "")), store, str(fields.get("tls_max", "")), suites)
+    return TlsRequest(mode, str(fields.get("tls_ca", "")), store, str(fields.get("tls_max", "")), suites)
 
 
 def plain_version(text: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from ciphercost.load.program import Program, Step
 from ciphercost.load.script import Script, Statement, Variable
 from ciphercost.load.tables import csvfile, dialects
-from ciphercost.load.tables.columns import Gauge, names
+from ciphercost.load.tables.columns import ColumnDetector, names
 from ciphercost.load.tables.dialects import KEY, Dialect, Typed
 from ciphercost.model.errors import RunError, UsageError, nearest
 
@@ -48,7 +48,7 @@ class Survey(msgspec.Struct, frozen=True):
     """The file's identity, size and time. If they change, the survey is out of date."""
     delimiter: str
     titles: tuple[str, ...]
-    gauges: tuple[Gauge, ...]
+    gauges: tuple[ColumnDetector, ...]
     rows: int
     samples: tuple[tuple[str, ...], ...]
 
@@ -69,7 +69,7 @@ def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
     delimiter = csvfile.delimiter_of(path)
     found = csvfile.rows(path, delimiter)
     titles = tuple(next(found)[1])
-    gauges = tuple(Gauge() for _ in titles)
+    gauges = tuple(ColumnDetector() for _ in titles)
     adders = [gauge.add for gauge in gauges]
     most = max(1, min(MOST_SAMPLES, MOST_SAMPLED_VALUES // len(titles)))
     # Every run on the same file draws the same rows. Nothing secret depends on it.

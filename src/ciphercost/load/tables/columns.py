@@ -69,7 +69,7 @@ class Column(msgspec.Struct, frozen=True):
         return not value and self.kind != "text"
 
 
-class Gauge:
+class ColumnDetector:
     """What is known so far about the values of one column."""
 
     __slots__ = ("exact", "high", "length", "low", "scale", "seen", "whole", "wide")
@@ -215,7 +215,7 @@ def names(titles: Sequence[str], where: str) -> list[str]:
 
 
 def _is_data(title: str) -> bool:
-    gauge = Gauge()
+    gauge = ColumnDetector()
     gauge.add(title.strip())
     return not gauge.seen & Seen.TEXT
 

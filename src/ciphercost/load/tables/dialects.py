@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from ciphercost.load.tables.columns import Column, Gauge, Kind, names, shown
+from ciphercost.load.tables.columns import Column, ColumnDetector, Kind, names, shown
 from ciphercost.model.errors import UsageError
 
 KEY = "ciphercost_id"
@@ -185,7 +185,7 @@ def check_width(dialect: Dialect, columns: int, where: str) -> None:
         )
 
 
-def fit(dialect: Dialect, gauges: Sequence[Gauge], titles: Sequence[str], where: str) -> tuple[Typed, ...]:
+def fit(dialect: Dialect, gauges: Sequence[ColumnDetector], titles: Sequence[str], where: str) -> tuple[Typed, ...]:
     """Return the columns with this server's types. Long texts go outside the row where they don't fit.
 
     Raises UsageError.

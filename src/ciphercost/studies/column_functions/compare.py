@@ -40,7 +40,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     ]
     return study.result(
         ", ".join(f"{name} {record.versions.get(name, '')}".strip() for name in record.engines),
-        words(record, unproven),
+        procedure_text(record, unproven),
         figures,
         findings.findings(study, record, figures, cells),
         complete=record.complete and not unproven,
@@ -50,7 +50,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
+def procedure_text(record: StudyRecord, unproven: Mapping[str, str]) -> str:
     """The procedure as it ran here, or why it didn't."""
     began = any(run.design == measured.PUBLISHED for run in record.runs)
     said = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]

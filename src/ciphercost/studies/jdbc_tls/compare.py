@@ -42,14 +42,14 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     ]
     return study.result(
         ran_on("MariaDB", record, cells),
-        words(record, once, rounds, unproven),
+        procedure_text(record, once, rounds, unproven),
         figures,
         findings.findings(study, findings.Seen(record, once, rounds, warm, splits, cells, packets)),
         complete=record.complete and not unproven,
     )
 
 
-def words(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -> str:
+def procedure_text(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
     if record.reason or (unproven and record.proofs):
         return record.reason or f"not proven: {unproven}"

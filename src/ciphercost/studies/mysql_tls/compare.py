@@ -42,14 +42,14 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     ]
     return study.result(
         ran_on(record.engine, record, cells),
-        words(record, here, unproven),
+        procedure_text(record, here, unproven),
         figures,
         findings.findings(study, here, ours, record.mechanism),
         complete=record.complete and not unproven,
     )
 
 
-def words(record: StudyRecord, here: Here, unproven: str) -> str:
+def procedure_text(record: StudyRecord, here: Here, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
     if record.reason or unproven:
         return record.reason or f"not proven: {unproven}"

@@ -59,7 +59,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         figures += [each for point in points for name in names for each in storage(name, point, ours[point].get(name))]
     return study.result(
         ran_on(record.engine, record, cells),
-        words(record, list(runs.values()), unproven),
+        procedure_text(record, list(runs.values()), unproven),
         [*figures, *other_server(study)],
         findings.findings(study, record, findings.Seen(here, own, runs)),
         complete=record.complete and not unproven,
@@ -98,7 +98,7 @@ def ours_at(record: StudyRecord, point: grid.Point, cells: Sequence[Cell]) -> di
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def words(record: StudyRecord, runs: Sequence[Here], unproven: Mapping[str, str]) -> str:
+def procedure_text(record: StudyRecord, runs: Sequence[Here], unproven: Mapping[str, str]) -> str:
     """The procedure as it ran here, or why it didn't."""
     said = [what_encrypts(record), key_length(record), as_run(record, runs) if any(runs) else ""]
     return "; ".join(filter(None, [*said, pairs.ending(record, unproven, began=any(runs))]))

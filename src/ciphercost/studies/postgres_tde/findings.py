@@ -45,7 +45,7 @@ def findings(study: Study, record: StudyRecord, seen: Seen) -> list[str]:
         falling(study, printed, seen.here),
         unequal_work(printed, claims),
         select_only(seen.runs),
-        one_latency_thrice(printed, claims),
+        same_latency_for_every_size(printed, claims),
         two_pairs(pairs),
         littles_law(printed, claims, record, seen.here),
         spread(printed, seen.here),
@@ -140,7 +140,7 @@ def loads(pairs: Sequence[published.EdbPair], record: StudyRecord) -> str:
     )
 
 
-def one_latency_thrice(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
+def same_latency_for_every_size(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
     """The same mean latency for every size, and the origin of these sizes."""
     if any(len(set(arm.latencies)) > 1 for arm in printed.values()):
         return ""

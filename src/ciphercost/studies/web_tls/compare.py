@@ -54,7 +54,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     ]
     return study.result(
         ran_on(record.engine, record, cells),
-        words(record, here, unproven),
+        procedure_text(record, here, unproven),
         figures,
         findings.findings(printed, changes.read(study), record, here, figures),
         complete=record.complete and not unproven,
@@ -66,7 +66,7 @@ def size_of(operation: str) -> int:
     return int(operation.removesuffix("MB"))
 
 
-def words(record: StudyRecord, here: measured.Here, unproven: str) -> str:
+def procedure_text(record: StudyRecord, here: measured.Here, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
     said = [as_run(record)] if here else []
     if record.reason or (unproven and record.proofs):

@@ -1,7 +1,7 @@
 //! Writes a command line in memcached's text protocol. `SET key value` gets the flags, expiry time and length that the protocol needs.
 
 use crate::decimal::{DIGITS, decimal};
-use crate::drivers::resp::command::Command;
+use crate::drivers::key_value::command::Command;
 use crate::program::Operation;
 
 /// The longest key that memcached accepts.

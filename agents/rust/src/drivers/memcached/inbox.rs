@@ -1,27 +1,14 @@
 //! Parses bytes from the server into parts of replies.
 
-use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, KEEP_BYTES};
+use crate::drivers::key_value::replies::{END, Part, Replies, line, value};
+use crate::drivers::network::buffer::{Buffer, KEEP_BYTES};
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
-
-/// The longest status line or value header.
-const LONGEST_LINE: usize = BUFFER_BYTES / 2;
-const END: &[u8] = b"\r\n";
 
 #[derive(Default)]
 pub struct Inbox {
     /// Holds a whole value and grows for a longer one.
     buffer: Buffer,
-}
-
-/// A part of a reply.
-#[derive(Debug, PartialEq)]
-pub enum Part<'a> {
-    /// A value, or a status line such as `STORED` or `VERSION 1.6.38`.
-    Value(&'a [u8]),
-    Error(&'a [u8]),
-    /// The end of a `get`'s values.
-    End,
 }
 
 impl wire::Inbox for Inbox {
@@ -35,14 +22,11 @@ impl wire::Inbox for Inbox {
     }
 }
 
-impl Inbox {
-    /// The next complete part, and whether its reply ends with it.
+impl Replies for Inbox {
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(Part<'_>, bool)>> {
+    fn next(&mut self, hash: bool) -> Result<Option<(Part<'_>, bool)>> {
         let unread = self.buffer.unread();
-        let Some(line) = unread.windows(2).take(LONGEST_LINE).position(|pair| pair == END) else {
-            return if unread.len() > LONGEST_LINE { Err(foreign()) } else { Ok(None) };
-        };
+        let Some(line) = line(unread, foreign)? else { return Ok(None) };
         let past = line + END.len();
         let text = &unread[..line];
         if text.starts_with(b"VALUE ") {
@@ -57,7 +41,7 @@ impl Inbox {
             if &unread[past + size..whole] != END {
                 return Err(foreign());
             }
-            return Ok(Some((Part::Value(&self.buffer.take(whole)[past..past + size]), false)));
+            return Ok(Some((value(&self.buffer.take(whole)[past..past + size], hash), false)));
         }
         let verb = text.split(|&byte| byte == b' ').next().unwrap_or(text);
         let status = verb.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
@@ -70,7 +54,7 @@ impl Inbox {
         Ok(Some(match (error, end) {
             (true, _) => (Part::Error(text), true),
             (_, true) => (Part::End, true),
-            _ => (Part::Value(text), !more),
+            _ => (value(text, hash), !more),
         }))
     }
 }
@@ -96,58 +80,25 @@ fn foreign() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::wire::Inbox as _;
-
-    /// Result of parsing the bytes in these pieces.
-    fn read(pieces: &[&[u8]]) -> Result<Vec<String>> {
-        let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
-        for mut rest in pieces.iter().copied() {
-            while !rest.is_empty() {
-                let fill = inbox.buffer().fill(|into| {
-                    let take = rest.len().min(into.len());
-                    into[..take].copy_from_slice(&rest[..take]);
-                    rest = &rest[take..];
-                    Ok(take)
-                });
-                fill.unwrap();
-                while let Some((part, last)) = inbox.next()? {
-                    let words = match part {
-                        Part::Value(text) => format!("value {}", String::from_utf8_lossy(text)),
-                        Part::Error(text) => format!("error {}", String::from_utf8_lossy(text)),
-                        Part::End => "end".into(),
-                    };
-                    seen.push(if last { format!("{words} .") } else { words });
-                }
-            }
-        }
-        Ok(seen)
-    }
+    use crate::drivers::key_value::replies::tests::{check, check_refused, read};
+    use crate::drivers::network::buffer::BUFFER_BYTES;
 
     const REPLIES: &[(&[u8], &[&str])] = &[
         (b"STORED\r\n", &["value STORED ."]),
         (b"VERSION 1.6.38\r\n", &["value VERSION 1.6.38 ."]),
         (b"107\r\n", &["value 107 ."]),
-        (b"END\r\n", &["end ."]),
-        (b"VALUE k 0 5\r\nhello\r\nEND\r\n", &["value hello", "end ."]),
-        (b"VALUE k 0 6 17\r\nEND\r\n\n\r\nEND\r\n", &["value END\r\n\n", "end ."]),
-        (b"VALUE k 0 0\r\n\r\nEND\r\n", &["value ", "end ."]),
-        (b"STAT pid 1\r\nEND\r\n", &["value STAT pid 1", "end ."]),
+        (b"END\r\n", &["End ."]),
+        (b"VALUE k 0 5\r\nhello\r\nEND\r\n", &["value hello", "End ."]),
+        (b"VALUE k 0 6 17\r\nEND\r\n\n\r\nEND\r\n", &["value END\r\n\n", "End ."]),
+        (b"VALUE k 0 0\r\n\r\nEND\r\n", &["value ", "End ."]),
+        (b"STAT pid 1\r\nEND\r\n", &["value STAT pid 1", "End ."]),
         (b"ERROR\r\n", &["error ERROR ."]),
         (b"SERVER_ERROR out of memory\r\n", &["error SERVER_ERROR out of memory ."]),
     ];
 
     #[test]
     fn replies_are_read_however_their_bytes_are_cut() {
-        let all: Vec<u8> = REPLIES.iter().flat_map(|(bytes, _)| bytes.to_vec()).collect();
-        let expected: Vec<&str> = REPLIES.iter().flat_map(|(_, parts)| parts.to_vec()).collect();
-        for (bytes, parts) in REPLIES {
-            assert_eq!(read(&[bytes]).unwrap(), *parts);
-        }
-        for at in 0..=all.len() {
-            assert_eq!(read(&[&all[..at], &all[at..]]).unwrap(), expected, "cut at {at}");
-        }
-        let bytes: Vec<&[u8]> = all.chunks(1).collect();
-        assert_eq!(read(&bytes).unwrap(), expected, "byte by byte");
+        check::<Inbox>(REPLIES);
     }
 
     #[test]
@@ -157,8 +108,8 @@ mod tests {
             let bytes = [format!("VALUE k 0 {size}\r\n").as_bytes(), &body, b"\r\nEND\r\n"].concat();
             for piece in [1000, BUFFER_BYTES, bytes.len()] {
                 let pieces: Vec<&[u8]> = bytes.chunks(piece).collect();
-                let expected = [format!("value {}", String::from_utf8_lossy(&body)), "end .".into()];
-                assert_eq!(read(&pieces).unwrap(), expected, "{size} in pieces of {piece}");
+                let expected = [format!("value {}", String::from_utf8_lossy(&body)), "End .".into()];
+                assert_eq!(read::<Inbox>(&pieces, false).unwrap(), expected, "{size} in pieces of {piece}");
             }
         }
     }
@@ -167,7 +118,7 @@ mod tests {
     fn input_that_is_not_the_protocol_is_refused() {
         let long = [b'A'; BUFFER_BYTES];
         let huge = format!("VALUE k 0 {}\r\n", KEEP_BYTES + 1);
-        let others: [&[u8]; 7] = [
+        check_refused::<Inbox>(&[
             b"HTTP/1.1 400\r\n",
             b"\r\n",
             b"+OK\r\n",
@@ -175,10 +126,7 @@ mod tests {
             b"VALUE k 0 1\r\nabc\r\n",
             &long,
             huge.as_bytes(),
-        ];
-        for bytes in others {
-            assert!(read(&[bytes]).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(20)]));
-        }
+        ]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! With a password, the first `set` of a connection carries user and password; then `version`.
 
-use super::command;
-use super::inbox::{Inbox, Part, error_of};
+use super::Memcached;
+use super::inbox::{Inbox, error_of};
+use crate::drivers::key_value::login::{auth, password};
+use crate::drivers::key_value::put_fixed;
+use crate::drivers::key_value::replies::{Part, Replies};
 use crate::drivers::network::wire::{self, Turn};
-use crate::drivers::resp::command::Command;
 use crate::failure::{Failure, Result};
 use crate::message::Server;
-use crate::program::Operation;
 
 /// One login in progress.
 #[derive(Default)]
@@ -15,21 +16,16 @@ pub struct Login {
     password: bool,
 }
 
-/// There is no greeting: TLS has its own port and begins at once.
 impl wire::Login<Inbox> for Login {
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
-        let Some(password) = asked.password.as_deref() else { return Ok(line(&["version"])) };
-        if asked.exposed() {
-            let text = "refused to send the password over an unencrypted connection; use TLS or a loopback address";
-            return Err(Failure::connect(text));
-        }
+        let Some(password) = password(asked)? else { return Ok(line(&["version"])) };
         self.password = true;
         Ok(line(&["set", "login", &format!("{} {password}", asked.user)]))
     }
 
     /// `STORED` means that the password is right; `VERSION 1.6.38` ends the login.
     fn hear(&mut self, inbox: &mut Inbox, _: &Server) -> Result<Turn> {
-        let Some((part, _)) = inbox.next()? else { return Ok(Turn::Wait) };
+        let Some((part, _)) = inbox.next(false)? else { return Ok(Turn::Wait) };
         match part {
             Part::Error(text) => Err(error_of(text).lost()),
             Part::Value(b"STORED") => Ok(Turn::Send(line(&["version"]))),
@@ -46,13 +42,12 @@ impl wire::Login<Inbox> for Login {
     }
 
     fn auth(&self) -> String {
-        if self.password { "password" } else { "none" }.into()
+        auth(self.password)
     }
 }
 
 fn line(words: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-    command::put(&Command::fixed(words), &Operation::default(), &mut bytes);
+    put_fixed::<Memcached>(words.iter().map(|word| word.as_bytes().to_vec()).collect(), &mut bytes);
     bytes
 }

@@ -1,17 +1,14 @@
 //! Parses bytes from the server into parts of replies. Short ones are kept whole; bulk strings of any size pass through bounded memory.
 
+use crate::drivers::key_value::replies::{END, Part, Replies, line, value};
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
-use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum length of a line: a simple string, an error, a number or a length.
-const LONGEST_LINE: usize = BUFFER_BYTES / 2;
 /// Maximum nesting of arrays.
 const DEEPEST: usize = 32;
 /// The protocol's maximum length of a bulk string.
 const LONGEST_BULK: usize = 512 << 20;
-const END: &[u8] = b"\r\n";
 
 #[derive(Default)]
 pub struct Inbox {
@@ -29,20 +26,6 @@ struct Large {
     body: Passing,
 }
 
-/// A part of a reply: an array's length, then its elements; anything else is one part.
-#[derive(Debug, PartialEq)]
-pub enum Part<'a> {
-    /// A simple string, a number or a bulk string.
-    Value(&'a [u8]),
-    /// One of these whose bytes were hashed.
-    Hash(u64),
-    Error(&'a [u8]),
-    Null,
-    Array(usize),
-    /// A bulk string that was too long to keep.
-    TooLong,
-}
-
 impl wire::Inbox for Inbox {
     #[inline]
     fn buffer(&mut self) -> &mut Buffer {
@@ -56,17 +39,14 @@ impl wire::Inbox for Inbox {
     }
 }
 
-impl Inbox {
-    /// The next complete part, and whether its reply ends with it. `hash`: hash values instead of keeping them.
+impl Replies for Inbox {
     #[inline]
-    pub fn next(&mut self, hash: bool) -> Result<Option<(Part<'_>, bool)>> {
+    fn next(&mut self, hash: bool) -> Result<Option<(Part<'_>, bool)>> {
         if self.large.is_some() {
             return self.go_on();
         }
         let unread = self.buffer.unread();
-        let Some(line) = unread.windows(2).take(LONGEST_LINE).position(|pair| pair == END) else {
-            return if unread.len() > LONGEST_LINE { Err(foreign()) } else { Ok(None) };
-        };
+        let Some(line) = line(unread, foreign)? else { return Ok(None) };
         let Some((&kind, text)) = unread[..line].split_first() else { return Err(foreign()) };
         let past = line + END.len();
         match kind {
@@ -123,7 +103,9 @@ impl Inbox {
             _ => Err(foreign()),
         }
     }
+}
 
+impl Inbox {
     /// Continues a large bulk string.
     fn go_on(&mut self) -> Result<Option<(Part<'_>, bool)>> {
         let Some(large) = &mut self.large else { return Ok(None) };
@@ -148,10 +130,6 @@ impl Inbox {
         };
         Ok(Some((part, last)))
     }
-}
-
-fn value(text: &[u8], hash: bool) -> Part<'_> {
-    if hash { Part::Hash(xxh3_64(text)) } else { Part::Value(text) }
 }
 
 /// Completes an element, and with it every array that it ends. Returns whether the reply is complete.
@@ -183,32 +161,8 @@ fn foreign() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::wire::Inbox as _;
-
-    /// Result of parsing the bytes in two pieces, or in pieces of `size`.
-    fn read(pieces: &[&[u8]], hash: bool) -> Result<Vec<String>> {
-        let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
-        for mut rest in pieces.iter().copied() {
-            while !rest.is_empty() {
-                let fill = inbox.buffer().fill(|into| {
-                    let take = rest.len().min(into.len());
-                    into[..take].copy_from_slice(&rest[..take]);
-                    rest = &rest[take..];
-                    Ok(take)
-                });
-                fill.unwrap();
-                while let Some((part, last)) = inbox.next(hash)? {
-                    let words = match part {
-                        Part::Value(text) => format!("value {}", String::from_utf8_lossy(text)),
-                        Part::Error(text) => format!("error {}", String::from_utf8_lossy(text)),
-                        other => format!("{other:?}"),
-                    };
-                    seen.push(if last { format!("{words} .") } else { words });
-                }
-            }
-        }
-        Ok(seen)
-    }
+    use crate::drivers::key_value::replies::tests::{check, check_refused, read};
+    use xxhash_rust::xxh3::xxh3_64;
 
     const REPLIES: &[(&[u8], &[&str])] = &[
         (b"+OK\r\n", &["value OK ."]),
@@ -230,16 +184,7 @@ mod tests {
 
     #[test]
     fn replies_are_read_however_their_bytes_are_cut() {
-        let all: Vec<u8> = REPLIES.iter().flat_map(|(bytes, _)| bytes.to_vec()).collect();
-        let expected: Vec<&str> = REPLIES.iter().flat_map(|(_, parts)| parts.to_vec()).collect();
-        for (bytes, parts) in REPLIES {
-            assert_eq!(read(&[bytes], false).unwrap(), *parts);
-        }
-        for at in 0..=all.len() {
-            assert_eq!(read(&[&all[..at], &all[at..]], false).unwrap(), expected, "cut at {at}");
-        }
-        let bytes: Vec<&[u8]> = all.chunks(1).collect();
-        assert_eq!(read(&bytes, false).unwrap(), expected, "byte by byte");
+        check::<Inbox>(REPLIES);
     }
 
     #[test]
@@ -250,8 +195,8 @@ mod tests {
             let hashed = vec![format!("Hash({}) .", xxh3_64(&body)), format!("Hash({}) .", xxh3_64(b"OK"))];
             for piece in [1, 1000, BUFFER_BYTES, bytes.len()] {
                 let pieces: Vec<&[u8]> = bytes.chunks(piece).collect();
-                assert_eq!(read(&pieces, true).unwrap(), hashed, "{size} in pieces of {piece}");
-                let kept = read(&pieces, false).unwrap();
+                assert_eq!(read::<Inbox>(&pieces, true).unwrap(), hashed, "{size} in pieces of {piece}");
+                let kept = read::<Inbox>(&pieces, false).unwrap();
                 assert_eq!(kept[0], format!("value {} .", String::from_utf8_lossy(&body)), "{size}");
             }
         }
@@ -261,10 +206,15 @@ mod tests {
     fn input_that_is_not_the_protocol_is_refused() {
         let long = [b'+'; BUFFER_BYTES];
         let deep = b"*1\r\n".repeat(DEEPEST + 1);
-        let others: [&[u8]; 8] =
-            [b"HTTP/1.1 400\r\n", b"\r\n", b"$x\r\n", b"$-2\r\n", b"*+1\r\n", b"$1\r\nabc\r\n", &long, &deep];
-        for bytes in others {
-            assert!(read(&[bytes], false).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(20)]));
-        }
+        check_refused::<Inbox>(&[
+            b"HTTP/1.1 400\r\n",
+            b"\r\n",
+            b"$x\r\n",
+            b"$-2\r\n",
+            b"*+1\r\n",
+            b"$1\r\nabc\r\n",
+            &long,
+            &deep,
+        ]);
     }
 }

@@ -1,7 +1,10 @@
 //! `HELLO 2`, with a password if there is one.
 
-use super::command;
-use super::inbox::{Inbox, Part};
+use super::Resp;
+use super::inbox::Inbox;
+use crate::drivers::key_value::login::{auth, password};
+use crate::drivers::key_value::put_fixed;
+use crate::drivers::key_value::replies::{Part, Replies};
 use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::Server;
@@ -15,20 +18,15 @@ pub struct Login {
     password: bool,
 }
 
-/// There is no greeting: TLS has its own port and begins at once.
 impl wire::Login<Inbox> for Login {
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
-        let mut hello: Vec<&[u8]> = vec![b"HELLO", b"2"];
-        if let Some(password) = asked.password.as_deref() {
-            if asked.exposed() {
-                let text = "refused to send the password over an unencrypted connection; use TLS or a loopback address";
-                return Err(Failure::connect(text));
-            }
+        let mut hello = vec![b"HELLO".to_vec(), b"2".to_vec()];
+        if let Some(password) = password(asked)? {
             self.password = true;
-            hello.extend([b"AUTH", asked.user.as_bytes(), password.as_bytes()]);
+            hello.extend([b"AUTH".to_vec(), asked.user.clone().into_bytes(), password.into()]);
         }
         let mut bytes = Vec::new();
-        command::put(&hello, &mut bytes);
+        put_fixed::<Resp>(hello, &mut bytes);
         Ok(bytes)
     }
 
@@ -58,7 +56,7 @@ impl wire::Login<Inbox> for Login {
     }
 
     fn auth(&self) -> String {
-        if self.password { "password" } else { "none" }.into()
+        auth(self.password)
     }
 }
 

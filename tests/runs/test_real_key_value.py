@@ -1,4 +1,4 @@
-"""Whole runs on Valkey: proven and measured, with TLS resumption."""
+"""Whole runs on Valkey and memcached: proven and measured, with TLS resumption."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress")
 PROVEN = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "wire")}
 
 
+@pytest.mark.parametrize("engine", ["valkey", "memcached"])
 @pytest.mark.parametrize(
     "extra",
     [
@@ -23,13 +24,17 @@ PROVEN = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("clie
     ],
     ids=lambda extra: "-".join(extra[1:]).replace("---set", ""),
 )
-def test_a_cell_is_proven_and_measured(tmp_path: Path, require_server: RequireServer, extra: tuple[str, ...]) -> None:
-    require_server("valkey")
-    done = ciphercost("run", "valkey:tls", *extra, *QUICK, "--json", "out.json", cwd=tmp_path)
+def test_a_cell_is_proven_and_measured(
+    tmp_path: Path, require_server: RequireServer, extra: tuple[str, ...], engine: str
+) -> None:
+    require_server(engine)
+    done = ciphercost("run", f"{engine}:tls", *extra, *QUICK, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["status"] == "ok"
     assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    rows = {arm: each["rows_per_op"] for arm, each in cell["arms"].items()}
+    assert rows == {"plain": 1, "encrypted": 1}, "every session loads its server anew"
     assert 0 < cell["overhead"]["throughput"]["low"] <= cell["overhead"]["throughput"]["high"]
     assert {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]} == PROVEN
     assert cell["encryption"]["protocol"] == "TLSv1.3"
