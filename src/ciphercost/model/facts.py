@@ -126,3 +126,7 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     load_seconds: Amount = 0.0
     idle_seconds: Amount = 0.0
     """The controller's own time between slices of a session."""
+    hashes: dict[str, str] = {}
+    """SHA-256 of the record's other files at the end of the run, by name. Empty: not ended, or recorded by older versions."""
+    full_hashes: dict[str, str] = {}
+    """In a condensed record: the hashes of the full record's files that it changed."""
