@@ -17,18 +17,31 @@ from ciphercost.model.run_directory import hashes, read_facts
 from ciphercost.model.version import VERSION
 from ciphercost.runs import conclude
 
-Hashed = Literal["complete", "condensed", "none"]
+Hashed = Literal["complete", "abridged", "none"]
 LABELS: dict[Hashed, str] = {
     "complete": "hashes match",
-    "condensed": "hashes match; condensed",
+    "abridged": "hashes match; abridged",
     "none": "no hash",
 }
 NEEDED = ("plan.json", "slices.jsonl", "proofs.json", "result.json")
-WORDS = (
-    "engine version layer mechanism workload clients status mode verdict regime factors sessions blocks conditions"
-).split()
+WORDS = [
+    "engine",
+    "version",
+    "layer",
+    "mechanism",
+    "workload",
+    "clients",
+    "status",
+    "mode",
+    "verdict",
+    "regime",
+    "factors",
+    "sessions",
+    "blocks",
+    "conditions",
+]
 """Fields of a cell that must be the same in result.json, beside its figures."""
-FIGURES = "overhead arms added storage stored floor handshakes".split()
+FIGURES = ["overhead", "arms", "added", "storage", "stored", "floor", "handshakes"]
 TOLERANCE = 1e-6
 """Largest difference of two figures, as a share: another build of a numeric library rounds otherwise."""
 
@@ -80,7 +93,7 @@ def _hashes(directory: Path, facts: RunFacts) -> Hashed:
             raise UsageError(f"its {name} is missing, but plan.json has a hash of it")
         if facts.hashes.get(name) != found[name]:
             raise UsageError(f"{name} was changed after the run: its SHA-256 is not the one in plan.json")
-    return "condensed" if facts.full_hashes else "complete"
+    return "abridged" if facts.full_hashes else "complete"
 
 
 def differences(claimed: Result, found: Result) -> Iterator[str]:

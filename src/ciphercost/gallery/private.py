@@ -42,7 +42,9 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     facts = read_facts(directory)
     hide = _hiding(cell.url for cell in facts.spec.cells)
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
-    made = {name: _lines(content, hide, condense) if name == "slices.jsonl" else content for name, content in files.items()}
+    made = {
+        name: _lines(content, hide, condense) if name == "slices.jsonl" else content for name, content in files.items()
+    }
     for name in made.keys() - {"slices.jsonl", "storage.jsonl"}:
         made[name] = _document(made[name], hide)
     plan = json.loads(made["plan.json"])

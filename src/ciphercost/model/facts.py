@@ -129,4 +129,4 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     hashes: dict[str, str] = {}
     """SHA-256 of the record's other files at the end of the run, by name. Empty: not ended, or recorded by older versions."""
     full_hashes: dict[str, str] = {}
-    """In a condensed record: the hashes of the full record's files that it changed."""
+    """In a record that was abridged to be published: the hashes of the files that were changed, as the run wrote them."""
