@@ -54,4 +54,5 @@ def gallery(
     built = site.build(paths, output, click.echo, skip_bad=skip_bad)
     for reason in built.refused:
         click.echo(f"left out: {reason}", err=True)
-    click.echo(f"{built.cells} cells of {built.runs} runs:\n  {built.output / 'index.html'}")
+    counts = f"{built.cells} cell{'s' * (built.cells != 1)} of {built.runs} run{'s' * (built.runs != 1)}"
+    click.echo(f"{counts}:\n  {built.output / 'index.html'}")

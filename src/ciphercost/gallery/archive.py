@@ -42,7 +42,7 @@ def unpack(path: Path, into: Path, largest: int = LARGEST) -> Path:
             if number >= MOST_MEMBERS:
                 raise UsageError(f"{path}: holds more than {MOST_MEMBERS} files, so it is no packed run")
             place = _checked(path, name)
-            if place.name not in FILES or len(place.parts) > 2:
+            if place.name not in FILES or len(place.parts) > 2 or "logs" in place.parts:
                 continue
             if place.name in seen:
                 raise UsageError(f"{path}: holds {seen[place.name]} and {name}; pack each run on its own")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,7 +40,7 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     the counted slices of the open loop. The plan keeps the hashes that the full files had.
     """
     facts = read_facts(directory)
-    hide = _hiding(cell.url for cell in facts.spec.cells)
+    hide = hiding(cell.url for cell in facts.spec.cells)
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
     made = {
         name: _lines(content, hide, condense) if name == "slices.jsonl" else content for name, content in files.items()
@@ -63,7 +63,7 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     return made
 
 
-def _hiding(urls: Iterator[str]) -> Change:
+def hiding(urls: Iterable[str]) -> Change:
     """What replaces directories, users, and the names of the user's servers in a text."""
     names = {host for url in urls if url for host in _hosts(url)} - LOCAL
     known = re.compile("|".join(rf"(?<![\w.-]){re.escape(each)}(?![\w-])" for each in sorted(names))) if names else None

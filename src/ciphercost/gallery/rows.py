@@ -21,7 +21,6 @@ METRICS: dict[str, str] = {
     "p99": "latency p99",
 }
 """Metrics of the selector: their names in the page's address and their titles. Each row has those that its cell measured."""
-NO_FIGURE = "not measured"
 
 
 class Figure(NamedTuple):
@@ -69,9 +68,9 @@ class Row(NamedTuple):
     """By metric."""
     proof: str
     reason: str
-    mode: str
+    disturbed: bool
+    """Every slice was disturbed, so its figures are not to be relied on."""
     hashed: str
-    heading: str
     alike: str
     """Equal for cells that differ only in the machine and the versions of programs."""
 
@@ -112,9 +111,8 @@ def _row(checked: Checked, number: int) -> Row:
         figures=dict(_figures(cell)),
         proof=_proof(cell),
         reason=cell_text.without_number(cell) if not cell.overhead else cell.reason,
-        mode=cell.mode,
+        disturbed=cell.disturbed,
         hashed=checked.label,
-        heading=cell_text.heading(cell),
         alike=" ".join((cell.engine, cell.mechanism, cell.workload, settings, str(cell.rows))),
     )
 
@@ -127,7 +125,7 @@ def slug(result: Result, number: int) -> str:
 def machine(facts: Mapping[str, Any]) -> Machine:
     memory = facts.get("memory", 0)
     return Machine(
-        cpu=str(facts.get("cpu", "unknown CPU")),
+        cpu=re.sub(r"\((?:R|TM)\)", "", str(facts.get("cpu", "unknown CPU"))),
         cores=int(facts.get("cores", 0) or 0),
         memory_gb=round(memory / 1e9) if isinstance(memory, int | float) else 0,
         virtual=bool(facts.get("virtual")),
@@ -181,7 +179,7 @@ def _proof(cell: Cell) -> str:
 
 def alone(result: Result, number: int, slug_: str) -> Result:
     """The result of one cell, with the spec that repeats it. `result` is not changed."""
-    cell = msgspec.structs.replace(result.cells[number], beside={}, control=None)
+    cell = msgspec.structs.replace(result.cells[number], beside={}, control=None, against_reference=None)
     spec = result.spec
     if spec is not None:
         own = msgspec.structs.replace(spec.cells[number], group="", variant="")

@@ -6,7 +6,7 @@
   const rows = [...body.rows].map((row, order) => ({
     row, order, figures: JSON.parse(row.dataset.figures), text: row.textContent.toLowerCase(),
     value: row.querySelector(".value"), interval: row.querySelector(".cost .note"), bar: row.querySelector(".bar"),
-    verdict: row.querySelector(".verdict"), reason: row.querySelector(".value").textContent,
+    verdict: row.querySelector(".verdict .word"), reason: row.querySelector(".value").textContent,
   }));
   for (const each of rows) if (each.figures.cpu) each.reason = "not measured";
 
