@@ -8,6 +8,7 @@ cell nor a failed family stops the others; at the end, this prints what has no f
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -103,7 +104,10 @@ def record(name: str, asked: Asked) -> Path:
 
 def about(families: list[str], asked: Asked) -> str:
     """How long these families of the grid take, in words."""
-    specs = [adjusted(toml.load(GRID / f"{each}.toml"), asked) for each in families if each != STUDIES]
+    specs = []
+    for each in families:
+        with contextlib.suppress(CiphercostError):  # its turn comes, with the reason
+            specs += [adjusted(toml.load(GRID / f"{each}.toml"), asked)] if each != STUDIES else []
     return f", about {minutes(sum(map(schedule.time_estimate, specs)))} without the studies" if specs else ""
 
 

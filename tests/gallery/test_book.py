@@ -20,6 +20,7 @@ import browser
 import fake
 import results
 from ciphercost import commands
+from ciphercost.estimate.trace import Trace
 from ciphercost.gallery import pages, rows, site
 from ciphercost.gallery.check import Checked
 from ciphercost.measure import session
@@ -185,7 +186,7 @@ def test_the_witnesses_of_both_arms_are_on_a_cells_page() -> None:
     checked = Checked(facts, one, "none")
     (row,) = rows.rows([checked])
     assert row.proof == "proven: wire"
-    empty = pages.Trace([], {}, False, 0, 0, 0, {}, 0)
+    empty = Trace([], {}, False, 0, 0, 0, {}, 0)
     text = pages.cell(checked, row, empty, pages.Download("../records/x.tar.xz", 1000), whole=False)
     assert "encrypted arm, wire" in text
     assert "12 TLS records" in text

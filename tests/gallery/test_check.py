@@ -175,6 +175,17 @@ def test_a_run_that_did_not_end_is_refused(copy: Path) -> None:
         check(copy)
 
 
+@pytest.mark.parametrize("name", ["../../evil", "/etc/passwd", "x", ""])
+def test_an_id_that_is_no_name_of_a_run_is_refused(copy: Path, tmp_path: Path, name: str) -> None:
+    for each in ("plan.json", "result.json"):
+        change(copy / each, lambda value: value.__setitem__("id", name))
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    done = gallery("--pack", copy, "-o", tmp_path / "a" / "b")
+    assert done.exit_code == 2
+    assert "its id" in done.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "run"]
+
+
 def test_imported_figures_are_refused(copy: Path) -> None:
     (copy / "imported.json").write_text("{}")
     with pytest.raises(UsageError, match="other tools"):
@@ -222,7 +233,7 @@ def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
     files = private.shareable(copy)
     assert set(files) == {"plan.json", "slices.jsonl", "proofs.json", "result.json"}
     text = b"".join(files.values()).decode()
-    for word in ("alice", "my runs", "db7", "/srv/x"):
+    for word in ("alice", "my runs", "db7.example", "/srv/x"):
         assert word not in text
     assert json.loads(files["plan.json"])["command"] == "ciphercost run null:busy --csv …/patients.csv --quick"
     assert json.loads(files["plan.json"])["spec"]["cells"][0]["url"] == "postgresql://server:5432/shop"

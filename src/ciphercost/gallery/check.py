@@ -13,7 +13,7 @@ from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Cell, Result
-from ciphercost.model.run_directory import hashes, read_facts
+from ciphercost.model.run_directory import hashes, is_id, read_facts
 from ciphercost.model.version import VERSION
 from ciphercost.runs import conclude
 
@@ -65,6 +65,8 @@ def check(directory: Path) -> Checked:
         if not (directory / name).is_file():
             raise UsageError(f"its {name} is missing" + "; the run did not end" * (name == "result.json"))
     facts = read_facts(directory)
+    if not is_id(facts.id):  # it becomes the name of files
+        raise UsageError(f"its id {facts.id[:80]!r} is not one that ciphercost gives to a run")
     if (directory / "imported.json").is_file():
         raise UsageError("it holds figures that other tools printed, without slices to estimate them from")
     if not facts.ended:
