@@ -9,6 +9,9 @@ TO     ?=
 TESTS  ?=
 # make strings PATHS='commands plan/toml': only the strings of files whose path contains one of these.
 PATHS  ?=
+# make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid.
+TIME     ?=
+FAMILIES ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := agents/rust
@@ -19,7 +22,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench docs fresh release fresh-wheels version ready dev servers schema strings clean help
+.PHONY: quick test test-all check bench docs book book-runs fresh release fresh-wheels version ready dev servers schema strings clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -31,6 +34,8 @@ help:
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make docs      build the documentation site into site/docs, without a network"
+	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
+	@echo "make book-runs measure what book/runs lacks of book/grid (hours, on a quiet machine, as root)"
 	@echo "make strings   list every string that a user can see, with file and line, for review"
 
 quick: ready
@@ -73,6 +78,12 @@ version:
 
 docs: dev
 	$(BIN)/python tools/docs.py
+
+book: ready
+	$(BIN)/ciphercost gallery book/runs -o site/book
+
+book-runs: ready
+	$(BIN)/python tools/book.py $(if $(TIME),--time $(TIME)) $(FAMILIES)
 
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json

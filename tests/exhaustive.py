@@ -214,6 +214,7 @@ RULES = [
     Rule(r"test_real_mysql\.py::test_(a_running_server|prove_says_yes).*\[mysql@", COMBINATION),
     Rule(r"test_import_real\.py::test_mysqlslap.*\[mysql\]", COMBINATION),
     Rule(r"test_html\.py::test_axe_finds_no_serious_violation.*-grid\]", COMBINATION),
+    Rule(r"test_book\.py::test_every_page_is_accessible.*(390-dark|1440-light)", COMBINATION),
     Rule(r"test_pages\.py::test_axe_finds_no_serious.*\[(1300-dark|390-light)\]", COMBINATION),
     Rule(
         r"test_packages\.py::test_postgresql_comes_from_debian_and_runs_in_place",

@@ -97,7 +97,7 @@ class Visit:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
         def route(request: Any) -> None:
-            if request.request.url == address:
+            if request.request.url == address.partition("#")[0]:
                 request.continue_()
             else:
                 self.asked.append(request.request.url)

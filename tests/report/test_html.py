@@ -386,3 +386,17 @@ def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> Non
     text = html.render(result)
     assert "Latency, ms" not in text
     assert "Latency, ms" in html.render(result, trace.read(quick))
+
+
+@pytest.mark.parametrize(
+    ("typed", "repeated"),
+    [
+        ("ciphercost run postgresql:tls", "ciphercost run postgresql:tls --seed 7"),
+        ("ciphercost run postgresql:tls --seed 5", "ciphercost run postgresql:tls --seed 5"),
+        ("ciphercost run grid.toml -o here", "ciphercost run grid.toml -o here"),
+        ("ciphercost run 'my grid.toml'", "ciphercost run 'my grid.toml'"),
+    ],
+)
+def test_the_command_that_repeats_a_run_is_one_that_run_accepts(typed: str, repeated: str) -> None:
+    text = html_module.unescape(html.render(results.result(results.cell(), command=typed)))
+    assert f'aria-label="Command">{repeated}</pre>' in text

@@ -126,3 +126,7 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     load_seconds: Amount = 0.0
     idle_seconds: Amount = 0.0
     """The controller's own time between slices of a session."""
+    hashes: dict[str, str] = {}
+    """SHA-256 of the record's other files at the end of the run, by name. Empty: not ended, or recorded by older versions."""
+    full_hashes: dict[str, str] = {}
+    """In a record that was abridged to be published: the hashes of the files that were changed, as the run wrote them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import secrets
@@ -148,6 +149,11 @@ class Record:
     def save_facts(self) -> None:
         self._write("plan.json", msgspec.json.format(self._encoder.encode(self.facts)) + b"\n")
 
+    def seal(self) -> None:
+        """Save the facts with the hashes of the files that are complete now: all that estimates read beside the facts."""
+        self.facts.hashes = hashes(self.directory)
+        self.save_facts()
+
     def save_result(self, result: Result) -> None:
         self._write("result.json", encode(result))
 
@@ -159,6 +165,20 @@ class Record:
 
     def _write(self, name: str, content: bytes) -> None:
         write_whole(self.directory / name, content)
+
+
+HASHED = ("slices.jsonl", "proofs.json", "storage.jsonl", "study.json")
+"""Files whose hashes the facts of a complete run hold."""
+
+
+def hashes(directory: Path) -> dict[str, str]:
+    """SHA-256 of each of these files that exists, by name."""
+    found = {}
+    for name in HASHED:
+        if (path := directory / name).is_file():
+            with path.open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 def encode(result: Result) -> bytes:

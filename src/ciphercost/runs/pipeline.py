@@ -86,7 +86,7 @@ def carry_out(
             for numbers in schedule.groups(facts.spec):
                 experiment(numbers, whole)
             facts.ended = now()
-            record.save_facts()
+            record.seal()
             result = conclude.result_of(record.directory)
             record.save_result(result)
             html_page.page(record.directory, run_supervisor, display.say)

@@ -71,7 +71,7 @@ def run_in(directory: Path, display: Display | None = None) -> tuple[Result, Pat
                 *(each for each in cell.warnings if each.code != "resumed"),
                 resumed_warning(cell, pipeline.now()),
             ]
-    facts.resumed, facts.ended = [*facts.resumed, pipeline.now()], ""
+    facts.resumed, facts.ended, facts.hashes = [*facts.resumed, pipeline.now()], "", {}
     record = Record(directory, facts, partial(is_kept, facts))
     # Leftovers of a killed controller may still carry the run's own id, so use a new one as mark.
     return pipeline.carry_out(cells, record, new_id(), display or Display(), before)

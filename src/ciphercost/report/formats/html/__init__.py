@@ -22,10 +22,12 @@ from ciphercost.report.together import Outcome
 from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
+NOTHING = Markup()
 
-def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
-    """The page. `budget`: the highest acceptable cost, as a share; it is drawn beside each cost."""
-    return _rendered("page.html", page=_content.page(Subject(result, traces, budget)), findings=FINDINGS)
+
+def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None, *, top: Markup = NOTHING) -> str:
+    """The page. `budget`: the highest acceptable cost, as a share; it is drawn beside each cost. `top`: shown below the answer."""
+    return _rendered("page.html", page=_content.page(Subject(result, traces, budget)), findings=FINDINGS, top=top)
 
 
 def render_all(outcomes: Sequence[Outcome], name: str, command: str = "", ended: str = "") -> str:
@@ -48,8 +50,12 @@ def _rendered(template: str, **values: object) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.globals.update(anchor=anchor, sources=SOURCES)
-    style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
-    return figure_text.printable(environment.get_template(template).render(style=style, **values))
+    return figure_text.printable(environment.get_template(template).render(style=style(), **values))
+
+
+def style() -> Markup:
+    """The style sheet of all pages."""
+    return Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:

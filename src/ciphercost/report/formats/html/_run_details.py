@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,12 +26,16 @@ def machine(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def command(result: Result) -> str:
-    """The command as typed, plus this run's seed, so that it repeats the same random choices."""
+    """The command as typed, plus this run's seed, so that it repeats the same random choices.
+
+    A spec file takes no options beside it; it holds the seed, if one was chosen.
+    """
     if not result.command:
         return ""
     seeded = (
         ""
         if "--seed" in result.command
+        or re.search(r"\.toml\b", result.command)
         or any(cell.imported for cell in result.cells)
         or result.command.partition(" ")[2].startswith("replicate")
         else f" --seed {result.seed}"

@@ -1,0 +1,32 @@
+"""The runs that arguments name: a run's directory, a packed run, or a directory that holds some of either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ciphercost.gallery.archive import is_packed
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+
+
+def runs(names: Sequence[str]) -> list[Path]:
+    """Directories and packed files of all runs, in the order given. Raises UsageError for an argument that has none."""
+    found: list[Path] = []
+    for name in names:
+        found += [each for each in _of(name) if each not in found]
+    return found
+
+
+def _of(name: str) -> list[Path]:
+    path = Path(name)
+    if path.is_file():
+        if not is_packed(path):
+            raise UsageError(f"{path}: is no packed run; its name must end in .tar.xz, .tar.gz or .zip")
+        return [path]
+    if path.is_dir() and not (path / "plan.json").is_file():
+        inside = [each for each in path.iterdir() if each.is_file() and is_packed(each)]
+        if below := sorted({*inside, *run_directory.runs(path)}, key=str):
+            return below
+        raise UsageError(f"{path}: holds no run: no plan.json in it or below it, and no packed run")
+    return [run_directory.find(name)]

@@ -1,0 +1,172 @@
+"""The pages of the book, as text. Pure except for the drawing of plots."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from ciphercost.estimate.trace import Trace
+from ciphercost.gallery.check import Checked
+from ciphercost.gallery.rows import LAYERS, METRICS, Machine, Row, alone
+from ciphercost.model.version import VERSION
+from ciphercost.report.formats import html
+from ciphercost.report.words import figure_text
+
+HERE = Path(__file__).parent / "templates"
+TITLE = "What encryption costs: results book"
+FILTERS = ("engine", "layer", "mechanism", "workload", "machine", "verdict")
+"""Columns with a list of values to choose from."""
+
+
+class Download(NamedTuple):
+    """A file beside the pages."""
+
+    address: str
+    size: int
+
+    @property
+    def shown(self) -> str:
+        return figure_text.size(self.size)
+
+
+class Book(NamedTuple):
+    """Everything that the front page shows."""
+
+    rows: Sequence[Row]
+    runs: int
+    first: str
+    last: str
+    """Dates of the first and the last run."""
+
+    @property
+    def machines(self) -> list[Machine]:
+        return list(dict.fromkeys(row.machine for row in self.rows))
+
+
+def book(checked: Sequence[Checked], rows: Sequence[Row]) -> Book:
+    dates = sorted(each.result.started[:10] for each in checked)
+    return Book(rows, len(checked), dates[0], dates[-1])
+
+
+def index(of: Book) -> str:
+    """The front page. Its script is in the page; the policy allows that script only, by its hash."""
+    script = (HERE / "book.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _rendered(
+        "index.html",
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        book=of,
+        names=names(of.machines),
+        filters=[(name, _choices(of, name)) for name in FILTERS],
+        metrics=METRICS,
+        layers=LAYERS,
+        script=Markup(script),  # noqa: S704 - our own file
+        data=lambda row: json.dumps({name: list(each) for name, each in row.figures.items()}, ensure_ascii=False),
+    )
+
+
+def names(machines: Sequence[Machine]) -> dict[Machine, str]:
+    """A short name for each machine that distinguishes it from the others. Pure."""
+    twice = {label for label, count in Counter(each.label for each in machines).items() if count > 1}
+    return {
+        each: f"{each.label} ({number})" if each.label in twice else each.label
+        for number, each in enumerate(machines, start=1)
+    }
+
+
+def _choices(of: Book, name: str) -> list[str]:
+    if name == "verdict":
+        return ["differs", "equivalent", "unresolved", "none"]
+    if name == "machine":
+        return list(names(of.machines).values())
+    found = dict.fromkeys(getattr(row, name) for row in of.rows)
+    return [each for each in LAYERS if each in found] if name == "layer" else sorted(found)
+
+
+class Compared(NamedTuple):
+    """One cell on several machines."""
+
+    heading: str
+    costs: dict[Machine, tuple[Row, str, str]]
+    """Its row there, with the costs in CPU time and in operations per second."""
+
+
+def machines(of: Book) -> str:
+    """The page on how machines differ."""
+    return _rendered(
+        "machines.html",
+        policy=POLICY,
+        book=of,
+        names=names(of.machines),
+        counts=Counter(row.machine for row in of.rows),
+        compared=list(compared(of.rows)),
+    )
+
+
+def compared(rows: Sequence[Row]) -> Iterator[Compared]:
+    """Cells that were measured on at least two machines. Of several runs on one machine, the last counts. Pure."""
+    alike: dict[str, dict[Machine, Row]] = {}
+    for row in sorted(rows, key=lambda each: each.slug):
+        if row.figures:
+            alike.setdefault(row.alike, {})[row.machine] = row
+    for found in alike.values():
+        if len(found) > 1:
+            first = next(iter(found.values()))
+            heading = f"{first.engine} · {first.mechanism} · {first.workload} · {first.settings}"
+            yield Compared(
+                heading, {each: (row, _cost(row, "cpu"), _cost(row, "throughput")) for each, row in found.items()}
+            )
+
+
+def _cost(row: Row, metric: str) -> str:
+    figure = row.figures.get(metric)
+    return f"{figure.cost} ({figure.interval})" if figure else "not measured"
+
+
+def contribute() -> str:
+    """The page on how to contribute a run and how it is checked."""
+    return _rendered("contribute.html", policy=POLICY)
+
+
+def cell(checked: Checked, row: Row, trace: Trace, record: Download, whole: bool) -> str:
+    """A cell's page: the HTML report of that cell alone, with its record. `whole`: its run has a page too."""
+    shown = alone(checked.result, row.number, row.slug)
+    top = _fragment("cell.html", row=row, checked=checked, record=record, whole=whole)
+    return html.render(shown, [trace], top=top)
+
+
+def run(checked: Checked, traces: Sequence[Trace], record: Download) -> str:
+    """The page of a run with several cells or a study: its HTML report."""
+    top = _fragment("run.html", checked=checked, record=record)
+    return html.render(checked.result, traces, top=top)
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def _fragment(template: str, **values: Any) -> Markup:
+    return Markup(_environment().get_template(template).render(**values))  # noqa: S704 - a template with autoescape
+
+
+def _rendered(template: str, **values: Any) -> str:
+    style = html.style() + Markup((HERE / "book.css").read_text())  # noqa: S704 - our own file
+    made = _environment().get_template(template)
+    return figure_text.printable(made.render(style=style, title=TITLE, version=VERSION, **values))
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("ciphercost.gallery", "templates"),
+        autoescape=True,  # a record contains text from other programs
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )

@@ -1,0 +1,392 @@
+"""The results book in Chromium: filters without a network, links that lead somewhere, light and dark, phone and screen; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import browser
+import fake
+import results
+from ciphercost import commands
+from ciphercost.estimate.trace import Trace
+from ciphercost.gallery import pages, rows, site
+from ciphercost.gallery.check import Checked
+from ciphercost.measure import session
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import RunFacts
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import toml
+from ciphercost.runs import pipeline
+from conftest import Require
+
+LARGEST = 1_000_000
+"""Bytes of the front page with everything that it loads."""
+WIDTHS = [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")]
+
+
+def gallery(*argv: str | Path) -> Result:
+    return CliRunner().invoke(commands.cli, ["gallery", *map(str, argv)])
+
+
+def refused(*argv: str | Path) -> str:
+    """The message of a command that must be refused as bad usage."""
+    error = gallery(*argv).exception
+    assert isinstance(error, UsageError)
+    assert error.exit_status == 2
+    return str(error)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the null engine, from the fake agent with virtual time; the second as if on another machine."""
+    place = tmp_path_factory.mktemp("runs")
+    agent = fake.write(tmp_path_factory.mktemp("agent") / "fake-agent", "--effect 0.2 --sd 0.02")
+    cells = [CellSpec("null", "busy", factors={"effect": f"{each}%"}, regime="one-core") for each in (2, 20)]
+    cells.append(CellSpec("null", "none", regime="one-core"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CIPHERCOST_AGENT", str(agent))
+        patch.setattr(session, "_cost", lambda asked, began: asked)
+        for number, own in enumerate((cells, cells[1:2])):
+            pipeline.run(Spec(cells=own, seed=7, mode="quick", sessions=1, time=4.0), place / f"run-{number}")
+    for name in ("plan.json", "result.json"):
+        path = place / "run-1" / name
+        value = json.loads(path.read_bytes())
+        value["machine"] = dict(value["machine"], cpu="Other(R) CPU", cores=16)
+        path.write_text(json.dumps(value))
+    return place
+
+
+@pytest.fixture(scope="session")
+def built(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("site") / "book"
+    done = gallery(runs, "-o", place)
+    assert done.exit_code == 0, done.output
+    assert "4 cells of 2 runs" in done.output
+    return place
+
+
+@pytest.fixture(scope="module")
+def chromium(require: Require) -> Iterator[Any]:
+    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+    with browser.chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def visits(chromium: Any) -> Iterator[browser.Visits]:
+    with browser.Visits(chromium) as own:
+        yield own
+
+
+class Links(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        own = dict(attrs)
+        self.found += [value for name in ("href", "src") if (value := own.get(name))]
+        self.ids |= {value for name in ("id",) if (value := own.get(name))}
+
+
+# ── what it consists of
+
+
+def test_every_link_leads_to_a_file_of_the_book(built: Path) -> None:
+    everything = {path: Links(path.read_text()) for path in built.rglob("*.html")}
+    assert len(everything) == 3 + 4 + 1, (
+        "front page, machines, contribute; a page for each cell, and one for the run of several"
+    )
+    linked = set()
+    for path, links in everything.items():
+        for link in links.found:
+            parts = urlsplit(link)
+            assert not parts.scheme, f"{path.name} loads or links {link}"
+            assert not parts.netloc
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file(), f"{path.name}: {link}"
+            linked.add(target)
+            if parts.fragment and target != built / "index.html":
+                assert parts.fragment in everything[target].ids, f"{path.name}: {link}"
+    assert {path.resolve() for path in built.rglob("*") if path.is_file()} - linked <= {built.resolve() / site.MARK}
+
+
+def test_the_front_page_is_small(built: Path) -> None:
+    assert (built / "index.html").stat().st_size < LARGEST
+    assert not [each for each in Links((built / "index.html").read_text()).found if each.endswith((".css", ".js"))]
+
+
+def test_the_front_page_of_a_large_book_is_small() -> None:
+    one = results.result(*(results.cell(clients=number + 1) for number in range(80)))
+    facts = RunFacts(
+        format=2,
+        id=one.id,
+        started=one.started,
+        tool=one.tool,
+        machine=one.machine,
+        seed=7,
+        spec=Spec(cells=[CellSpec("postgresql", "tls", clients=number + 1) for number in range(80)]),
+        cells=plan_facts.planned([CellSpec("postgresql", "tls")] * 80),
+    )
+    many = [Checked(facts, msgspec.structs.replace(one, id=f"{one.id}{number}"), "complete") for number in range(5)]
+    text = pages.index(pages.book(many, rows.rows(many)))
+    assert text.count("<tr role") == 401
+    assert len(text.encode()) < LARGEST
+
+
+def test_a_cell_page_has_its_plots_proofs_conditions_and_command(built: Path, runs: Path) -> None:
+    run = json.loads((runs / "run-0" / "result.json").read_bytes())["id"]
+    text = (built / "cells" / f"{run}-2.html").read_text()
+    for said in (
+        "Every slice",
+        "Latency, ms",
+        "Conditions and counts",
+        "hashes match",
+        f"ciphercost run {run}-2.toml",
+        f'href="../records/{run}.tar.xz"',
+        f'href="../runs/{run}.html"',
+        "effect=20%",
+    ):
+        assert said.lower() in text.lower(), said
+    spec = toml.load(built / "cells" / f"{run}-2.toml")
+    assert [(each.engine, each.mechanism, each.factors) for each in spec.cells] == [("null", "busy", {"effect": "20%"})]
+    assert (spec.seed, spec.time, spec.mode) == (7, 4.0, "quick")
+
+
+def test_the_witnesses_of_both_arms_are_on_a_cells_page() -> None:
+    cell = results.cell()
+    one = results.result(cell)
+    own = results.of_registries("postgresql", "tls")
+    assert own
+    facts = RunFacts(
+        2,
+        one.id,
+        one.started,
+        one.tool,
+        one.machine,
+        7,
+        Spec([CellSpec("postgresql", "tls")]),
+        plan_facts.planned([CellSpec("postgresql", "tls")]),
+    )
+    checked = Checked(facts, one, "none")
+    (row,) = rows.rows([checked])
+    assert row.proof == "proven: wire"
+    empty = Trace([], {}, False, 0, 0, 0, {}, 0)
+    text = pages.cell(checked, row, empty, pages.Download("../records/x.tar.xz", 1000), whole=False)
+    assert "encrypted arm, wire" in text
+    assert "12 TLS records" in text
+    assert "no hash" in text
+
+
+def test_a_download_is_a_run_with_the_same_figures(built: Path, runs: Path, tmp_path: Path) -> None:
+    for packed in (built / "records").iterdir():
+        again = site.checked_run(packed)
+        (own,) = [
+            json.loads(path.read_bytes())
+            for path in runs.glob("*/result.json")
+            if json.loads(path.read_bytes())["id"] == again.result.id
+        ]
+        for cell, claimed in zip(again.result.cells, own["cells"], strict=True):
+            assert json.loads(msgspec.json.encode(cell.overhead)) == claimed["overhead"]
+    other = tmp_path / "again"
+    assert gallery(built / "records", "-o", other).exit_code == 0
+    names = [path.name for path in (built / "records").iterdir()]
+    assert sorted(names) == sorted(path.name for path in (other / "records").iterdir())
+    for name in names:
+        assert (built / "records" / name).read_bytes() == (other / "records" / name).read_bytes()
+    assert (other / "index.html").read_text() == (built / "index.html").read_text()
+
+
+def test_machines_are_compared_by_equal_cells(built: Path) -> None:
+    text = re.sub(r"<[^>]*>", " ", (built / "machines.html").read_text())
+    assert "Other CPU, 16 cores" in text
+    assert "null · busy · connect" in text or "null · busy ·" in text
+    assert text.count("effect=20%") >= 1
+    assert "effect=2%," not in text, "measured on one machine only"
+
+
+def test_one_machine_is_said_to_be_one(runs: Path, tmp_path: Path) -> None:
+    assert gallery(runs / "run-0", "-o", tmp_path / "book").exit_code == 0
+    assert "All runs of this book come from one machine" in (tmp_path / "book" / "machines.html").read_text()
+
+
+# ── what it refuses
+
+
+@pytest.fixture
+def bad(runs: Path, tmp_path: Path) -> Path:
+    """A copy of the runs; the second claims a lower cost than its slices give."""
+    shutil.copytree(runs, tmp_path / "runs")
+    path = tmp_path / "runs" / "run-1" / "result.json"
+    value = json.loads(path.read_bytes())
+    value["cells"][0]["overhead"]["throughput"]["ratio"] = 0.99
+    path.write_text(json.dumps(value))
+    return tmp_path / "runs"
+
+
+def test_a_bad_run_stops_the_build_and_is_named(bad: Path, tmp_path: Path) -> None:
+    said = refused(bad, "-o", tmp_path / "book")
+    assert f"{bad / 'run-1'}: result.json does not follow from the slices: cell 1, `overhead.throughput.ratio`" in said
+    assert not (tmp_path / "book").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"], "nothing half-built is left"
+
+
+def test_bad_runs_can_be_left_out(bad: Path, tmp_path: Path) -> None:
+    done = gallery(bad, "-o", tmp_path / "book", "--skip-bad")
+    assert done.exit_code == 0
+    assert f"left out: {bad / 'run-1'}: result.json does not follow" in done.output
+    assert "3 cells of 1 run:" in done.output
+
+
+def test_a_run_counts_once(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "run-0", tmp_path / "again")
+    assert "already holds" in refused(runs, tmp_path / "again", "-o", tmp_path / "book")
+
+
+def test_a_directory_that_is_no_book_is_not_replaced(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    assert "no results book" in refused(runs / "run-1", "-o", tmp_path / "mine")
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+    for _ in range(2):
+        assert gallery(runs / "run-1", "-o", tmp_path / "book").exit_code == 0, "an older book is replaced"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["{}", "--check", "--pack"], "two things"),
+        (["{}", "--check", "--condense"], "--pack"),
+        (["{}"], "-o"),
+        (["{}/nothing", "--check"], "no run"),
+        (["{}/run-0/plan.json", "--check"], "no packed run"),
+    ],
+)
+def test_wrong_options_are_refused(runs: Path, argv: list[str], words: str) -> None:
+    assert words in refused(*(each.format(runs) for each in argv))
+
+
+# ── in the browser
+
+
+@pytest.mark.parametrize(("width", "scheme"), WIDTHS)
+@pytest.mark.parametrize("page", ["index", "machines", "contribute", "cell"])
+def test_every_page_is_accessible_and_fits(visits: Any, built: Path, page: str, width: int, scheme: str) -> None:
+    path = next(iter(sorted((built / "cells").glob("*.html")))) if page == "cell" else built / f"{page}.html"
+    visit = visits.open(path.as_uri(), width, scheme)
+    visit.open_all()
+    assert visit.faults() == []
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert (visit.asked, visit.complaints) == ([], []), "no request, no error"
+
+
+def shown(visit: browser.Visit) -> list[str]:
+    """Mechanism and settings of each visible row."""
+    found: list[str] = visit.page.evaluate(
+        """() => [...document.querySelectorAll('#book tbody tr')].filter(each => each.checkVisibility())
+             .map(each => each.dataset.mechanism + ' ' + each.cells[2].querySelector('.note').textContent.split(',')[0])"""
+    )
+    return found
+
+
+def test_filters_work_without_a_network_and_stay_in_the_address(visits: Any, built: Path) -> None:
+    address = (built / "index.html").as_uri()
+    visit = visits.open(address, 1440)
+    assert len(shown(visit)) == 4
+    visit.page.locator("select[name=mechanism]").select_option("none")
+    assert [each.split()[0] for each in shown(visit)] == ["none"]
+    assert visit.page.locator("#count").text_content() == "1 of 4 cells"
+    assert visit.page.evaluate("location.hash") == "#mechanism=none"
+    visit.page.locator("select[name=mechanism]").select_option("busy")
+    visit.page.locator("select[name=machine]").select_option("Other CPU, 16 cores")
+    assert shown(visit) == ["busy effect=20%"]
+    again = visits.open(visit.page.url.replace(address, address), 390)
+    assert shown(again) == ["busy effect=20%"]
+    assert again.page.locator("select[name=machine]").input_value() == "Other CPU, 16 cores"
+    again.page.get_by_role("button", name="Show all").click()
+    assert len(shown(again)) == 4
+    assert again.page.evaluate("location.hash") == ""
+    again.page.locator("input[name=q]").fill("nothing like it")
+    assert shown(again) == []
+    assert again.page.locator("#nothing").is_visible()
+    assert (visit.asked, visit.complaints, again.asked, again.complaints) == ([], [], [], [])
+
+
+def test_sorting_and_metrics(visits: Any, built: Path) -> None:
+    visit = visits.open((built / "index.html").as_uri(), 1440)
+    visit.page.locator("select[name=metric]").select_option("throughput")
+    head = visit.page.get_by_role("button", name="cost of encryption")
+    head.click()
+    share = "() => [...document.querySelectorAll('#book tbody tr')].map(r => (JSON.parse(r.dataset.figures).throughput || [0, 0, 0, 9])[3])"
+    costs = visit.page.evaluate(share)
+    assert costs == sorted(costs)
+    assert visit.page.locator("th.cost").get_attribute("aria-sort") == "ascending"
+    head.click()
+    assert visit.page.evaluate(share) == sorted(costs, reverse=True)
+    assert visit.page.evaluate("location.hash") == "#metric=throughput&sort=-cost"
+    values = visit.page.locator("#book .value").all_text_contents()
+    assert all("fewer" in each or "more" in each or "×" in each or each == "no change" for each in values)
+    visit.page.locator("select[name=metric]").select_option("p99")
+    first = visit.page.locator("#book tbody tr").first.locator(".value").text_content()
+    assert re.search(r"higher|lower|×|no change|not measured", first or "")
+
+
+def test_the_address_of_an_older_book_shows_everything(visits: Any, built: Path) -> None:
+    visit = visits.open((built / "index.html").as_uri() + "#engine=oracle&metric=joules&sort=colour", 1440)
+    assert len(shown(visit)) == 4
+    assert visit.complaints == []
+
+
+def test_without_javascript_the_table_is_complete(chromium: Any, built: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto((built / "index.html").as_uri())
+        assert page.locator("#book tbody tr").count() == 4
+        assert not page.locator("#filters").is_visible()
+    finally:
+        context.close()
+
+
+def test_a_record_cannot_run_code_on_a_page(visits: Any, runs: Path, tmp_path: Path) -> None:
+    attack = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"]}"
+    shutil.copytree(runs / "run-1", tmp_path / "run")
+    for name in ("plan.json", "result.json"):
+        value = json.loads((tmp_path / "run" / name).read_bytes())
+        value["machine"]["cpu"] = attack
+        value["cells"][0]["version"] = attack
+        (tmp_path / "run" / name).write_text(json.dumps(value))
+    done = gallery(tmp_path / "run", "-o", tmp_path / "book")
+    assert done.exit_code == 0, done.exception
+    for path in (tmp_path / "book").rglob("*.html"):
+        visit = visits.open(path.as_uri(), 1440)
+        assert visit.page.title() != "owned"
+        assert (visit.asked, visit.complaints) == ([], [])
+
+
+def test_the_grid_of_the_projects_own_book_is_accepted() -> None:
+    from ciphercost.plan import specs
+
+    found = sorted((Path(__file__).parents[2] / "book" / "grid").glob("*.toml"))
+    cells = 0
+    for path in found:
+        spec = toml.load(path)
+        assert tomllib.loads(path.read_text())["cells"]
+        assert specs.plan(spec)
+        cells += len(spec.cells)
+    assert cells >= 60
