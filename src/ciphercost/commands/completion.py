@@ -11,15 +11,15 @@ VARIABLE = "_CIPHERCOST_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that completes ciphercost's words in your shell.
+    """Print the completion script of a shell.
 
     It completes commands, options and their values, engines, mechanisms, workloads, formats, studies and runs. Install it
     with one line, then open a new shell. In zsh the script must come after `compinit`.
 
     \b
-      bash  ciphercost completion bash >> ~/.bashrc
-      zsh   ciphercost completion zsh >> ~/.zshrc
-      fish  ciphercost completion fish > ~/.config/fish/completions/ciphercost.fish
+    ciphercost completion bash >> ~/.bashrc
+    ciphercost completion zsh >> ~/.zshrc
+    ciphercost completion fish > ~/.config/fish/completions/ciphercost.fish
     """
     from ciphercost.commands import _shells
 
