@@ -26,13 +26,14 @@ def _of(name: str) -> list[Run]:
     if path.is_file():
         return [_of_json(path)]
     if path.is_dir() and not (path / "plan.json").is_file():
-        below = run_directory.runs(path)
-        if not below:
-            raise UsageError(
-                f"{name}: neither a run nor a directory of runs; give runs (a plan.json is in each), a directory that holds "
-                "them, or results written by `ciphercost report RUN --format json`"
-            )
-        return [_of_directory(str(each), each) for each in below]
+        if below := run_directory.runs(path):
+            return [_of_directory(str(each), each) for each in below]
+        if results_ := sorted(path.glob("*.json")):
+            return [_of_json(each) for each in results_]
+        raise UsageError(
+            f"{name}: holds no run; give runs (each has a plan.json), a directory of runs, or results that "
+            "`ciphercost report RUN --format json` wrote"
+        )
     return [_of_directory(name, run_directory.find(name))]
 
 

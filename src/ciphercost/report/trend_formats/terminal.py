@@ -23,7 +23,7 @@ def _lines(of: Trend) -> Iterator[str]:
         yield from wrap(f"=== {words.LOUD} ===")
         for line in words.machines(of):
             yield from wrap(line, "    ", "      ")
-    if all(each.found == "too-few" for each in of.series):
+    if of.series and all(each.found == "too-few" for each in of.series):
         yield from wrap(words.FEW)
     for series in of.series:
         yield ""
