@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ciphercost.estimate import student_t
-from ciphercost.estimate.statistics import ALPHA, POWER, Error, Floats, Interval
+from ciphercost.estimate.statistics import ALPHA, POWER, Error, Floats, Interval, against
 
 LEAST = 2
 """Fewest runs on one level: a single odd run is no change."""
@@ -53,7 +53,7 @@ class Whole(NamedTuple):
     arc: tuple[int, int]
     """The stretch that differs most from the others: runs `first` to `last − 1`, counted from 0."""
     smallest_step: float
-    """Smallest lasting step in the middle that would probably (80 %) have been found."""
+    """Smallest lasting step in the middle that would have been found, with 80 % power or more; infinite if none would."""
 
 
 def least_runs(cells: int) -> int:
@@ -96,10 +96,25 @@ def one_level(of: Series, orders: int = 0) -> Whole:
     centre = np.average(of.values, weights=weights)
     noise = float(np.sum(weights * (of.values - centre) ** 2)) / (n - 1)
     between = 1 / weights[: n // 2].sum() + 1 / weights[n // 2 :].sum()
-    critical = math.sqrt(float(np.quantile(splits[1:], 1 - ALPHA * ONE_SPLIT)))
-    found = critical + student_t.quantile(POWER, math.inf) * math.sqrt(noise)
+    smallest = _smallest(float(np.quantile(splits[1:], 1 - ALPHA * ONE_SPLIT)), noise, n) * math.sqrt(between)
     arc = split if p_split <= p_stretch else stretch
-    return Whole(min(1.0, p_split, p_stretch), arc, found * math.sqrt(between))
+    return Whole(min(1.0, p_split, p_stretch), arc, smallest)
+
+
+def _smallest(critical: float, noise: float, n: int) -> float:
+    """The smallest step that would be found, in units of its standard error; infinite if none would.
+
+    `critical`: contrast that is rare enough, for runs with this variance. A step adds to that variance, and so to the
+    contrasts of random orders: √u = z √noise + √(critical · (1 + u ÷ ((n − 1) noise))) for its contrast u.
+    """
+    root = 0.0
+    for _ in range(1000):
+        larger = student_t.quantile(POWER, math.inf) * math.sqrt(noise)
+        larger += math.sqrt(critical * (1 + root**2 / ((n - 1) * noise) if noise > 0 else 1))
+        if larger - root <= 1e-9 * larger:
+            return larger
+        root = larger
+    return math.inf
 
 
 def _rare(contrasts: Floats) -> float:
@@ -220,6 +235,25 @@ class Levels:
             made.append(Error(standard, self.scatter.nu, f"scatter of {last - first} runs"))
         return Interval(float(np.sum(share * self.of.values[first:last])), tuple(made), last - first)
 
+    def differences(self) -> list[Interval]:
+        """Each level − the one before."""
+        return [against(*each) for each in itertools.pairwise(self.means())]
+
+    def p_without_any_run(self, number: int) -> float:
+        """The p-value of difference `number`, the largest if any single run of its two levels is left out.
+
+        So no change rests on one odd run.
+        """
+        start, change, end = self.edges[number : number + 3]
+        worst = 0.0
+        for left in range(start, end):
+            kept = Series(*(np.delete(each[start:end], left - start) for each in self.of))
+            at = change - start - (left < change)
+            if 0 < at < end - start - 1:
+                (difference,) = Levels(kept, [at]).differences()
+                worst = max(worst, difference.p_value())
+        return worst
+
     def place(self, number: int) -> tuple[int, int]:
         """The earliest and the latest run with which level `number` + 1 may begin, with 95 % confidence."""
         start, change, end = self.edges[number : number + 3]
@@ -231,3 +265,22 @@ class Levels:
             if at == change or self._squares(start, at) + self._squares(at, end) - best < PLACE * noise
         ]
         return min(may), max(may)
+
+
+def certain(of: Series, at: Sequence[int], margin: float) -> Levels:
+    """The levels between those changes that count; the others join the levels beside them.
+
+    A change counts if the difference of its levels excludes 0, even without any single run, and is not within ± `margin`.
+    """
+    at = list(at)
+    while True:
+        found = Levels(of, at)
+        weak = {}
+        for number, difference in enumerate(found.differences()):
+            p = max(difference.p_value(), found.p_without_any_run(number))
+            if p >= ALPHA or difference.tost(margin) < ALPHA:
+                weak[number] = p
+        if not weak:
+            return found
+        # Without the least certain change, its two levels are one, and the others may become certain.
+        del at[max(weak, key=lambda number: weak[number])]

@@ -19,7 +19,7 @@ from ciphercost.estimate.statistics import ALPHA, Interval
 from ciphercost.host.procfs import alike
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
-from ciphercost.report.compare_pair import ACHIEVED, against, in_common
+from ciphercost.report.compare_pair import ACHIEVED, in_common
 from ciphercost.report.comparison import MACHINE
 from ciphercost.report.comparison_types import Change, Run, Side
 from ciphercost.report.match_cells import changes, match, unlike
@@ -29,6 +29,8 @@ from ciphercost.report.words import cell_text, figure_text
 FORMAT = 1
 DONE, ROSE = 0, 3
 """Exit statuses. ROSE: with --fail-on-rise, the last change of a cell made encryption cost more."""
+LARGEST = 10.0
+"""Largest factor that is stated as the smallest step that would have been found."""
 MAY_CHANGE = {"server version", "client"}
 """Parts of a cell's request that may differ within a series."""
 
@@ -195,7 +197,7 @@ def _tested(runs: Sequence[Run], known: Sequence[_Known]) -> tuple[list[Series],
         at = history.changes(sample, test, min(ALPHA, level)) if p < ALPHA else []
         levels, shifts = _levels(runs, each, sample, at)
         series = _series(each, "changed" if shifts else "unchanged", levels, shifts)
-        step = None if shifts else math.expm1(test.smallest_step)
+        step = math.expm1(test.smallest_step) if not shifts and test.smallest_step < math.log(LARGEST) else None
         made.append(msgspec.structs.replace(series, p_value=p, smallest_step=step))
     return made, least
 
@@ -205,32 +207,19 @@ def _series(of: _Known, found: Found, levels: list[Level], shifts: list[Shift]) 
 
 
 def _levels(runs: Sequence[Run], of: _Known, sample: history.Series, at: list[int]) -> tuple[list[Level], list[Shift]]:
-    """The levels between changes. A change counts only if the difference of its levels excludes 0, and the margin, too."""
     margin = max((run.result.spec.margin for run in runs if run.result.spec), default=0.01)
-    while True:
-        found = history.Levels(sample, at)
-        means = found.means()
-        differences = [against(*each) for each in itertools.pairwise(means)]
-        weak = {
-            number: each.p_value()
-            for number, each in enumerate(differences)
-            if each.p_value() >= ALPHA or each.tost(math.log1p(margin)) < ALPHA
-        }
-        if not weak:
-            break
-        # Without the least certain change, its two levels are one, and the others may become certain.
-        at = [each for number, each in enumerate(at) if number != max(weak, key=lambda number: weak[number])]
+    found = history.certain(sample, at, math.log1p(margin))
     levels = [
         Level(first, last - 1, _estimate(mean, "encrypted ÷ plain"))
-        for (first, last), mean in zip(itertools.pairwise(found.edges), means, strict=True)
+        for (first, last), mean in zip(itertools.pairwise(found.edges), found.means(), strict=True)
     ]
     shifts = []
-    for number, difference in enumerate(differences):
+    for number, difference in enumerate(found.differences()):
         earliest, latest = found.place(number)
         candidates = [(point, each) for point in range(earliest, latest + 1) for each in of.points[point].changed]
         change = _estimate(difference, "ratio of ratios")
         higher = (change.ratio < 1) == (of.metric == "throughput")
-        shifts.append(Shift(at[number], earliest, latest, change, higher, candidates))
+        shifts.append(Shift(found.edges[number + 1], earliest, latest, change, higher, candidates))
     return levels, shifts
 
 

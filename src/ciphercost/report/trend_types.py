@@ -73,7 +73,8 @@ class Series(msgspec.Struct, frozen=True):
     p_value: float | None = None
     """How often random orders of the same runs differ as much; Holm's correction over all cells. None: not tested."""
     smallest_step: float | None = None
-    """Without a change: the smallest lasting change of the ratio, as a share, that would probably have been found."""
+    """Without a change: the smallest lasting change of the ratio, as a share, that would probably have been
+    found; None if even a large one might not."""
 
 
 class Trend(msgspec.Struct, frozen=True):

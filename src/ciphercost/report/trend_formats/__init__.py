@@ -113,11 +113,10 @@ def verdict(of: Trend, series: Series) -> str:
     if series.found == "changed":
         changes = len(series.shifts)
         return f"the cost changed {'once' if changes == 1 else f'{changes} times'} in {runs} ({surely})"
-    step = 100 * (series.smallest_step or 0.0)
-    size = (
-        f"a lasting change of {step:.2g} % or more" if step < 100 else "only a lasting change to more than the double"
-    )
-    return f"no change found in {runs} ({surely}); {size} would probably have been found"
+    said = f"no change found in {runs} ({surely})"
+    if series.smallest_step is None:
+        return f"{said}; but so few runs show only very large changes"
+    return f"{said}; a lasting change of {100 * series.smallest_step:.2g} % or more would probably have been found"
 
 
 def events(series: Series) -> Iterator[tuple[int, list[Change]]]:
