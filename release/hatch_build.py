@@ -1,4 +1,4 @@
-"""Build hook: adds the Java agent to the wheel, and to a released wheel also the dependency on the Rust agent.
+"""Build hook: adds the Java agent and the man page to the wheel, and to a released wheel also the dependency on the Rust agent.
 
 `make release` sets CIPHERCOST_RELEASE_JAR to the path of the Java agent's jar. The wheel then holds that jar and requires
 `ciphercost-agent` of exactly its own version. Without it, as when pip installs a clone, the wheel holds the Java agent's
@@ -8,6 +8,8 @@ sources, which Maven builds when JDBC is first used, and requires no agent: no p
 from __future__ import annotations
 
 import os
+import runpy
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,20 @@ INSIDE = "ciphercost/_java"
 JAR = "ciphercost-agent-jdbc.jar"
 
 
-class JavaAgent(BuildHookInterface):
+MAN_PAGE = "share/man/man1/ciphercost.1"
+"""Its place below the prefix that pip installs into, where `man` looks."""
+
+
+class AgentAndManPage(BuildHookInterface):
     """Hatchling finds it by its base class."""
+
+    _temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Raises FileNotFoundError if the jar is not there."""
         if version == "editable":
             return
+        self._add_man_page(build_data)
         chosen = os.environ.get("CIPHERCOST_RELEASE_JAR")
         if not chosen:
             java = Path(self.root, "agents", "java")
@@ -33,3 +42,15 @@ class JavaAgent(BuildHookInterface):
             raise FileNotFoundError(f"CIPHERCOST_RELEASE_JAR names {chosen}, which is not a file")
         build_data["force_include"][str(Path(chosen).absolute())] = f"{INSIDE}/{JAR}"
         build_data["dependencies"].append(f"ciphercost-agent=={self.metadata.version}")
+
+    def finalize(self, *_: object) -> None:
+        """Called when the wheel is written."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _add_man_page(self, build_data: dict[str, Any]) -> None:
+        made = runpy.run_path(str(Path(self.root, "release", "man_page.py")))["made"]()
+        self._temporary = tempfile.TemporaryDirectory(prefix="ciphercost-build-")
+        page = Path(self._temporary.name, "ciphercost.1")
+        page.write_text(made)
+        build_data["shared_data"][str(page)] = MAN_PAGE

@@ -56,6 +56,7 @@ RULES = [
     Rule(r"test_method_coverage\.py::test_few_blocks_cover.*-(12|16|24|30)\]", REPETITION),
     Rule(r"test_method_coverage\.py::test_the_quick_interval_covers.*-200\]", REPETITION),
     Rule(r"test_method_coverage\.py::test_a_quick_run_that_stops.*\[(drift|correlated|spikes)\]", REPETITION),
+    Rule(r"test_history\.py::test_at_most_five_per_cent.*(-4000|40 runs-400)\]", REPETITION),
     Rule(r"test_method_power\.py::test_the_carry_over_test_fires.*\[(0\.3|0\.5|1\.0)\]", REPETITION),
     Rule(r"test_schedule\.py::test_steady_noise_is_rarely_taken.*\[0\.3-", REPETITION),
     # ── studies ──

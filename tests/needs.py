@@ -43,6 +43,7 @@ PROGRAMS = {
     "ip": "iproute2",
     "kill": "procps",
     "localedef": "libc-bin",
+    "mandoc": "mandoc",
     "mkfs.ext4": "e2fsprogs",
     "openssl": "openssl",
     "psql": "postgresql-client",

@@ -159,11 +159,17 @@ def test_a_released_wheel_runs_its_java_agent_without_maven(released: Path, tmp_
 
 def test_a_wheel_built_from_a_clone_holds_the_java_agents_sources_and_requires_no_agent(tmp_path: Path) -> None:
     """Otherwise pip could not install a clone: no package index has its agent."""
-    names, required = contents(built(tmp_path))
+    wheel = built(tmp_path)
+    names, required = contents(wheel)
     assert {"pom.xml", "src/main/java/ciphercost/agent/Main.java"} <= names
     assert java.JAR not in names
     assert required
     assert not any(each.startswith(agent.DISTRIBUTION) for each in required)
+    with zipfile.ZipFile(wheel) as archive:
+        page = archive.read(f"ciphercost-{VERSION}.data/data/share/man/man1/ciphercost.1").decode()
+    assert page.startswith(".TH CIPHERCOST 1 ")
+    assert f'"ciphercost {VERSION}"' in page
+    assert ".SS ciphercost quick" in page
 
 
 def test_a_release_without_the_jar_fails(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Each command imports what it needs only when it runs, so that `--help` is quick.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 from typing import NoReturn
@@ -13,6 +14,7 @@ from typing import NoReturn
 import click
 
 from ciphercost.commands._complain import complain
+from ciphercost.commands.completion import VARIABLE
 from ciphercost.host import deadlines
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError, nearest
 from ciphercost.model.version import VERSION
@@ -24,7 +26,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+        unknown = args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-")
+        if unknown and not ctx.resilient_parsing:  # which is set while a shell completes a line
             raise UsageError(f"unknown command '{args[0]}': {nearest(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
 
@@ -77,7 +80,11 @@ def main() -> NoReturn:
     """Entry point. Prints every known failure as one message, without a traceback, and exits with its status."""
     try:
         deadlines.login()  # refuses a wrong setting before anything starts
-        status = cli.main(standalone_mode=False)
+        if VARIABLE in os.environ:
+            from ciphercost.commands import _shells
+
+            _shells.register()
+        status = cli.main(standalone_mode=False, complete_var=VARIABLE)
     except click.exceptions.Exit as error:
         status = error.exit_code
     except click.ClickException as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.model.errors import UsageError
 
 
@@ -70,15 +71,22 @@ IV_OPTION = click.option(
     "Short for --set iv=…. [default: random]",
 )
 CA_OPTION = click.option(
-    "--ca", metavar="FILE", help="PEM file of the certificate authority that signed your server's certificate."
+    "--ca",
+    metavar="FILE",
+    help="PEM file of the certificate authority that signed your server's certificate.",
+    shell_complete=_completers.files,
 )
 BINDIR_OPTION = click.option(
-    "--bindir", metavar="DIR", help="Directory with the binaries of the server that ciphercost starts."
+    "--bindir",
+    metavar="DIR",
+    help="Directory with the binaries of the server that ciphercost starts.",
+    shell_complete=_completers.directories,
 )
 DRIVER_OPTION = click.option(
     "--driver",
     metavar="FILE.jar",
     help="JDBC driver of your application; append the jars it depends on, separated by ':'.",
+    shell_complete=_completers.files,
 )
 
 
@@ -87,15 +95,27 @@ MEASURE = (
         "--workload",
         metavar="NAME",
         help="What one operation is; see `ciphercost list workloads`. [default: the engine's, e.g. point-select]",
+        shell_complete=_completers.workloads,
     ),
-    click.option("--sql", metavar="FILE", help="Your own statements instead, in pgbench's script language."),
-    click.option("--csv", metavar="FILE", help="Your own rows: runs mixed-crud on a table made from this file."),
+    click.option(
+        "--sql",
+        metavar="FILE",
+        help="Your own statements instead, in pgbench's script language.",
+        shell_complete=_completers.files,
+    ),
+    click.option(
+        "--csv",
+        metavar="FILE",
+        help="Your own rows: runs mixed-crud on a table made from this file.",
+        shell_complete=_completers.files,
+    ),
     click.option(
         "--set",
         "factors",
         multiple=True,
         metavar="NAME=VALUE",
         help="Set an option of the mechanism (version=1.2) or of the workload (size=64KB). Repeatable.",
+        shell_complete=_completers.settings,
     ),
     IV_OPTION,
     click.option("--clients", type=int, metavar="N", help="Number of connections. [default: the workload's]"),
@@ -156,6 +176,7 @@ MEASURE = (
         "--client",
         metavar="CLIENT",
         help="What makes the load: rust, jdbc (the newest driver) or jdbc:VERSION, e.g. jdbc:9.7.0. [default: rust]",
+        shell_complete=_completers.words("rust", "jdbc"),
     ),
     DRIVER_OPTION,
     click.option(

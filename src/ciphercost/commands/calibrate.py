@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, banner, has_failed, measure
 from ciphercost.commands._options import MEASURE, OUTPUT, options, time_option
 from ciphercost.commands._spec import cell_of, spec_of
@@ -14,7 +15,11 @@ from ciphercost.model.errors import UsageError
 
 
 @click.command()
-@click.argument("engine", metavar="ENGINE[@VERSION]")
+@click.argument(
+    "engine",
+    metavar="ENGINE[@VERSION]",
+    shell_complete=_completers.engines,
+)
 @options(*MEASURE, time_option("Load time, e.g. 90s or 3m. [default: 45s]"), *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
     """Measure the noise of this machine: plain against plain.

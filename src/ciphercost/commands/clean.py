@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
 from ciphercost.commands._options import CA_OPTION, options
 from ciphercost.model.errors import UsageError
@@ -14,7 +15,12 @@ from ciphercost.model.errors import UsageError
     click.option(
         "--url", metavar="URL", help="Clean a server you already run: drop the schemas that killed runs left there."
     ),
-    click.option("--engine", metavar="ENGINE", help="Engine of that server, if its URL does not show it."),
+    click.option(
+        "--engine",
+        metavar="ENGINE",
+        help="Engine of that server, if its URL does not show it.",
+        shell_complete=_completers.engines,
+    ),
     CA_OPTION,
     click.option(
         "--schema",

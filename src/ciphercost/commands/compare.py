@@ -6,11 +6,18 @@ from pathlib import Path
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import write
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN|latest…")
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    metavar="RUN|latest…",
+    shell_complete=_completers.runs,
+)
 @click.option(
     "--fail-over",
     metavar="PERCENT",
@@ -28,6 +35,7 @@ from ciphercost.commands._measure import write
     default="terminal",
     metavar="FORMAT",
     help="Output format: terminal, md, csv or json. [default: terminal]",
+    shell_complete=_completers.formats,
 )
 @click.option(
     "-o",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import command_line, show
 from ciphercost.commands._options import DIRECTORY, JSON, options
 
@@ -42,13 +43,18 @@ from ciphercost.commands._options import DIRECTORY, JSON, options
         "run=COLUMN or run=row (each row is one run), and decimal=point or decimal=comma.",
     ),
     click.option(
-        "--engine", default="", metavar="ENGINE", help="The server that was measured. [default: as the tool reports it]"
+        "--engine",
+        default="",
+        metavar="ENGINE",
+        help="The server that was measured. [default: as the tool reports it]",
+        shell_complete=_completers.engines,
     ),
     click.option(
         "--mechanism",
         default="",
         metavar="MECHANISM",
         help="How it was encrypted: tls, innodb-tde, … [default: encryption]",
+        shell_complete=_completers.mechanisms,
     ),
     DIRECTORY,
     JSON,

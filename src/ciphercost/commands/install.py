@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import click
 
+from ciphercost.commands import _completers
+
 
 @click.command()
-@click.argument("target", metavar="ENGINE[@VERSION]")
+@click.argument(
+    "target",
+    metavar="ENGINE[@VERSION]",
+    shell_complete=_completers.engines,
+)
 @click.option(
     "--source",
     type=click.Choice(["debian", "apt", "maven"]),

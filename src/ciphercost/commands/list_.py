@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import click
 
+from ciphercost.commands import _completers
+
 
 @click.command("list")
-@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs|grants]")
+@click.argument(
+    "what",
+    required=False,
+    metavar="[engines|mechanisms|workloads|studies|runs|grants]",
+    shell_complete=_completers.lists,
+)
 def list_(what: str | None) -> None:
     """List engines, mechanisms, workloads, studies or runs.
 

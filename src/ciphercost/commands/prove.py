@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
 from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, IV_OPTION, options
 from ciphercost.commands._spec import cell_of
@@ -13,7 +14,11 @@ from ciphercost.model.errors import UsageError
 
 
 @click.command()
-@click.argument("target", metavar="ENGINE:MECHANISM | URL | jdbc:…")
+@click.argument(
+    "target",
+    metavar="ENGINE:MECHANISM | URL | jdbc:…",
+    shell_complete=_completers.proof_targets,
+)
 @options(
     click.option(
         "--set",
@@ -21,11 +26,17 @@ from ciphercost.model.errors import UsageError
         multiple=True,
         metavar="NAME=VALUE",
         help="Set an option of the mechanism, e.g. version=1.2. Repeatable.",
+        shell_complete=_completers.settings,
     ),
     IV_OPTION,
     CA_OPTION,
     BINDIR_OPTION,
-    click.option("--client", metavar="CLIENT", help="What connects: rust, jdbc or jdbc:9.7.0. [default: rust]"),
+    click.option(
+        "--client",
+        metavar="CLIENT",
+        help="What connects: rust, jdbc or jdbc:9.7.0. [default: rust]",
+        shell_complete=_completers.words("rust", "jdbc"),
+    ),
     DRIVER_OPTION,
 )
 def prove(

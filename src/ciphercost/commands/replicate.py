@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, command_line, measure, write
 from ciphercost.commands._options import OUTPUT, options, time_option
 
@@ -33,12 +34,17 @@ STUDY_OPTIONS = (
 
 
 @click.command()
-@click.argument("study", metavar="STUDY|all")
+@click.argument(
+    "study",
+    metavar="STUDY|all",
+    shell_complete=_completers.studies,
+)
 @options(
     click.option(
         "--engine",
         metavar="ENGINE",
         help="Run on this server instead of the study's. For studies of several servers: a selection A,B. [default: the study's]",
+        shell_complete=_completers.engines,
     ),
     time_option("Load time of each operation by ciphercost's method. [default: the study's, 14s to 60s]"),
     click.option(
@@ -60,11 +66,13 @@ STUDY_OPTIONS = (
         metavar="[NAME=]DIR",
         help="postgres-tde: directory with the binaries of a server that has TDE. Repeat it with names to put several "
         "servers into one table.",
+        shell_complete=_completers.directories,
     ),
     click.option(
         "--mechanism",
         metavar="NAME,NAME…",
         help="postgres-tde: what encrypts if the server has no TDE. [default: fscrypt,gocryptfs]",
+        shell_complete=_completers.mechanisms,
     ),
     click.option("--select-only", is_flag=True, help="postgres-tde: also run pgbench -S (SELECT only)."),
     click.option(
@@ -79,12 +87,16 @@ STUDY_OPTIONS = (
         help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5].",
     ),
     click.option(
-        "--csv", metavar="FILE", help="column-functions: file of the original register. [default: generated records]"
+        "--csv",
+        metavar="FILE",
+        help="column-functions: file of the original register. [default: generated records]",
+        shell_complete=_completers.files,
     ),
     click.option(
         "--loop",
         metavar="LOOP",
         help="jdbc-tls: captured (the statement and transaction of the post) or insert-loop. [default: captured]",
+        shell_complete=_completers.words("captured", "insert-loop"),
     ),
     click.option(
         "--iterations", type=int, metavar="N", help="mysql-tls: iterations of each operation and arm. [default: 5]"
@@ -100,6 +112,7 @@ STUDY_OPTIONS = (
         metavar="ORDER",
         help="mysql-tls: operations (each with TLS, then unencrypted, as in the paper) or arms (all unencrypted, then all "
         "with TLS). [default: operations]",
+        shell_complete=_completers.words("operations", "arms"),
     ),
     click.option(
         "--memory",

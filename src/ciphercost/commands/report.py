@@ -6,12 +6,17 @@ from pathlib import Path
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import write
 from ciphercost.model.errors import UsageError
 
 
 @click.command()
-@click.argument("run_", metavar="RUN|latest")
+@click.argument(
+    "run_",
+    metavar="RUN|latest",
+    shell_complete=_completers.runs,
+)
 @click.option(
     "--format",
     "format_",
@@ -19,6 +24,7 @@ from ciphercost.model.errors import UsageError
     metavar="FORMAT",
     help="Output format: terminal, md, csv, latex or json; with -o also html, svg or png (all plots), parquet (raw slices). "
     "[default: terminal]",
+    shell_complete=_completers.formats,
 )
 @click.option(
     "-o",
@@ -31,6 +37,7 @@ from ciphercost.model.errors import UsageError
     "--need",
     metavar="WORD,WORD…",
     help="Advise the cheapest proven mechanism of the run that meets these requirements.",
+    shell_complete=_completers.needs,
 )
 @click.option("--max-cost", metavar="PERCENT", help="Advise only mechanisms that cost at most this, e.g. 5%.")
 def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:

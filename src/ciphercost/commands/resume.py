@@ -7,13 +7,18 @@ from typing import Any
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
 from ciphercost.commands._options import JSON, NO_PROGRESS, options
 from ciphercost.commands.replicate import all_studies
 
 
 @click.command()
-@click.argument("run_", metavar="RUN|latest")
+@click.argument(
+    "run_",
+    metavar="RUN|latest",
+    shell_complete=_completers.runs,
+)
 @options(JSON, NO_PROGRESS)
 def resume(run_: str, **given: Any) -> None:
     """Resume a run that was interrupted or whose cells failed.

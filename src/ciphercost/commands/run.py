@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ciphercost.commands import _completers
 from ciphercost.commands._measure import run_spec
 from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, options
 from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of
@@ -14,7 +15,13 @@ from ciphercost.model.errors import UsageError
 
 
 @click.command()
-@click.argument("targets", nargs=-1, required=True, metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml")
+@click.argument(
+    "targets",
+    nargs=-1,
+    required=True,
+    metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml",
+    shell_complete=_completers.targets,
+)
 @options(
     *MEASURE,
     click.option(
@@ -23,6 +30,7 @@ from ciphercost.model.errors import UsageError
         metavar="NAME=A,B…",
         help="One experiment with a cell for each value. The first values are the reference; each other cell changes one "
         "of them. Repeatable.",
+        shell_complete=_completers.dimensions,
     ),
     click.option(
         "--split",

@@ -6,6 +6,7 @@ tested against both, and the controller stays small beside the server that it me
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -208,6 +209,21 @@ class Interval(NamedTuple):
             (student_t.quantile((1 + level) / 2, e.nu) + student_t.quantile(power, e.nu)) * e.standard
             for e in self.errors
         )
+
+
+def against(reference: Interval, other: Interval) -> Interval:
+    """other − reference of two independent means, by Welch. Several standard errors give every combination; the worst counts."""
+    errors = tuple(_welch(a, b) for a, b in itertools.product(reference.errors, other.errors))
+    return Interval(
+        other.centre - reference.centre, errors, min(reference.n, other.n), mean=other.middle - reference.middle
+    )
+
+
+def _welch(a: Error, b: Error) -> Error:
+    first, second = a.standard**2, b.standard**2
+    below = first**2 / a.nu + second**2 / b.nu
+    nu = (first + second) ** 2 / below if below > 0 else min(a.nu, b.nu)
+    return Error(math.sqrt(first + second), nu, f"Welch: {a.method}; {b.method}")
 
 
 def _tail(distance: float, error: Error) -> float:

@@ -10,14 +10,14 @@ Holm's over all compared cells, and must be below 5 %, or below 1 % for quick ru
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
 import msgspec
 
 from ciphercost.estimate import statistics, totals
-from ciphercost.estimate.statistics import ALPHA, Error, Interval
+from ciphercost.estimate.statistics import ALPHA, Interval
+from ciphercost.estimate.statistics import against as against
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.terms import Verdict
 from ciphercost.report.comparison_types import Change, Pair, Run
@@ -34,21 +34,6 @@ QUICK_ALPHA = 0.01
 between moments of a busy machine. Of 211 pairs of 30 equal quick runs, on two cores with a load of 7, 8 % differed at the 5 % level."""
 MIND = ("steal", "foreign-cpu", "client-bound", "few-blocks", "few-sessions", "one-session", "carry-over")
 """Warning codes that matter for a comparison with another run."""
-
-
-def against(reference: Interval, other: Interval) -> Interval:
-    """other − reference of two independent means, by Welch. Several standard errors give every combination; the worst counts."""
-    errors = tuple(_welch(a, b) for a, b in itertools.product(reference.errors, other.errors))
-    return Interval(
-        other.centre - reference.centre, errors, min(reference.n, other.n), mean=other.middle - reference.middle
-    )
-
-
-def _welch(a: Error, b: Error) -> Error:
-    first, second = a.standard**2, b.standard**2
-    below = first**2 / a.nu + second**2 / b.nu
-    nu = (first + second) ** 2 / below if below > 0 else min(a.nu, b.nu)
-    return Error(math.sqrt(first + second), nu, f"Welch: {a.method}; {b.method}")
 
 
 def judged(

@@ -16,9 +16,10 @@ from ciphercost.estimate import trace
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report.formats.html import _all, _content
+from ciphercost.report.formats.html import _all, _content, _trend
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
+from ciphercost.report.trend_types import Trend
 from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
@@ -33,6 +34,11 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
 def render_all(outcomes: Sequence[Outcome], name: str, command: str = "", ended: str = "") -> str:
     """The page of several studies, each with its verdict, its plot and the published costs beside ours."""
     return _rendered("all.html", page=_all.page(outcomes, name, command, ended))
+
+
+def render_trend(of: Trend) -> str:
+    """The page of a trend, with a plot of each cell."""
+    return _rendered("trend.html", page=_trend.page(of))
 
 
 def write_all(page: str, output: Path) -> None:

@@ -1,0 +1,230 @@
+"""The cost of each cell over several runs, and where it changed. Pure.
+
+Runs are ordered by the time at which they began. Cells are matched as `compare` matches them, except that another version
+of the server or client is still the same cell: an update is what a trend is to find. `estimate.history` has the method.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ciphercost.estimate import history, statistics
+from ciphercost.estimate.statistics import ALPHA, Interval
+from ciphercost.host.procfs import alike
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate, Result
+from ciphercost.report.compare_pair import ACHIEVED, in_common
+from ciphercost.report.comparison import MACHINE
+from ciphercost.report.comparison_types import Change, Run, Side
+from ciphercost.report.match_cells import changes, match, unlike
+from ciphercost.report.trend_types import Found, Gap, Level, Point, Series, Shift, Trend
+from ciphercost.report.words import cell_text, figure_text
+
+FORMAT = 1
+DONE, ROSE = 0, 3
+"""Exit statuses. ROSE: with --fail-on-rise, the last change of a cell made encryption cost more."""
+LARGEST = 10.0
+"""Largest factor that is stated as the smallest step that would have been found."""
+MAY_CHANGE = {"server version", "client"}
+"""Parts of a cell's request that may differ within a series."""
+
+
+class _Cells(NamedTuple):
+    """The cells of one series: (run, number of the cell there)."""
+
+    members: list[tuple[int, int]]
+
+
+def trend(runs: Sequence[Run], *, fail_on_rise: bool = False) -> Trend:
+    """The trend of at least two runs; a run that is given twice counts once. Raises UsageError."""
+    ordered = _in_order(runs)
+    every = [each for each in _matched(ordered) if len(each.members) > 1]
+    once = sum(len(run.result.cells) for run in ordered) - sum(len(each.members) for each in every)
+    known = [_known(ordered, each) for each in every]
+    made, least = _tested(ordered, known)
+    rose = any(each.shifts and each.shifts[-1].higher for each in made)
+    return Trend(
+        format=FORMAT,
+        runs=[_side(run) for run in ordered],
+        least_runs=least,
+        series=made,
+        once=once,
+        machines=_machines(ordered),
+        exit_status=ROSE if fail_on_rise and rose else DONE,
+    )
+
+
+def _in_order(runs: Sequence[Run]) -> list[Run]:
+    by_id = {run.result.id: run for run in reversed(runs)}
+    ordered = sorted(by_id.values(), key=lambda run: (_began(run), run.result.id))
+    if len(ordered) < 2:
+        raise UsageError(
+            f"trend needs at least two runs, and got {len(ordered)}: give several runs, or a directory that holds them"
+        )
+    return ordered
+
+
+def _began(run: Run) -> datetime:
+    try:
+        found = datetime.fromisoformat(run.result.started)
+    except ValueError:
+        raise UsageError(
+            f"{run.name}: its start '{run.result.started}' is not a time, so it has no place in a trend; leave it out"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _side(run: Run) -> Side:
+    cells = run.result.cells
+    mode = cells[0].mode if cells else "full"
+    return Side(run.name, run.result.id, run.result.started, mode, len(cells), run.result.command)
+
+
+# ── cells ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _matched(runs: Sequence[Run]) -> list[_Cells]:
+    """Each run's cells are matched with the newest cell of every series."""
+    found: list[_Cells] = []
+    for number, run in enumerate(runs):
+        newest = [runs[each.members[-1][0]].result.cells[each.members[-1][1]] for each in found]
+        pairs, (_, alone) = match(newest, run.result.cells)
+        for of, cell in pairs:
+            if {each.name for each in unlike(newest[of], run.result.cells[cell])} <= MAY_CHANGE:
+                found[of].members.append((number, cell))
+            else:
+                alone.append(cell)
+        found += [_Cells([(number, cell)]) for cell in sorted(alone)]
+    return found
+
+
+class _Known(NamedTuple):
+    """A series before it is tested."""
+
+    title: str
+    metric: str
+    label: str
+    points: list[Point]
+    intervals: list[Interval]
+    gaps: list[Gap]
+
+
+def _known(runs: Sequence[Run], of: _Cells) -> _Known:
+    cells = {run: runs[run].result.cells[cell] for run, cell in of.members}
+    first, last = cells[of.members[0][0]], cells[of.members[-1][0]]
+    metric = next((lead for cell in reversed(cells.values()) if (lead := figure_text.lead_metric(cell))), "")
+    points: list[Point] = []
+    intervals: list[Interval] = []
+    gaps: list[Gap] = []
+    before: dict[str, Any] | None = None
+    for run, number in of.members:
+        cell, interval = cells[run], runs[run].intervals[number].get(metric)
+        if interval is None:
+            gaps.append(Gap(run, _no_number(cell, metric)))
+            continue
+        facts = _facts(runs[run].result, cell)
+        differ = _differ(before, facts) if before is not None else []
+        points.append(Point(run, number, cell.overhead[metric], differ))
+        intervals.append(interval)
+        before = facts
+    label = figure_text.label(last, metric) if metric else ""
+    return _Known(in_common(first, last), metric, label, points, intervals, gaps)
+
+
+def _no_number(cell: Cell, metric: str) -> str:
+    if cell.imported is not None:
+        return "imported figures are not proven"
+    if cell.status != "ok":
+        return cell_text.without_number(cell)
+    return f"it has no interval for {figure_text.LABELS.get(metric, metric)}" if metric else "it has no figures"
+
+
+def _facts(result: Result, cell: Cell) -> dict[str, Any]:
+    """What may explain a change of the cost, by name."""
+    found: dict[str, Any] = {"server version": cell.version, "client": cell.client}
+    found |= {name.replace("_", " "): cell.encryption.get(name) for name in ACHIEVED}
+    found |= {f"machine {name}": result.machine.get(name) for name in MACHINE}
+    found |= {f"cores of {name}": value for name, value in cell.cores.items()}
+    found |= {
+        f"{result.tool.get('name', 'tool')} {name}": value for name, value in result.tool.items() if name != "name"
+    }
+    return found | {"mode": cell.mode}
+
+
+def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+    same = {name for name in now if alike(name.removeprefix("machine "), before.get(name), now.get(name))}
+    found = changes(before, now, [name for name in {**before, **now} if name not in same])
+    return [
+        msgspec.structs.replace(each, name=each.name.removeprefix("machine "))
+        for each in found
+        if each.reference or each.other
+    ]
+
+
+def _machines(runs: Sequence[Run]) -> list[tuple[str, list[int]]]:
+    found: dict[str, list[int]] = {}
+    for number, run in enumerate(runs):
+        machine = run.result.machine
+        cores = machine.get("cores")
+        text = ", ".join(filter(None, (str(machine.get("cpu") or ""), f"{cores} cores" if cores else "")))
+        found.setdefault(text or "unknown", []).append(number)
+    return list(found.items()) if len(found) > 1 else []
+
+
+# ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tested(runs: Sequence[Run], known: Sequence[_Known]) -> tuple[list[Series], int]:
+    """The series, and the fewest runs that a tested one has."""
+    least = history.least_runs(max(1, sum(len(each.points) >= history.least_runs(1) for each in known)))
+    samples = [history.series(each.intervals) if len(each.points) >= least else None for each in known]
+    tests = [history.one_level(each) if each is not None else None for each in samples]
+    corrected = iter(statistics.holm([each.p_value for each in tests if each is not None]))
+    made = []
+    for each, sample, test in zip(known, samples, tests, strict=True):
+        if sample is None or test is None:
+            made.append(_series(each, "too-few", [], []))
+            continue
+        p = next(corrected)
+        # The level of the parts of a series that changed is that at which Holm's correction tested the whole.
+        level = ALPHA * test.p_value / p if p > 0 else ALPHA
+        at = history.changes(sample, test, min(ALPHA, level)) if p < ALPHA else []
+        levels, shifts = _levels(runs, each, sample, at)
+        series = _series(each, "changed" if shifts else "unchanged", levels, shifts)
+        step = math.expm1(test.smallest_step) if not shifts and test.smallest_step < math.log(LARGEST) else None
+        made.append(msgspec.structs.replace(series, p_value=p, smallest_step=step))
+    return made, least
+
+
+def _series(of: _Known, found: Found, levels: list[Level], shifts: list[Shift]) -> Series:
+    return Series(of.title, of.metric, of.label, found, of.points, levels, shifts, of.gaps)
+
+
+def _levels(runs: Sequence[Run], of: _Known, sample: history.Series, at: list[int]) -> tuple[list[Level], list[Shift]]:
+    margin = max((run.result.spec.margin for run in runs if run.result.spec), default=0.01)
+    found = history.certain(sample, at, math.log1p(margin))
+    levels = [
+        Level(first, last - 1, _estimate(mean, "encrypted ÷ plain"))
+        for (first, last), mean in zip(itertools.pairwise(found.edges), found.means(), strict=True)
+    ]
+    shifts = []
+    for number, difference in enumerate(found.differences()):
+        earliest, latest = found.place(number)
+        candidates = [(point, each) for point in range(earliest, latest + 1) for each in of.points[point].changed]
+        change = _estimate(difference, "ratio of ratios")
+        higher = (change.ratio < 1) == (of.metric == "throughput")
+        shifts.append(Shift(found.edges[number + 1], earliest, latest, change, higher, candidates))
+    return levels, shifts
+
+
+def _estimate(interval: Interval, unit: str) -> Estimate:
+    low, high = interval.bounds()
+    ratio, low, high = (math.exp(each) for each in (interval.centre, low, high))
+    p = interval.p_value() if unit == "ratio of ratios" else None
+    return Estimate(ratio, low, high, n=interval.n, method=interval.method(), p_value=p, unit=unit)

@@ -1,0 +1,160 @@
+"""Formats of a trend: one file per format with `render(trend) -> str`, found by file name, and shared texts. Pure."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.report.comparison_formats import listed
+from ciphercost.report.comparison_types import Change
+from ciphercost.report.trend_types import Level, Point, Series, Shift, Trend
+from ciphercost.report.words import figure_text
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Callable[[Trend], str]:
+    """The renderer of that format. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"--format {name}: not a format of trend; {nearest(name, names())}")
+    render: Callable[[Trend], str] = importlib.import_module(f"{__name__}.{name}").render
+    return render
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def headline(of: Trend) -> str:
+    """The answer in one sentence."""
+    said = f"{len(of.runs)} runs, {span(of)}"
+    if not of.series:
+        return f"{said}: no cell was measured in two of them, so there is no trend"
+    tested = [each for each in of.series if each.found != "too-few"]
+    if not tested:
+        return f"{said}: too few to say whether a cost changed; {of.least_runs} runs of a cell are needed"
+    changed = [each for each in tested if each.found == "changed"]
+    cells = f"{len(tested)} cell{'s' * (len(tested) != 1)}"
+    answer = (
+        f"the cost changed in {len(changed)} of {cells}" if changed else f"no change of the cost was found in {cells}"
+    )
+    few = len(of.series) - len(tested)
+    return f"{said}: {answer}" + (f"; {few} more {'has' if few == 1 else 'have'} too few runs" if few else "")
+
+
+def span(of: Trend) -> str:
+    """`2026-10-01 to 2026-11-23`."""
+    first, last = of.runs[0].started[:10], of.runs[-1].started[:10]
+    return first if first == last else f"{first} to {last}"
+
+
+def when(of: Trend, run: int) -> str:
+    """`2026-10-01 14:03`."""
+    return of.runs[run].started[:16].replace("T", " ")
+
+
+def number(series: Series, point: int) -> int:
+    """The number of a point's run, from 1, as reports print it."""
+    return series.points[point].run + 1
+
+
+def cost(series: Series, of: Point | Level) -> str:
+    """`24.9 % fewer`."""
+    return figure_text.cost(series.metric, of.estimate)
+
+
+def bounds(series: Series, of: Point | Level) -> str:
+    """`24.1–25.7 %`."""
+    return figure_text.bounds(series.metric, of.estimate)
+
+
+def runs_of(series: Series, level: Level) -> str:
+    """`runs 1–14`."""
+    first, last = number(series, level.first), number(series, level.last)
+    return f"run {first}" if first == last else f"runs {first}–{last}"
+
+
+def shift_text(of: Trend, series: Series, shift: Shift) -> str:
+    """What changed, by how much, and since when."""
+    before = next(level for level in series.levels if level.last == shift.point - 1)
+    after = next(level for level in series.levels if level.first == shift.point)
+    both = figure_text.both(cost(series, before), cost(series, after), " → ")
+    run = number(series, shift.point)
+    change = figure_text.cost(series.metric, shift.change)
+    interval = figure_text.bounds(series.metric, shift.change)
+    p = shift.change.p_value or 0.0
+    surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    said = f"the cost is {'higher' if shift.higher else 'lower'} from run {run} on ({when(of, series.points[shift.point].run)}): "
+    said += f"{both} {series.label}; changed by {change} (95 % CI {interval}, {surely})"
+    if shift.earliest < shift.latest:
+        said += f"; it began with one of runs {number(series, shift.earliest)} to {number(series, shift.latest)}"
+    return said
+
+
+def candidates(series: Series, shift: Shift) -> str:
+    """`what else changed there: kernel 6.1 → 6.6 (run 15)`."""
+    if not shift.candidates:
+        return "nothing else that the runs record changed there"
+    found = [f"{listed([change])} (run {number(series, point)})" for point, change in shift.candidates]
+    return f"what else changed there, and may be the cause: {'; '.join(found)}"
+
+
+def verdict(of: Trend, series: Series) -> str:
+    """Whether the cost changed, as text; the changes themselves are listed beside it."""
+    count = len(series.points)
+    runs = f"{count} run{'s' * (count != 1)}"
+    if series.found == "too-few":
+        return f"{runs} with a number: too few to say whether the cost changed; {of.least_runs} are needed"
+    p = series.p_value or 0.0
+    surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    if series.found == "changed":
+        changes = len(series.shifts)
+        return f"the cost changed {'once' if changes == 1 else f'{changes} times'} in {runs} ({surely})"
+    said = f"no change found in {runs} ({surely})"
+    if series.smallest_step is None:
+        return f"{said}; but so few runs show only very large changes"
+    return f"{said}; a lasting change of {100 * series.smallest_step:.2g} % or more would probably have been found"
+
+
+def events(series: Series) -> Iterator[tuple[int, list[Change]]]:
+    """(point, what differs from the point before), for points where something does."""
+    for point, each in enumerate(series.points):
+        if each.changed:
+            yield point, each.changed
+
+
+def marks(series: Series, point: int) -> str:
+    """What a table prints beside a run: a new level, and what changed since the run before."""
+    shift = next((each for each in series.shifts if each.point == point), None)
+    said = [f"cost {'higher' if shift.higher else 'lower'} from here"] if shift else []
+    return "; ".join([*said, *([listed(series.points[point].changed)] if series.points[point].changed else [])])
+
+
+def machines(of: Trend) -> list[str]:
+    """A line for each machine, if there are several."""
+    return [f"{name}: {numbers(runs)}" for name, runs in of.machines]
+
+
+def numbers(runs: Sequence[int]) -> str:
+    """`runs 1–3, 5`, of numbers from 0."""
+    parts: list[list[int]] = []
+    for run in runs:
+        if parts and parts[-1][-1] == run - 1:
+            parts[-1].append(run)
+        else:
+            parts.append([run])
+    said = [str(each[0] + 1) if len(each) == 1 else f"{each[0] + 1}–{each[-1] + 1}" for each in parts]
+    return f"run{'s' * (len(runs) != 1)} {', '.join(said)}"
+
+
+LOUD = "DIFFERENT MACHINES: a change may come from the machine"
+FEW = "`ciphercost compare RUN RUN` tells whether two runs differ"
+ONCE = "measured in one run only, so they have no trend"
+METHOD = (
+    "A change is a contrast between consecutive runs that at most 5 % of random orders of the same runs show, whatever "
+    "their scatter (binary segmentation; METHODOLOGY.md, Trends). Its size is estimated where it is largest, so it is rather "
+    "too large than too small."
+)
