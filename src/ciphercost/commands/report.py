@@ -17,8 +17,8 @@ from ciphercost.model.errors import UsageError
     "format_",
     default="terminal",
     metavar="FORMAT",
-    help="Output format: terminal, md, csv, latex or json; with -o also html, svg or png (all plots), parquet (raw slices). "
-    "[default: terminal]",
+    help="Output format: terminal, md, csv, latex or json; for CI and dashboards junit, openmetrics, bencher or "
+    "github-action-benchmark; with -o also html, svg or png (all plots), parquet (raw slices). [default: terminal]",
 )
 @click.option(
     "-o",
@@ -32,7 +32,11 @@ from ciphercost.model.errors import UsageError
     metavar="WORD,WORD…",
     help="Advise the cheapest proven mechanism of the run that meets these requirements.",
 )
-@click.option("--max-cost", metavar="PERCENT", help="Advise only mechanisms that cost at most this, e.g. 5%.")
+@click.option(
+    "--max-cost",
+    metavar="PERCENT",
+    help="Advise only mechanisms that cost at most this, e.g. 5%. junit: a cell that certainly costs more is a failure.",
+)
 def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
     """Print or export the report of a run.
 
@@ -48,6 +52,8 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
       0  a mechanism meets your requirements
       3  none does, within the budget
       4  unresolved
+    \b
+    junit with --max-cost: each cell is checked on its own, and 1 if a cell has no number.
     """
     from ciphercost.load import units
     from ciphercost.model import run_directory
@@ -65,7 +71,8 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     wanted = advice.needs(need) if need is not None else []
     limit = units.budget(max_cost, "--max-cost") if max_cost is not None else None
     to_file = formats.writer(format_)
-    if to_file and need is not None:
+    gate = formats.gate(format_) if limit is not None else None
+    if need is not None and (to_file or gate):
         raise UsageError(f"--need can't be written as {format_}; use terminal, md or json")
     if to_file:
         if output is None:
@@ -75,15 +82,16 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
         to_file(result, directory, output, limit)
         if limit is not None:
             raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
+    elif gate and limit is not None:
+        text, status = gate(conclude.result_of(run_directory.find(run_)), limit)
+        _print(text, output)
+        raise click.exceptions.Exit(status)
     else:
         render = formats.get(format_)
         result = conclude.result_of(run_directory.find(run_))
         advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
         text = formats.with_advice(format_, result, advised) if advised else render(result)
-        if output:
-            write(output, text + "\n")
-        else:
-            click.echo(text)
+        _print(text, output)
         if advised:
             raise click.exceptions.Exit(advised.exit_status)
 
@@ -101,8 +109,11 @@ def _report_all(directory: Path, format_: str, output: Path | None) -> None:
 
         html.write_all(replicate_all.as_page(directory, found), output)
         return
-    page = replicate_all.as_json(directory, found) if format_ == "json" else together.page(found)
+    _print(replicate_all.as_json(directory, found) if format_ == "json" else together.page(found), output)
+
+
+def _print(text: str, output: Path | None) -> None:
     if output:
-        write(output, page + "\n")
+        write(output, text + "\n")
     else:
-        click.echo(page)
+        click.echo(text)
