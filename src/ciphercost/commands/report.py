@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ciphercost.commands._measure import write
+from ciphercost.commands._options import PRICE
 from ciphercost.model.errors import UsageError
 
 
@@ -37,7 +38,10 @@ from ciphercost.model.errors import UsageError
     metavar="PERCENT",
     help="Advise only mechanisms that cost at most this, e.g. 5%. junit: a cell that certainly costs more is a failure.",
 )
-def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
+@PRICE
+def report(
+    run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None, price: str | None
+) -> None:
     """Print or export the report of a run.
 
     Estimates the run again from its recorded slices. With --need or --max-cost it also prints advice.
@@ -57,11 +61,11 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     """
     from ciphercost.load import units
     from ciphercost.model import run_directory
-    from ciphercost.report import advice, formats
+    from ciphercost.report import advice, formats, money
     from ciphercost.runs import conclude, replicate_all
 
     if (several := replicate_all.find(run_)) is not None:
-        if format_ not in ("terminal", "json", "html") or need is not None or max_cost is not None:
+        if format_ not in ("terminal", "json", "html") or (need, max_cost, price) != (None, None, None):
             raise UsageError(
                 f"{several} holds several studies; their common page has the formats terminal, json and html. For one study: "
                 f"ciphercost report {several}/STUDY"
@@ -74,11 +78,14 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     gate = formats.gate(format_) if limit is not None else None
     if need is not None and (to_file or gate):
         raise UsageError(f"--need can't be written as {format_}; use terminal, md or json")
+    priced = units.price(price) if price is not None else None
+    if priced and (format_ not in formats.with_price()):
+        raise UsageError(f"--price isn't shown in {format_}; use {', '.join(formats.with_price())}")
     if to_file:
         if output is None:
             raise UsageError(f"--format {format_} needs a file: add -o FILE, or -o DIR for svg and png")
         directory = run_directory.find(run_)
-        result = conclude.result_of(directory)
+        result = money.at_price(conclude.result_of(directory), priced)
         to_file(result, directory, output, limit)
         if limit is not None:
             raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
@@ -88,7 +95,11 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
         raise click.exceptions.Exit(status)
     else:
         render = formats.get(format_)
-        result = conclude.result_of(run_directory.find(run_))
+        if priced and (need is not None or limit is not None):
+            raise UsageError(
+                "--need and --max-cost print advice without money; remove --price, or use --format html -o FILE"
+            )
+        result = money.at_price(conclude.result_of(run_directory.find(run_)), priced)
         advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
         text = formats.with_advice(format_, result, advised) if advised else render(result)
         _print(text, output)

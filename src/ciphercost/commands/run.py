@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ciphercost.commands._measure import run_spec
-from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, options
+from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, PRICE, options
 from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of
 from ciphercost.model.errors import UsageError
 
@@ -32,6 +32,7 @@ from ciphercost.model.errors import UsageError
     ),
     CELL_TIME,
     *OUTPUT,
+    PRICE,
     click.option("--print-spec", is_flag=True, help="Print the run as a TOML file and exit."),
 )
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:

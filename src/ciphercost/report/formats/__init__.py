@@ -2,7 +2,7 @@
 
 A format that needs more than the result, or is not text, has `write(result, directory, output, budget)`. It writes from a run's directory
 into a file or directory. `budget` is the highest acceptable cost, for formats that draw it. A text format that checks each cell
-against a budget has `gated(result, budget) -> (text, exit status)`.
+against a budget has `gated(result, budget) -> (text, exit status)`. One that shows `Cell.money` sets `SHOWS_MONEY`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ def gate(name: str) -> Callable[[Result, float], tuple[str, int]] | None:
     """What renders a format with each cell checked against a budget, and the exit status; None for formats that don't check."""
     found: Callable[[Result, float], tuple[str, int]] | None = getattr(_module(name), "gated", None)
     return found
+
+
+def with_price() -> list[str]:
+    """Names of the formats that show what encryption costs in money: their modules set SHOWS_MONEY."""
+    return [name for name in names() if getattr(_module(name), "SHOWS_MONEY", False)]
 
 
 def _module(name: str) -> ModuleType:

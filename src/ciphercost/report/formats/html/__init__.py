@@ -22,6 +22,8 @@ from ciphercost.report.together import Outcome
 from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
+SHOWS_MONEY = True
+
 
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
     """The page. `budget`: the highest acceptable cost, as a share; it is drawn beside each cost."""
