@@ -29,27 +29,30 @@ def ids(result: Result) -> list[str]:
     return found
 
 
-def find(result: Result, wanted: str) -> int:
-    """The number of the cell whose name is `wanted`, or the only one that has all its words.
+def matching(result: Result, wanted: str) -> list[int]:
+    """Numbers of the cells that fit: the one whose name is `wanted`, or else all that have each of its words.
 
     Words are those of the names, ENGINE, ENGINE@VERSION, ENGINE:MECHANISM, the mechanism, factors as NAME=VALUE, and the
-    words of the variant. Raises UnknownCell, which lists the cells, if no cell or more than one fits.
+    words of the variant.
     """
     names = ids(result)
     if wanted in names:
-        return names.index(wanted)
+        return [names.index(wanted)]
     asked = wanted.split()
-    known = [_searched(name, cell, spec) for name, cell, spec in zip(names, result.cells, _specs(result), strict=True)]
-    fits = [number for number, words in enumerate(known) if asked and words.issuperset(asked)]
+    cells = zip(names, result.cells, _specs(result), strict=True)
+    return [number for number, known in enumerate(cells) if asked and _searched(*known).issuperset(asked)]
+
+
+def find(result: Result, wanted: str) -> int:
+    """The number of the one cell that fits. Raises UnknownCell, which lists the cells, if none or several do."""
+    fits = matching(result, wanted)
     if len(fits) == 1:
         return fits[0]
+    names = ids(result)
     if not fits:
         raise UnknownCell(f"no cell is '{wanted}'; this run has {_listed(names)}")
-    several = [names[number] for number in fits]
-    raise UnknownCell(
-        f"'{wanted}' fits {len(fits)} cells; add words that only one of them has, or use its number: "
-        f"{_listed(several, fits)}"
-    )
+    several = _listed([names[number] for number in fits], fits)
+    raise UnknownCell(f"'{wanted}' fits {len(fits)} cells; add words that only one has, or use its number: {several}")
 
 
 def at(result: Result, number: int) -> int:
