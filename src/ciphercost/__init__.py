@@ -2,6 +2,7 @@
 
 import ciphercost
 result = ciphercost.run("postgresql:tls")
+result["postgresql:tls"], result[0]
 result = ciphercost.run(ciphercost.Spec(cells=[ciphercost.CellSpec("postgresql", "tls")]))
 again = ciphercost.load("runs/20261121-120000-ab12")
 again.to_polars(), ciphercost.slices("runs/20261121-120000-ab12")
@@ -20,11 +21,11 @@ from ciphercost.model import version
 if TYPE_CHECKING:
     import polars
 
-    from ciphercost.api import Result
+    from ciphercost.api import Cell, Result
     from ciphercost.model.spec import CellSpec, Spec
 
 __version__ = version.VERSION
-__all__ = ["CellSpec", "Result", "Spec", "load", "run", "slices"]
+__all__ = ["Cell", "CellSpec", "Result", "Spec", "load", "run", "slices"]
 
 
 def run(
@@ -35,7 +36,8 @@ def run(
     """Run a spec and return its result. Writes the run to `directory` (default ./runs/<id>).
 
     `spec`: a Spec, a target such as `"postgresql:tls"`, a CellSpec, a list of targets and CellSpecs, or the path of a TOML file.
-    `options`: fields of Spec for targets and CellSpecs, as in `ciphercost.run("null:busy", mode="quick", time=5.0)`.
+    `options`: fields of Spec, and fields of CellSpec for every cell, unless `spec` is a whole Spec or a file:
+    `ciphercost.run("postgresql:tls", mode="quick", time="10s", workload="connect", factors={"version": "1.2"})`.
     Raises ciphercost.errors.CiphercostError.
     """
     from ciphercost import api
@@ -67,8 +69,8 @@ def __getattr__(name: str) -> Any:
         from ciphercost.model import errors
 
         return errors
-    if name == "Result":
+    if name in ("Cell", "Result"):
         from ciphercost import api
 
-        return api.Result
+        return getattr(api, name)
     raise AttributeError(f"module 'ciphercost' has no attribute '{name}'")

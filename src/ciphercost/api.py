@@ -2,41 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ciphercost import engines
+from ciphercost.load import tables, units
 from ciphercost.model import result as results
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, specs, targets, toml
-from ciphercost.report import frames, notebook
+from ciphercost.report import cell_ids, frames, notebook
 from ciphercost.report.formats import md
 from ciphercost.runs import conclude, pipeline
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
+OF_SPEC = [name for name in Spec.__struct_fields__ if name != "cells"]
+OF_CELLS = [name for name in CellSpec.__struct_fields__ if name not in ("engine", "mechanism", "version")]
+"""Options of `run`: fields of the spec, and fields of each cell that a target doesn't set."""
 TAKES = 'a Spec, a target such as "postgresql:tls", a CellSpec, a list of these two, or a FILE.toml'
 
 
+class Cell(results.Cell, frozen=True):
+    """One cell of a result: the fields of result.json, shown as one line."""
+
+    @classmethod
+    def of(cls, cell: results.Cell) -> Cell:
+        return cls(**{name: getattr(cell, name) for name in results.Cell.__struct_fields__})
+
+    def __repr__(self) -> str:
+        return notebook.cell_line(self)
+
+
 class Result(results.Result, frozen=True):
-    """A run's result, as `run` and `load` return it: the fields of result.json, a data frame and a notebook view."""
+    """A run's result, as `run` and `load` return it: the fields of result.json, its cells, data frames and a notebook view.
+
+    `result[0]` and `result["postgresql:tls"]` are cells, `for cell in result` has all of them, and `len(result)` counts them.
+    """
 
     @classmethod
     def of(cls, result: results.Result) -> Result:
-        return cls(**{name: getattr(result, name) for name in results.Result.__struct_fields__})
+        known = {name: getattr(result, name) for name in results.Result.__struct_fields__}
+        return cls(**known | {"cells": [Cell.of(each) for each in result.cells]})
 
     def __repr__(self) -> str:
         return notebook.line(self)
 
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (each if isinstance(each, Cell) else Cell.of(each) for each in self.cells)
+
+    def __getitem__(self, key: str | int) -> Cell:
+        """A cell by its number or by words that only it has.
+
+        `"postgresql:tls"` is enough if the run has one such cell. With several, add what tells them apart:
+        `"postgresql:tls connect"`, `"postgresql@17:tls"`, `"postgresql:tls cipher=chacha20"`. `names` lists the full names.
+        Raises UnknownCell, a KeyError that lists the cells, if no cell fits, or more than one.
+        """
+        if not isinstance(key, str | int) or isinstance(key, bool):
+            raise UsageError(f"a cell is given by its number or its words; got {type(key).__name__}")
+        number = cell_ids.at(self, key) if isinstance(key, int) else cell_ids.find(self, key)
+        return list(self)[number]
+
+    def __contains__(self, key: object) -> bool:
+        return bool(cell_ids.matching(self, key)) if isinstance(key, str) else key in self.cells
+
+    def names(self) -> list[str]:
+        """The full name of each cell, unique in this run and the same in every run of the same request."""
+        return cell_ids.ids(self)
+
     def to_polars(self) -> polars.DataFrame:
-        """One row for each cell and metric; see `frames.cells`. For raw slices use `ciphercost.slices(directory)`."""
+        """One row for each cell and metric; see `frames.cells`. For raw slices use `ciphercost.slices(directory)`.
+
+        Raises UsageError if polars is not installed.
+        """
         return frames.cells(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same rows and columns for pandas. It doesn't need polars. Raises UsageError if pandas is not installed."""
+        return frames.cells_of_pandas(self)
 
     def _repr_html_(self) -> str:
         return notebook.html(self)
@@ -69,22 +121,34 @@ def spec(given: object, options: Mapping[str, Any]) -> Spec:
     several = [given] if isinstance(given, str | CellSpec) else given
     if not isinstance(several, Iterable) or isinstance(several, bytes | Mapping):
         raise UsageError(f"run takes {TAKES}; got {type(given).__name__}")
-    cells = [cell(each) for each in several]
     for name in options:
-        if name == "cells" or name not in Spec.__struct_fields__:
-            known = [each for each in Spec.__struct_fields__ if each != "cells"]
-            raise UsageError(f"run has no option '{name}'; {nearest(name, known)}")
+        if name not in OF_SPEC + OF_CELLS:
+            raise UsageError(f"run has no option '{name}'; {nearest(name, OF_SPEC + OF_CELLS)}")
+    of_cells = {name: value for name, value in options.items() if name in OF_CELLS}
+    cells = [msgspec.structs.replace(cell(each, of_cells), **of_cells) for each in several]
+    of_spec = {name: _parsed(name, value) for name, value in options.items() if name in OF_SPEC}
     quick = {"sessions": 1} if options.get("mode") == "quick" else {}
-    return ranged(Spec(cells, **{"time": schedule.seconds(cells), **quick, **options}))
+    return ranged(Spec(cells, **{"time": schedule.seconds(cells), **quick, **of_spec}))
 
 
-def cell(given: object) -> CellSpec:
+def _parsed(name: str, value: Any) -> Any:
+    """Parse text as a spec file does: time="90s", precision="1%"."""
+    if isinstance(value, str) and name == "time":
+        return units.duration(value, name)
+    if isinstance(value, str) and name in ("precision", "margin"):
+        return units.share(value, name)
+    return value
+
+
+def cell(given: object, options: Mapping[str, Any]) -> CellSpec:
+    """The cell of a target or a CellSpec. `options`: those that will replace its fields."""
     if isinstance(given, CellSpec):
         return given
     if not isinstance(given, str):
         raise UsageError(f"run takes {TAKES}; the list contains {type(given).__name__}")
     engine, version, mechanism = targets.target(given)
-    return CellSpec(engine, mechanism, version, workload=engines.get(engine).usual_workload)
+    usual = tables.DEFAULT_WORKLOAD if options.get("csv") else engines.get(engine).usual_workload
+    return CellSpec(engine, mechanism, version, workload=usual)
 
 
 def ranged(made: Spec) -> Spec:

@@ -94,11 +94,15 @@ FAILS: dict[str, dict[str, str]] = {
 """By mechanism and witness: a test in which this witness fails."""
 
 FORMATS = {
+    "bencher": "test_exchange_formats.py::",
     "csv": "test_formats.py::",
+    "github-action-benchmark": "test_exchange_formats.py::",
     "html": "test_html.py::test_a_page_makes_no_request_has_no_console_errors_and_is_readable",
     "json": "test_formats.py::",
+    "junit": "test_exchange_formats.py::",
     "latex": "test_formats.py::",
     "md": "test_formats.py::",
+    "openmetrics": "test_exchange_formats.py::",
     "parquet": "test_formats.py::",
     "png": "test_plots.py::",
     "svg": "test_plots.py::",

@@ -20,7 +20,7 @@ from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.runs import conclude, pipeline, resume
 from fake import Fake
 
-TEXTS = ("terminal", "md", "csv", "json", "latex")
+TEXTS = ("terminal", "md", "csv", "json", "latex", "junit", "openmetrics", "bencher", "github-action-benchmark")
 FILES = ("html", "parquet", "svg")
 """svg is a directory with a file for each plot."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,18 @@ COST_OF_FAILURE = 1
 
 
 def run_spec(spec: Any, given: dict[str, Any]) -> None:
+    from ciphercost.load import units
+    from ciphercost.report import money
     from ciphercost.runs import pipeline
 
+    price = units.price(given["price"]) if given["price"] is not None else None
     banner(spec)
-    failed = measure(given, partial(pipeline.run_in, spec), has_failed)
+
+    def run_in(*args: Any) -> tuple[Any, Path]:
+        result, directory = pipeline.run_in(spec, *args)
+        return money.at_price(result, price), directory
+
+    failed = measure(given, run_in, has_failed)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 

@@ -61,6 +61,11 @@ JSON = click.option(
     help="Also write the result as JSON; - prints only the JSON.",
 )
 NO_PROGRESS = click.option("--no-progress", is_flag=True, help="Print no progress.")
+PRICE = click.option(
+    "--price",
+    metavar="PRICE",
+    help="What one vCPU costs, e.g. 0.04/vcpu-hour or '$29/vcpu-month': also prints what encryption's CPU time costs.",
+)
 OUTPUT = (SEED, DIRECTORY, JSON, NO_PROGRESS)
 
 

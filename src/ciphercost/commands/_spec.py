@@ -86,7 +86,7 @@ def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]
     return {"iv": value}
 
 
-BESIDE_A_FILE = ("output", "json_", "no_progress", "print_spec", "targets")
+BESIDE_A_FILE = ("output", "json_", "no_progress", "price", "print_spec", "targets")
 
 
 def refuse_beside_a_file(path: str) -> None:

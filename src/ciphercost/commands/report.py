@@ -8,6 +8,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import write
+from ciphercost.commands._options import PRICE
 from ciphercost.model.errors import UsageError
 
 
@@ -22,8 +23,8 @@ from ciphercost.model.errors import UsageError
     "format_",
     default="terminal",
     metavar="FORMAT",
-    help="Output format: terminal, md, csv, latex or json; with -o also html, svg or png (all plots), parquet (raw slices). "
-    "[default: terminal]",
+    help="Output format: terminal, md, csv, latex or json; for CI and dashboards junit, openmetrics, bencher or "
+    "github-action-benchmark; with -o also html, svg or png (all plots), parquet (raw slices). [default: terminal]",
     shell_complete=_completers.formats,
 )
 @click.option(
@@ -39,8 +40,15 @@ from ciphercost.model.errors import UsageError
     help="Advise the cheapest proven mechanism of the run that meets these requirements.",
     shell_complete=_completers.needs,
 )
-@click.option("--max-cost", metavar="PERCENT", help="Advise only mechanisms that cost at most this, e.g. 5%.")
-def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
+@click.option(
+    "--max-cost",
+    metavar="PERCENT",
+    help="Advise only mechanisms that cost at most this, e.g. 5%. junit: a cell that certainly costs more is a failure.",
+)
+@PRICE
+def report(
+    run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None, price: str | None
+) -> None:
     """Print or export the report of a run.
 
     Estimates the run again from its recorded slices. With --need or --max-cost it also prints advice.
@@ -55,14 +63,16 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
       0  a mechanism meets your requirements
       3  none does, within the budget
       4  unresolved
+    \b
+    junit with --max-cost: each cell is checked on its own, and 1 if a cell has no number.
     """
     from ciphercost.load import units
     from ciphercost.model import run_directory
-    from ciphercost.report import advice, formats
+    from ciphercost.report import advice, formats, money
     from ciphercost.runs import conclude, replicate_all
 
     if (several := replicate_all.find(run_)) is not None:
-        if format_ not in ("terminal", "json", "html") or need is not None or max_cost is not None:
+        if format_ not in ("terminal", "json", "html") or (need, max_cost, price) != (None, None, None):
             raise UsageError(
                 f"{several} holds several studies; their common page has the formats terminal, json and html. For one study: "
                 f"ciphercost report {several}/STUDY"
@@ -72,25 +82,34 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     wanted = advice.needs(need) if need is not None else []
     limit = units.budget(max_cost, "--max-cost") if max_cost is not None else None
     to_file = formats.writer(format_)
-    if to_file and need is not None:
+    gate = formats.gate(format_) if limit is not None else None
+    if need is not None and (to_file or gate):
         raise UsageError(f"--need can't be written as {format_}; use terminal, md or json")
+    priced = units.price(price) if price is not None else None
+    if priced and (format_ not in formats.with_price()):
+        raise UsageError(f"--price isn't shown in {format_}; use {', '.join(formats.with_price())}")
     if to_file:
         if output is None:
             raise UsageError(f"--format {format_} needs a file: add -o FILE, or -o DIR for svg and png")
         directory = run_directory.find(run_)
-        result = conclude.result_of(directory)
+        result = money.at_price(conclude.result_of(directory), priced)
         to_file(result, directory, output, limit)
         if limit is not None:
             raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
+    elif gate and limit is not None:
+        text, status = gate(conclude.result_of(run_directory.find(run_)), limit)
+        _print(text, output)
+        raise click.exceptions.Exit(status)
     else:
         render = formats.get(format_)
-        result = conclude.result_of(run_directory.find(run_))
+        if priced and (need is not None or limit is not None):
+            raise UsageError(
+                "--need and --max-cost print advice without money; remove --price, or use --format html -o FILE"
+            )
+        result = money.at_price(conclude.result_of(run_directory.find(run_)), priced)
         advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
         text = formats.with_advice(format_, result, advised) if advised else render(result)
-        if output:
-            write(output, text + "\n")
-        else:
-            click.echo(text)
+        _print(text, output)
         if advised:
             raise click.exceptions.Exit(advised.exit_status)
 
@@ -108,8 +127,11 @@ def _report_all(directory: Path, format_: str, output: Path | None) -> None:
 
         html.write_all(replicate_all.as_page(directory, found), output)
         return
-    page = replicate_all.as_json(directory, found) if format_ == "json" else together.page(found)
+    _print(replicate_all.as_json(directory, found) if format_ == "json" else together.page(found), output)
+
+
+def _print(text: str, output: Path | None) -> None:
     if output:
-        write(output, page + "\n")
+        write(output, text + "\n")
     else:
-        click.echo(page)
+        click.echo(text)

@@ -9,7 +9,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import run_spec
-from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, options
+from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, PRICE, options
 from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of
 from ciphercost.model.errors import UsageError
 
@@ -40,6 +40,7 @@ from ciphercost.model.errors import UsageError
     ),
     CELL_TIME,
     *OUTPUT,
+    PRICE,
     click.option("--print-spec", is_flag=True, help="Print the run as a TOML file and exit."),
 )
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:

@@ -1,11 +1,13 @@
-"""Parses and prints durations, shares and budgets."""
+"""Parses and prints durations, shares, budgets and prices."""
 
 from __future__ import annotations
 
 import re
 
 from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Price
 
+MOST_MONEY = 1e9
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -32,6 +34,27 @@ def budget(text: str, where: str = "--fail-over") -> float:
     if match is None or float(match.group(1)) <= 0:
         raise UsageError(f"{where}: '{text}' is not a budget; write 10% or 2.5%")
     return float(match.group(1)) / 100
+
+
+_CURRENCY = r"[^\W\d_]{1,4}|[^\W\d_]{0,3}[^\w\s.,;:/\\|%*+'\"()<>\[\]{}=?!&#@^`~-]"
+"""Letters, or a currency symbol with letters before it: EUR, $, US$, €."""
+_PRICE = re.compile(
+    rf"\s*({_CURRENCY})?\s*(\d+(?:\.\d+)?|\.\d+)\s*({_CURRENCY})?\s*/\s*vcpu-(hour|month)\s*", re.IGNORECASE
+)
+
+
+def price(text: str, where: str = "--price") -> Price:
+    """Parse `0.04/vcpu-hour`, `$0.04/vcpu-hour` or `29 EUR/vcpu-month`. Raises UsageError."""
+    example = "write e.g. 0.04/vcpu-hour, '$0.04/vcpu-hour' or 29EUR/vcpu-month"
+    match = _PRICE.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{where}: '{text}' is not a price; {example}")
+    prefix, amount, suffix, per = match.groups()
+    if prefix and suffix:
+        raise UsageError(f"{where}: '{text}' has two currencies; {example}")
+    if not 0 < float(amount) <= MOST_MONEY:
+        raise UsageError(f"{where}: '{text}': a price must be above 0 and at most {MOST_MONEY:,.0f}")
+    return Price(float(amount), "hour" if per.lower() == "hour" else "month", prefix or "", suffix or "")
 
 
 def minutes(seconds: float) -> str:

@@ -19,6 +19,13 @@ class UsageError(CiphercostError):
     exit_status = 2
 
 
+class UnknownCell(UsageError, KeyError):
+    """A result has no such cell, or more than one; the message lists them."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # KeyError would quote the message
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run. `directory` holds everything measured so far."""
 
@@ -93,6 +100,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "xlsx": ("csv",),
     "excel": ("csv",),
     "jpg": ("png",),
+    "prometheus": ("openmetrics",),
+    "prom": ("openmetrics",),
+    "xunit": ("junit",),
+    "xml": ("junit",),
+    "bmf": ("bencher",),
+    "customsmallerisbetter": ("github-action-benchmark",),
 }
 """Common names -> ciphercost's names. `nearest` uses those that are valid in its place."""
 FEW = 12

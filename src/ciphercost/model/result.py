@@ -56,6 +56,31 @@ class Part(msgspec.Struct, frozen=True):
     high: float
 
 
+class Price(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one virtual CPU costs, as `--price` gave it."""
+
+    amount: float
+    per: Literal["hour", "month"]
+    """A month is 730 hours."""
+    prefix: str = ""
+    """Currency in front of an amount: `$` or `EUR`. At most one of prefix and suffix is set; neither: no currency."""
+    suffix: str = ""
+
+
+class Money(msgspec.Struct, frozen=True):
+    """What encryption's CPU time costs at a price."""
+
+    price: Price
+    metric: str = ""
+    """The metric this is computed from: a key of `Cell.overhead`."""
+    per_million_operations: Part | None = None
+    """Added by encryption, with the 95 % interval of the metric. None: not measured."""
+    per_busy_vcpu_month: Part | None = None
+    """Added per month for each vCPU that the plain load keeps fully busy."""
+    reason: str = ""
+    """Why there is no amount."""
+
+
 class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Parts of a mechanism's cost at one end, fitted across cells that connect, send small requests and read much."""
 
@@ -241,6 +266,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Those of `factors` that belong to the mechanism; the others belong to the workload or client."""
     imported: Imported | None = None
     """Source of the figures, for a cell of `ciphercost import`. Its status is unproven, although it may have numbers."""
+    money: Money | None = None
+    """The cost in money. None: no `--price` was given."""
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Results and raw slices as polars data frames, for notebooks and Parquet.
+"""Results and raw slices as data frames of polars or pandas, for notebooks and Parquet.
 
 polars is an extra (`pip install 'ciphercost[frames]'`): its 180 MB equal everything else together, and only Parquet reports need it.
 """
@@ -19,6 +19,7 @@ from ciphercost.model.slices import AgentSlice, Counters, SliceRecord
 from ciphercost.report.figures import COLUMNS, figures
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
 AT_ONCE = 5_000
@@ -48,6 +49,17 @@ def cells(result: Result) -> polars.DataFrame:
     schema = {name: kinds[kind] for name, (kind, _) in COLUMNS.items()}
     made: polars.DataFrame = pl.DataFrame(figures(result), schema=schema)
     return made
+
+
+def cells_of_pandas(result: Result) -> pandas.DataFrame:
+    """The same as a pandas data frame. It needs neither polars nor pyarrow. Raises UsageError if pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise UsageError("to_pandas needs pandas; run: pip install pandas") from None
+    kinds = {str: "string", int: "Int64", float: "float64"}
+    frame = pd.DataFrame(figures(result), columns=list(COLUMNS))
+    return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
 
 
 def slices(directory: str | Path) -> polars.DataFrame:

@@ -1,7 +1,8 @@
 """Report formats: one file per format, found by file name. A text format has `render(result) -> str`, which is pure.
 
 A format that needs more than the result, or is not text, has `write(result, directory, output, budget)`. It writes from a run's directory
-into a file or directory. `budget` is the highest acceptable cost, for formats that draw it.
+into a file or directory. `budget` is the highest acceptable cost, for formats that draw it. A text format that checks each cell
+against a budget has `gated(result, budget) -> (text, exit status)`. One that shows `Cell.money` sets `SHOWS_MONEY`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from ciphercost.report.advice import Report
 
 
 def names() -> list[str]:
-    """Names of all formats, by file."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    """Names of all formats, by file: `github_action_benchmark.py` is `github-action-benchmark`."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
 
 
 def get(name: str) -> Callable[[Result], str]:
@@ -40,10 +42,21 @@ def writer(name: str) -> Callable[[Result, Path, Path, float | None], None] | No
     return found
 
 
+def gate(name: str) -> Callable[[Result, float], tuple[str, int]] | None:
+    """What renders a format with each cell checked against a budget, and the exit status; None for formats that don't check."""
+    found: Callable[[Result, float], tuple[str, int]] | None = getattr(_module(name), "gated", None)
+    return found
+
+
+def with_price() -> list[str]:
+    """Names of the formats that show what encryption costs in money: their modules set SHOWS_MONEY."""
+    return [name for name in names() if getattr(_module(name), "SHOWS_MONEY", False)]
+
+
 def _module(name: str) -> ModuleType:
     if name not in names():
         raise UsageError(f"unknown report format '{name}': {nearest(name, names())}")
-    return importlib.import_module(f"{__name__}.{name}")
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
 def with_advice(name: str, result: Result, advised: Report) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciphercost.estimate import curves, limit, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed
+from ciphercost.report import advice, capacity, disturbed, money
 from ciphercost.report.advice import Report
 from ciphercost.report.words import cell_text, figure_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
+SHOWS_MONEY = True
 MOST = 65_536
 """Longest comment on GitHub, in characters."""
 LONGEST = 300
@@ -122,6 +123,8 @@ def _details(cell: Cell) -> Iterator[str]:
         return
     if planned := capacity.line(cell):
         yield item(f"capacity planning: {planned}")
+    if priced := money.line(cell):
+        yield item(priced)
     if limited := limit.line(cell):
         yield item(limited)
     yield item(f"verdict: {verdict_text.verdict(cell)}")

@@ -12,7 +12,7 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, disturbed
+from ciphercost.report import capacity, disturbed, money
 from ciphercost.report.formats import _imported, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words.cell_text import (
@@ -47,6 +47,7 @@ from ciphercost.report.words.figure_text import (
 )
 from ciphercost.report.words.verdict_text import sentences, verdict
 
+SHOWS_MONEY = True
 DOUBTFUL = 3.0
 """The report warns if a cell is more than this many standard errors off the fit of the parts."""
 
@@ -200,7 +201,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        if planned := capacity.line(cell):
+        for planned in filter(None, (capacity.line(cell), money.line(cell))):
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
@@ -324,6 +325,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     yield from wrap(heading(cell))
     if cell.imported is not None:
         yield from _imported.lines(cell, cell.imported)
+        yield from wrap(money.line(cell), "  ", "    ")
         return
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
@@ -342,6 +344,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(words, "  ", "    ")
     if planned := capacity.line(cell):
         yield from wrap(f"capacity planning: {planned}", "  ", "                     ")
+    if priced_ := money.line(cell):
+        yield from wrap(priced_, "  ", "    ")
     if limited := limit.line(cell):
         yield from wrap(limited, "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")

@@ -24,6 +24,8 @@ from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
 NOTHING = Markup()
+SHOWS_MONEY = True
+
 
 
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None, *, top: Markup = NOTHING) -> str:

@@ -9,7 +9,7 @@ from ciphercost.estimate import limit, notation
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity
+from ciphercost.report import capacity, money
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
 from ciphercost.report.words import cell_text, figure_text, verdict_text
@@ -97,6 +97,8 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield figure_text.prediction(cell)
     if planned := capacity.line(cell):
         yield f"capacity planning: {planned}"
+    if priced := money.line(cell):
+        yield priced
     if limited := limit.line(cell):
         yield limited
     yield from cell_text.taken_apart(cell, everything)

@@ -1,0 +1,303 @@
+"""Formats for other tools are read by those tools' own parsers or schemas, and have the numbers of result.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import junitparser
+import pytest
+import xmlschema
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+import ciphercost
+from ciphercost import commands
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Estimate, Result
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.report import cell_ids, formats
+from ciphercost.report.formats import junit, openmetrics
+from ciphercost.report.words import figure_text
+from repetitions import examples
+from results import cell, estimate, failed, mixed, real, result
+
+TEXTS = st.text(st.sampled_from("\"\\'<>&{}=,#\n\t\r x1%\x00\x1b\ufffe"), max_size=30) | st.text(max_size=20)
+FORMATS = ("openmetrics", "junit", "bencher", "github-action-benchmark")
+JUNIT = xmlschema.XMLSchema(Path(__file__).with_name("junit-10.xsd"))
+BENCHER = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 64},
+        "additionalProperties": {
+            "type": "object",
+            "properties": {key: {"type": "number"} for key in ("value", "lower_value", "upper_value")},
+            "required": ["value"],
+            "additionalProperties": False,
+        },
+    },
+}
+"""Bencher Metric Format, with measures named by slugs."""
+ENTRIES = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"value": {"type": "number", "exclusiveMinimum": 0}}
+        | {key: {"type": "string"} for key in ("name", "unit", "range", "extra")},
+        "required": ["name", "unit", "value"],
+        "additionalProperties": False,
+    },
+}
+"""What github-action-benchmark reads with customSmallerIsBetter."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return real(tmp_path_factory.mktemp("exchange") / "run")
+
+
+def parsed(exposition: str) -> list[Metric]:
+    return list(text_string_to_metric_families(exposition))  # type: ignore[no-untyped-call]
+
+
+def families(found: Result) -> dict[str, Metric]:
+    read = parsed(formats.get("openmetrics")(found) + "\n")
+    assert len({each.name for each in read}) == len(read)
+    return {each.name.removeprefix("ciphercost_"): each for each in read}
+
+
+def cases(text: str) -> list[junitparser.TestCase]:
+    """The test cases, after the schema and the counts were checked."""
+    JUNIT.validate(text)
+    suites = junitparser.JUnitXml.fromstring(text.encode())
+    found = [case for suite in suites for case in suite]
+    (suite,) = suites
+    kinds = [type(each) for case in found for each in case.result]
+    for counts in (suites, suite):
+        assert counts.tests == len(found)
+        assert counts.failures == kinds.count(junitparser.Failure)
+        assert counts.errors == kinds.count(junitparser.Error)
+    assert suite.skipped == kinds.count(junitparser.Skipped)
+    return found
+
+
+def outcomes(text: str) -> list[str]:
+    """`Failure over-budget`, … or `passed`, by test case."""
+    found = []
+    for case in cases(text):
+        found += [f"{type(each).__name__} {each.type}" for each in case.result] or ["passed"]
+    return found
+
+
+# ── the same numbers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def measured(found: Result) -> dict[tuple[str, str], Estimate]:
+    """By cell and metric, the ratios of proven cells."""
+    cells = zip(cell_ids.ids(found), found.cells, strict=True)
+    return {(name, key): each for name, cell in cells if cell.status == "ok" for key, each in cell.overhead.items()}
+
+
+def test_openmetrics_has_every_ratio_with_its_bounds(run: Path) -> None:
+    for found in (mixed(), ciphercost.load(run)):
+        read = families(found)
+        for family, bound in (
+            ("cost_ratio", "ratio"),
+            ("cost_lower_bound_ratio", "low"),
+            ("cost_upper_bound_ratio", "high"),
+        ):
+            assert (read[family].type, read[family].unit) == ("gauge", "ratio")
+            values = {(each.labels["cell"], each.labels["metric"]): each.value for each in read[family].samples}
+            assert values == {key: getattr(each, bound) for key, each in measured(found).items()} != {}
+
+
+def test_openmetrics_has_verdict_status_and_versions(run: Path) -> None:
+    for found in (mixed(), ciphercost.load(run)):
+        read = families(found)
+        for family in ("verdict", "status"):
+            assert read[family].type == "stateset"
+            held = {
+                each.labels["cell"]: each.labels[f"ciphercost_{family}"]
+                for each in read[family].samples
+                if each.value == 1
+            }
+            known = zip(cell_ids.ids(found), found.cells, strict=True)
+            assert held == {name: state for name, each in known if (state := getattr(each, family))}
+        assert [each.labels["cell"] for each in read["cell"].samples] == cell_ids.ids(found)
+        assert {each.name for each in read["cell"].samples} == {"ciphercost_cell_info"}
+        (about,) = read["run"].samples
+        assert about.labels["run"] == found.id
+        assert read["run_started_timestamp_seconds"].samples[0].value > 1.7e9
+
+
+def test_openmetrics_ends_as_the_specification_demands(run: Path) -> None:
+    done = CliRunner().invoke(commands.cli, ["report", str(run), "--format", "openmetrics"])
+    assert done.output.endswith("\n# EOF\n")
+    assert "\n\n" not in done.output
+
+
+def test_bencher_and_github_action_benchmark_have_the_ratios(run: Path) -> None:
+    for found in (mixed(), ciphercost.load(run)):
+        shown = {key: each for key, each in measured(found).items() if key[1] in figure_text.LABELS}
+        read = json.loads(formats.get("bencher")(found))
+        jsonschema.validate(read, BENCHER)
+        values = {(name, key): each for name, measures in read.items() for key, each in measures.items()}
+        assert values == {
+            (name, f"{key.replace('_', '-')}-ratio"): {
+                "value": each.ratio,
+                "lower_value": each.low,
+                "upper_value": each.high,
+            }
+            for (name, key), each in shown.items()
+        }
+        entries = json.loads(formats.get("github-action-benchmark")(found))
+        jsonschema.validate(entries, ENTRIES)
+        assert len({each["name"] for each in entries}) == len(entries) == len(shown)
+
+
+def test_a_higher_cost_is_a_larger_value_for_github_action_benchmark() -> None:
+    def values(ratio: float, metric: str) -> tuple[float, ...]:
+        entry: dict[str, Any]
+        (entry,) = json.loads(
+            formats.get("github-action-benchmark")(result(cell(overhead={metric: estimate(ratio, 0.1)})))
+        )
+        low, _, high = entry["range"].partition(" to ")
+        assert float(low) < entry["value"] < float(high)
+        return (float(low), entry["value"], float(high))
+
+    assert values(0.5, "throughput") > values(0.8, "throughput") > values(1.25, "throughput")
+    assert values(2.0, "server_cpu_per_op") > values(1.25, "server_cpu_per_op")
+
+
+@pytest.mark.parametrize("name", ["bencher", "github-action-benchmark", "openmetrics"])
+def test_a_cell_that_was_not_proven_has_no_figure(name: str) -> None:
+    alone = formats.get(name)(result(cell(status="unproven", reason="ssl is off")))
+    assert "0.8" not in alone
+    assert {"bencher": "{}", "github-action-benchmark": "[]"}.get(name, alone) == alone
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_run_without_cells_is_still_a_document(name: str) -> None:
+    text = formats.get(name)(result())
+    assert name != "junit" or cases(text) == []
+    assert name != "openmetrics" or families(result())["cost_ratio"].samples == []
+
+
+# ── JUnit ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_junit_has_a_test_case_for_each_cell() -> None:
+    found = result(
+        cell(),
+        cell(verdict="unresolved", workload="insert"),
+        failed("the server went away"),
+        failed("server witness: ssl is off", status="unproven"),
+        failed("never steady", status="no-steady-state"),
+    )
+    text = formats.get("junit")(found)
+    assert [each.name for each in cases(text)] == cell_ids.ids(found)
+    assert outcomes(text) == [
+        "passed",
+        "Skipped unresolved",
+        "Error failed",
+        "Failure unproven",
+        "Skipped no-steady-state",
+    ]
+    assert cases(text)[3].result[0].message == "server witness: ssl is off"
+    assert "20.0 % fewer" in cases(text)[0].system_out or "20 % fewer" in cases(text)[0].system_out
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome", "status"),
+    [("50%", "passed", 0), ("20%", "Skipped unresolved", 4), ("5%", "Failure over-budget", 3)],
+)
+def test_a_budget_decides_a_test_case_by_the_interval(limit: str, outcome: str, status: int) -> None:
+    gated = formats.gate("junit")
+    assert gated is not None
+    found = result(cell(overhead={"throughput": estimate(0.8, 0.03)}, verdict="unresolved"))
+    text, exit_status = gated(found, float(limit.rstrip("%")) / 100)
+    assert outcomes(text) == [outcome]
+    assert exit_status == status
+
+
+def test_with_a_budget_a_cell_without_a_number_sets_the_exit_status() -> None:
+    assert junit.gated(result(cell(), failed()), 0.5)[1] == 1
+    assert junit.gated(result(cell(), cell("null", "none", layer="control")), 0.5)[1] == 0
+
+
+def test_junit_with_a_budget_by_the_command(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    asked = ["report", str(run), "--format", "junit", "-o", str(path), "--max-cost"]
+    for limit, share in (("10000%", 100.0), ("0.01%", 0.0001)):
+        done = CliRunner().invoke(commands.cli, [*asked, limit])
+        text, status = junit.gated(ciphercost.load(run), share)
+        assert (done.exit_code, path.read_text()) == (status, text + "\n")
+        assert (outcomes(text) == ["passed"]) == (status == 0)
+        assert status == 0 or share < 1
+    done = CliRunner().invoke(commands.cli, [*asked, "5%", "--need", "tls1.3"])
+    assert isinstance(done.exception, UsageError)
+    assert "--need" in str(done.exception)
+
+
+# ── escaping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(TEXTS)
+@settings(max_examples=examples(300), deadline=None)
+def test_a_label_is_read_back_unchanged(text: str) -> None:
+    exposition = f'# TYPE a gauge\na{{x="{openmetrics.escaped(text)}"}} 1\n# EOF\n'
+    ((sample,),) = [each.samples for each in parsed(exposition)]
+    assert sample.labels["x"] == figure_text.printable(text)
+
+
+@given(TEXTS)
+@settings(max_examples=examples(100), deadline=None)
+def test_no_text_breaks_a_format(text: str) -> None:
+    found = result(
+        cell(version=text, variant=text, workload=text, encryption={"cipher": text}),
+        failed(text, variant=text),
+        machine={"cpu": text, "cores": 2, "kernel": text},
+        id=text,
+    )
+    shown = figure_text.printable(text)
+    read = families(found)
+    assert read["cell"].samples[0].labels.get("version", "") == shown
+    assert read["run"].samples[0].labels.get("cpu", "") == shown
+    error = cases(formats.get("junit")(found))[1].result[0]
+    assert error.message == (shown or "the cell failed")
+    jsonschema.validate(json.loads(formats.get("bencher")(found)), BENCHER)
+    jsonschema.validate(json.loads(formats.get("github-action-benchmark")(found)), ENTRIES)
+
+
+# ── names of cells ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_name_says_what_was_asked_for_and_not_what_the_machine_has() -> None:
+    asked = [
+        CellSpec("postgresql", "tls"),
+        CellSpec("postgresql", "tls", version="17", regime="one-core", clients=8, factors={"cipher": "chacha20"}),
+        CellSpec("postgresql", "tls", delay="10ms", per_request=True, settings={"shared_buffers": "1GB"}, rate=12.5),
+        CellSpec("postgresql", "tls"),
+    ]
+    found = result(*(cell(version=f"18.{n}") for n in range(4)), spec=Spec(cells=asked))
+    assert cell_ids.ids(found) == [
+        "postgresql:tls point-select",
+        "postgresql@17:tls point-select one-core clients=8 cipher=chacha20",
+        "postgresql:tls point-select per-request rate=12.5 delay=10ms shared_buffers=1GB",
+        "postgresql:tls point-select #2",
+    ]
+
+
+def test_the_same_request_has_the_same_name_in_every_run(run: Path, tmp_path: Path) -> None:
+    again = real(tmp_path / "again", seed=2)
+    assert (
+        cell_ids.ids(ciphercost.load(run))
+        == cell_ids.ids(ciphercost.load(again))
+        == ["null:busy point-select one-core"]
+    )
