@@ -27,7 +27,6 @@ NOTHING = Markup()
 SHOWS_MONEY = True
 
 
-
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None, *, top: Markup = NOTHING) -> str:
     """The page. `budget`: the highest acceptable cost, as a share; it is drawn beside each cost. `top`: shown below the answer."""
     return _rendered("page.html", page=_content.page(Subject(result, traces, budget)), findings=FINDINGS, top=top)
