@@ -186,7 +186,7 @@ def outside(figures: Sequence[StudyFigure]) -> str:
         return ""
     said = "; ".join(f"{called(e)} {change(e.here)}, not {bounds(e.low or 0.0, e.high or 0.0)}" for e in apart)
     return (
-        "One arm ran before the other: whatever changes on the machine meanwhile looks like encryption. In "
+        "One arm ran completely before the other: whatever changes on the machine meanwhile looks like encryption. In "
         f"{len(apart)} of {len(judged)} cells the procedure gives a different cost here than interleaved arms: {said}."
     )
 

@@ -62,7 +62,7 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
     apart = max(spread) / min(spread)
     yield (
         f"How much of a difference is chance: the post ran each setup once. Here the slowest of {len(spread)} starts of {OLD} takes "
-        f"{of_what(change(apart), 'time')} than the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
+        f"{of_what(change(apart), 'time')} compared with the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
         "for the driver alone rests on one start of each."
     )
     whole = measured.ratio(rounds, new, old, COLD)

@@ -29,7 +29,7 @@ VERIFIED = {
 }
 """By the mechanism that encrypted the connections here."""
 IN_TURNS = (
-    "For each operation one arm ran before the other: whatever changes on the machine meanwhile looks like TLS. "
+    "For each operation one arm ran completely before the other: whatever changes on the machine meanwhile looks like TLS. "
     "Our method interleaves the arms in mirrored order."
 )
 CHANGED = (

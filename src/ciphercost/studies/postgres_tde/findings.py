@@ -273,7 +273,7 @@ def elsewhere(study: Study) -> str:
 def intervals(here: Here, ours: Mapping[str, Cell]) -> str:
     """One run per arm, one after the other: the result of that here, and our interval."""
     text = (
-        "One run per arm, one arm before the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
+        "One run per arm, one arm completely before the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
         "interleaves the arms in mirrored order."
     )
     said = []
