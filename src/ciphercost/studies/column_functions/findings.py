@@ -152,7 +152,7 @@ def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
         ):
             both.append(f"{name} {plus_minus(each.here, each.here_sd)}, interleaved {with_interval(each)}")
     if both:
-        text += f" Here the same ± beside a 95 % interval: {'; '.join(both)}."
+        text += f" Here the same ± with a 95 % interval: {'; '.join(both)}."
     return text
 
 

@@ -104,7 +104,7 @@ def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> It
     same = 1 - SAME < settled.low <= 1 <= settled.high < 1 + SAME
     yield (
         f"Why {NEW} is slower without TLS too ({of_what(change(printed[clear] / printed[old]), 'time')}): by {UPDATE}() it sends what {OLD} sends; its time "
-        f"beside that: cold {_cost(cold)}, warm {_cost(settled)}"
+        f"compared with that: cold {_cost(cold)}, warm {_cost(settled)}"
         + (", so the only difference is more code to warm up." if same else ".")
     )
 
