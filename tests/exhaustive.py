@@ -77,7 +77,7 @@ RULES = [
         "test_study_column_functions.py::test_a_mask_that_hides_nothing_is_detected_before_anything_is_timed",
     ),
     Rule(
-        r"test_study_column_functions\.py::test_a_server_that_is_missing_is_named",
+        r"test_study_column_functions\.py::test_a_missing_server_is_named",
         STUDY,
         "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
     ),

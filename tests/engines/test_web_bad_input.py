@@ -87,7 +87,7 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
     "closes early, encrypted": (GOOD, EARLY, "good", "encrypted arm: GET /: the connection ended 4100 bytes before"),
     "no answer": (GOOD, says(b"", close=True), "good", "the connection ended before any response [closed-early]"),
     "length too short": (SHORT, SHORT, "good", "unexpected bytes after the response [malformed]"),
-    "length too short, encrypted": (GOOD, SHORT, "good", "encrypted arm: GET /: bytes follow the response"),
+    "length too short, encrypted": (GOOD, SHORT, "good", "encrypted arm: GET /: unexpected bytes after the response"),
     "404": (NOT_FOUND, NOT_FOUND, "good", "the server answers 404 [status-404]"),
     "500, plain": (says(response("500 Oh")), GOOD, "good", "plain arm: GET: the server answers 500 [status-500]"),
     "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; ciphercost follows no redirects"),
@@ -215,12 +215,12 @@ def test_a_server_that_dies_costs_its_cell_and_no_other(tmp_path: Path, certific
 KINDS: dict[str, tuple[Answer, str, str]] = {
     "closes early": (EARLY, "closed-early", "ended 4100 bytes before the body does"),
     "says nothing": (says(b"", close=True), "closed-early", "before any response"),
-    "length too short": (SHORT, "malformed", "bytes follow the response"),
+    "length too short": (SHORT, "malformed", "unexpected bytes after the response"),
     "404": (says(response("404 Not Found")), "status-404", "GET /: 404 Not Found"),
     "500": (says(response("500 Oh Dear")), "status-500", "500 Oh Dear"),
     "redirect loop": (LOOP, "status-302", "to / (redirects are not followed)"),
     "http to https": (TO_HTTPS, "status-301", "to https://localhost/ (redirects are not followed)"),
-    "garbage": (GARBAGE, "malformed", "no HTTP"),
+    "garbage": (GARBAGE, "malformed", "not an HTTP"),
     "two lengths": (says(response("200 OK", "Content-Length: 7")), "malformed", ""),
     "endless head": (says(b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 20_000, close=True), "malformed", ""),
 }

@@ -29,6 +29,7 @@ from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.prove import witnesses
 from ciphercost.provision.server_pair import ServerPair
 from conftest import Require
+from processes import wait_for
 from rogue_servers import RogueServer, Talk
 from test_real import CLI
 
@@ -228,11 +229,6 @@ def test_a_query_with_an_endless_answer_is_abandoned(agent: Agent, what: str) ->
 
 
 def test_closing_a_connection_does_not_wait_for_a_server_that_reads_nothing(agent: Agent) -> None:
-    def deaf(connection: socket.socket) -> None:
-        connection.recv(1 << 16)
-        connection.sendall(rogue.LET_IN)
-        time.sleep(BOUND)
-
     with RogueServer(rogue.postgres(rogue.silent, b"WITNESS")) as server:
         agent.connect("left", **connection("postgres", server.port))
         began = time.monotonic()
@@ -381,8 +377,7 @@ def test_a_server_that_keeps_sending_does_not_block_the_byte_count() -> None:
         Relay("127.0.0.1", server.port) as relay,
         socket.create_connection(("127.0.0.1", relay.port)),
     ):
-        while not relay.received:
-            time.sleep(0.01)
+        wait_for("the server's first byte", lambda: relay.received > 0)
         began = time.monotonic()
         # Between two checks something always arrives: PAUSE is as long as the wait between them.
         with contextlib.suppress(AgentError):

@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -34,13 +33,7 @@ from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import Require
-
-
-def wait_for(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, f"waited 30 s for: {what}"
-        time.sleep(0.02)
+from processes import wait_for
 
 
 @pytest.fixture

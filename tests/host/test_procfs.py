@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ciphercost.host import procfs
+from processes import wait_for
 
 BUSY = """
 import sys
@@ -145,8 +146,7 @@ def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_i
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        while len(procfs.tree(process.pid)) < 2:
-            time.sleep(0.01)
+        wait_for("the inner process", lambda: len(procfs.tree(process.pid)) >= 2)
         with closing(procfs.Sampler(process.pid)) as sampler:
             sampler.begin()
             process.stdin.write("go\n")

@@ -24,8 +24,8 @@ from ciphercost.estimate import imported, imported_costs, notation, student_t
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers.arm_words import arm_in
+from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import Bad, Lines, pgbench, pgbench_log
-from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
@@ -150,7 +150,7 @@ SAMPLES = {
 def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: str = "") -> list[Reading]:
     path = directory / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return gather.gather([path], Wanted(only="plain", columns=csv_columns.columns(columns) if columns else ()))[
+    return gather.gather([path], Choices(only="plain", columns=csv_columns.columns(columns) if columns else ()))[
         0
     ].readings
 
@@ -290,11 +290,11 @@ def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: P
     (tmp_path / "given/plain-1").write_text(PGBENCH)
     (tmp_path / "given/plain-2").hardlink_to(tmp_path / "given/plain-1")
     (tmp_path / "given/plain-3").symlink_to(tmp_path / "given/plain-1")
-    found, said = gather.gather([tmp_path / "given", tmp_path / "given/plain-1"], Wanted())
+    found, said = gather.gather([tmp_path / "given", tmp_path / "given/plain-1"], Choices())
     assert len(found.readings) == 1
     assert sum("is the same file as" in each for each in said) == 3
     with pytest.raises(UsageError, match="are the same file, given for both arms"):
-        gather.gather([], Wanted(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
+        gather.gather([], Choices(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
 
 
 def test_runs_that_print_the_same_are_kept_with_a_note(tmp_path: Path) -> None:
@@ -489,30 +489,30 @@ def test_a_folder_tells_where_the_name_does_not_and_a_common_one_tells_nothing(t
     for folder in ("off", "on"):
         (tmp_path / "tls-study" / folder).mkdir(parents=True)
         (tmp_path / "tls-study" / folder / "run1.txt").write_text(PGBENCH + "\n" * len(folder))
-    found, said = gather.gather([tmp_path / "tls-study"], Wanted())
+    found, said = gather.gather([tmp_path / "tls-study"], Choices())
     assert {str(each.arm) for each in found.readings} == {"plain", "encrypted"}
     assert any("plain by its folder 'off'" in each for each in said)
     for name in ("a", "b"):
         (tmp_path / "tls" / name).mkdir(parents=True)
         (tmp_path / "tls" / name / "run.txt").write_text(PGBENCH + "\n" * ord(name))
     with pytest.raises(UsageError, match=r"is 'run\.txt' plain or encrypted\?.*--arm"):
-        gather.gather([tmp_path / "tls"], Wanted())
+        gather.gather([tmp_path / "tls"], Choices())
 
 
 def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
     for number, name in enumerate(("before", "after")):
         (tmp_path / f"{name}.txt").write_text(PGBENCH + "\n" * number)
-    words = Wanted(words=[("plain", "before"), ("encrypted", "aft*")])
+    words = Choices(words=[("plain", "before"), ("encrypted", "aft*")])
     assert {Path(each.file).stem: each.arm for each in gather.gather([tmp_path], words)[0].readings} == {
         "before": "plain",
         "after": "encrypted",
     }
-    told = Wanted(plain=[tmp_path / "after.txt"], encrypted=[tmp_path / "before.txt"])
+    told = Choices(plain=[tmp_path / "after.txt"], encrypted=[tmp_path / "before.txt"])
     assert [each.arm for each in gather.gather([], told)[0].readings] == ["plain", "encrypted"]
     with pytest.raises(UsageError, match="none of your words"):
-        gather.gather([tmp_path], Wanted(words=[("plain", "earlier"), ("encrypted", "after")]))
+        gather.gather([tmp_path], Choices(words=[("plain", "earlier"), ("encrypted", "after")]))
     with pytest.raises(UsageError, match="contains the words of both arms"):
-        gather.gather([tmp_path], Wanted(words=[("plain", "before"), ("encrypted", "e")]))
+        gather.gather([tmp_path], Choices(words=[("plain", "before"), ("encrypted", "e")]))
 
 
 def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
@@ -655,7 +655,7 @@ def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: 
     assert not any(mark in page for page in pages for mark in ("\x1b", "\x07", "\x01", "\u202e", "\udcff"))
     (folder / os.fsdecode(b"x\xfe\x1b.txt")).write_text("what\n")
     with pytest.raises(UsageError) as refused:
-        gather.gather([folder / os.fsdecode(b"x\xfe\x1b.txt")], Wanted())
+        gather.gather([folder / os.fsdecode(b"x\xfe\x1b.txt")], Choices())
     assert str(refused.value).isprintable()
 
 
@@ -677,9 +677,9 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
         (Path("/dev/null"), "is not a regular file"),
     ):
         with pytest.raises(UsageError, match=said):
-            gather.gather([path], Wanted(only="plain"))
+            gather.gather([path], Choices(only="plain"))
     with pytest.raises(UsageError, match="nothing to import"):
-        gather.gather([], Wanted())
+        gather.gather([], Choices())
 
 
 def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path) -> None:
@@ -691,7 +691,7 @@ def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path
 def test_many_files_are_told_in_few_lines(tmp_path: Path) -> None:
     for name, text in runs({"plain": [1400.0 + n for n in range(10)], "tls": [1300.0 + n for n in range(10)]}).items():
         (tmp_path / name).write_text(text)
-    _, said = gather.gather([tmp_path], Wanted())
+    _, said = gather.gather([tmp_path], Choices())
     assert said == [
         f"10 files, 10 runs, plain by its name (pgbench): {tmp_path}/plain-0.txt …",
         f"10 files, 10 runs, encrypted by its name (pgbench): {tmp_path}/tls-0.txt …",
@@ -706,12 +706,12 @@ def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) ->
         (".hidden", b"x"),
     ):
         (tmp_path / name).write_bytes(content)
-    found, said = gather.gather([tmp_path], Wanted(only="plain"))
+    found, said = gather.gather([tmp_path], Choices(only="plain"))
     assert len(found.readings) == 1
     assert [line.partition(":")[0] for line in said] == ["skipped", "skipped", str(tmp_path / "plain.txt")]
     (tmp_path / "plain.txt").unlink()
     with pytest.raises(UsageError, match="none of these files is a result"):
-        gather.gather([tmp_path], Wanted(only="plain"))
+        gather.gather([tmp_path], Choices(only="plain"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -810,7 +810,7 @@ def test_the_columns_of_a_table_are_what_was_said(tmp_path: Path) -> None:
     text = "mode,elapsed_ms,n,who\nplain,2000,1000,a\ntls,2500,1000,b\nplain,2100,1000,a\ntls,2600,1000,b\n"
     (tmp_path / "t.csv").write_text(text)
     found, _ = gather.gather(
-        [tmp_path / "t.csv"], Wanted(columns=csv_columns.columns("time=elapsed_ms,arm=mode,operations=n"))
+        [tmp_path / "t.csv"], Choices(columns=csv_columns.columns("time=elapsed_ms,arm=mode,operations=n"))
     )
     assert [(each.arm, each.figures["throughput"]) for each in found.readings] == [
         ("plain", 500.0), ("plain", pytest.approx(1000 / 2.1)), ("encrypted", 400.0), ("encrypted", pytest.approx(1000 / 2.6)),
@@ -823,14 +823,14 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
     )
     (tmp_path / "t.csv").write_text("tls,run,tps\n" + rows)
     columns = csv_columns.columns("throughput=tps,arm=tls,run=run")
-    found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns))
+    found, _ = gather.gather([tmp_path / "t.csv"], Choices(columns=columns))
     assert len(found.readings) == 6
     assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
-    without, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
+    without, _ = gather.gather([tmp_path / "t.csv"], Choices(columns=columns[:2]))
     assert len(without.readings) == 2
     assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
     each_row = csv_columns.columns("throughput=tps,arm=tls,run=row")
-    assert len(gather.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
+    assert len(gather.gather([tmp_path / "t.csv"], Choices(columns=each_row))[0].readings) == 120
 
 
 @pytest.mark.parametrize(
@@ -921,7 +921,7 @@ def test_threads_logs_are_one_run(tmp_path: Path) -> None:
     lines = LOG.splitlines(keepends=True)
     for name, own in (("plain_log.77", lines[::2]), ("plain_log.77.1", lines[1::2])):
         (tmp_path / name).write_text("".join(own))
-    (both,) = gather.gather([tmp_path], Wanted())[0].readings
+    (both,) = gather.gather([tmp_path], Choices())[0].readings
     (tmp_path / "one").mkdir()
     (alone,) = read(LOG, tmp_path / "one", "plain_log.78")
     assert both.figures == pytest.approx(alone.figures)
@@ -1037,7 +1037,7 @@ def test_a_log_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
             for n in range(100_000)
         )
     tracemalloc.start()
-    (found,) = gather.gather([path], Wanted())[0].readings
+    (found,) = gather.gather([path], Choices())[0].readings
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.operations == 100_000

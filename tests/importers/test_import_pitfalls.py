@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported_copies, imported_costs, statistics
 from ciphercost.importers import csv_columns, gather, headings
+from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import hyperfine
-from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Cell
@@ -159,7 +159,7 @@ def test_pgbenchs_rate_stays_set_with_a_log_or_progress_alone(tmp_path: Path) ->
     text = limited.replace("4301", "400")
     for name, content in (("plain.txt", text), ("plain_log.7", lags)):
         (tmp_path / "both" / name).write_text(content)
-    (both,) = gather.gather([tmp_path / "both"], Wanted())[0].readings
+    (both,) = gather.gather([tmp_path / "both"], Choices())[0].readings
     assert "throughput" not in both.figures
     assert "throughput" not in both.series
     assert "latency_p50" in both.figures
@@ -249,7 +249,7 @@ def test_a_sampled_log_joins_the_summary_of_its_run(tmp_path: Path) -> None:
     )
     for name, content in (("plain.txt", text), ("plain_log.7", part)):
         (tmp_path / name).write_text(content)
-    (found,) = gather.gather([tmp_path], Wanted())[0].readings
+    (found,) = gather.gather([tmp_path], Choices())[0].readings
     assert (found.operations, found.figures["throughput"]) == (12000, 2000.437456)
     assert "latency_p99" in found.figures
 
@@ -297,34 +297,34 @@ def log_of(*parts: str | float) -> str:
 def test_a_file_of_both_arms_has_each_runs_arm_from_the_line_above_it(tmp_path: Path) -> None:
     text = log_of("$ PGSSLMODE=disable pgbench -c2 -T3", 1441.5, 1450.5, "== sslmode=require ==", 1300.5, 1280.5)
     (tmp_path / "ssl-bench.log").write_text(text)
-    found, said = gather.gather([tmp_path / "ssl-bench.log"], Wanted())
+    found, said = gather.gather([tmp_path / "ssl-bench.log"], Choices())
     assert [each.arm for each in found.readings] == ["plain", "plain", "encrypted", "encrypted"]
     assert any("its own words" in each for each in said)
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, "PGSSLMODE=require", 1300.5, "PGSSLMODE=disable", 1441.6))
     with pytest.raises(
         UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 says encrypted\)"
     ):
-        gather.gather([tmp_path / "ssl-bench.log"], Wanted())
+        gather.gather([tmp_path / "ssl-bench.log"], Choices())
 
 
 def test_a_name_that_may_stand_for_both_arms_is_asked_about(tmp_path: Path) -> None:
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, 1450.5, 1300.5, 1280.5))
     with pytest.raises(UsageError, match=r"contains 4 runs, and 'ssl' in its name may describe the whole test"):
-        gather.gather([tmp_path / "ssl-bench.log"], Wanted())
-    assert len(gather.gather([tmp_path / "ssl-bench.log"], Wanted(only="encrypted"))[0].readings) == 4
+        gather.gather([tmp_path / "ssl-bench.log"], Choices())
+    assert len(gather.gather([tmp_path / "ssl-bench.log"], Choices(only="encrypted"))[0].readings) == 4
     (tmp_path / "plain.log").write_text(log_of(1441.6))
-    assert len(gather.gather([tmp_path], Wanted())[0].readings) == 5
+    assert len(gather.gather([tmp_path], Choices())[0].readings) == 5
 
 
 def test_a_name_that_stands_in_both_arms_folders_tells_nothing(tmp_path: Path) -> None:
     for folder, rate in (("plain", 1441.5), ("tls", 1300.5)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "ssl-bench.log").write_text(log_of(rate))
-    found, _ = gather.gather([tmp_path], Wanted())
+    found, _ = gather.gather([tmp_path], Choices())
     assert {Path(each.file).parent.name: each.arm for each in found.readings} == {"plain": "plain", "tls": "encrypted"}
     (tmp_path / "tls/ssl-bench.log").rename(tmp_path / "tls/other.log")
     with pytest.raises(UsageError, match=r"its name says encrypted \('ssl'\), but its folder 'plain' says plain"):
-        gather.gather([tmp_path], Wanted())
+        gather.gather([tmp_path], Choices())
 
 
 def test_lines_of_the_tools_own_tell_of_no_arm(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
         (tmp_path / f"t{n:02}.csv").write_text("a,b\n1,2\n")
         (tmp_path / f"e{n:02}").write_text("")
     (tmp_path / "sa21").write_bytes(b"\x96\xd5\x75")
-    _, said = gather.gather([tmp_path], Wanted())
+    _, said = gather.gather([tmp_path], Choices())
     out = [each for each in said if each.startswith("skipped")]
     assert len(out) == 4
     assert f"skipped: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
@@ -487,7 +487,7 @@ def test_cells_without_any_cost_seldom_differ() -> None:
 
 def table(tmp_path: Path, text: str, columns: str) -> list[Reading]:
     (tmp_path / "t.csv").write_text(text)
-    return gather.gather([tmp_path / "t.csv"], Wanted(columns=csv_columns.columns(columns)))[0].readings
+    return gather.gather([tmp_path / "t.csv"], Choices(columns=csv_columns.columns(columns)))[0].readings
 
 
 STAMPS = {

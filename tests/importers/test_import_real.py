@@ -24,7 +24,7 @@ from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.importers import csv_columns, gather
-from ciphercost.importers.wanted import Wanted
+from ciphercost.importers.choices import Choices
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
@@ -55,7 +55,7 @@ def only(text: str, directory: Path, name: str = "plain.txt") -> Reading:
 def all_of(text: str, directory: Path, name: str = "plain.txt") -> list[Reading]:
     path = directory / name
     path.write_text(text)
-    return gather.gather([path], Wanted(only="plain"))[0].readings
+    return gather.gather([path], Choices(only="plain"))[0].readings
 
 
 def one(pattern: str, text: str) -> float:
@@ -225,24 +225,24 @@ def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgr
         folder.mkdir()
         text = pgbench("-n", "-S", "-c2", "-T4", "-R200", *words, mode="disable", cwd=folder)
         (log,) = folder.glob("pgbench_log.*")
-        alone = gather.gather([log], Wanted(only="plain"))[0].readings[0]
+        alone = gather.gather([log], Choices(only="plain"))[0].readings[0]
         assert "throughput" not in alone.figures
         assert "rate-limited" in {note.code for note in alone.notes}
         (folder / "out.txt").write_text(text)
-        both = gather.gather([folder], Wanted(only="plain"))[0].readings
+        both = gather.gather([folder], Choices(only="plain"))[0].readings
         assert not any("throughput" in each.figures for each in both)
 
 
 def test_a_sampled_log_is_of_its_whole_run(pgbench: Postgres, tmp_path: Path) -> None:
     text = pgbench("-n", "-S", "-c2", "-j2", "-T3", "-l", "--sampling-rate=0.2", mode="disable", cwd=tmp_path)
     done = one(r"actually processed: (\d+)", text)
-    (alone,) = gather.gather(list(tmp_path.glob("pgbench_log.*")), Wanted(only="plain"))[0].readings
+    (alone,) = gather.gather(list(tmp_path.glob("pgbench_log.*")), Choices(only="plain"))[0].readings
     assert "sampled-log" in {note.code for note in alone.notes}
     if "throughput" in alone.figures:  # a slow disk: too few
         assert alone.operations == pytest.approx(done, rel=0.03)
         assert alone.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text), rel=0.1)
     (tmp_path / "out.txt").write_text(text)
-    (both,) = gather.gather([tmp_path], Wanted(only="plain"))[0].readings
+    (both,) = gather.gather([tmp_path], Choices(only="plain"))[0].readings
     assert both.operations == done
 
 
@@ -336,7 +336,7 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     assert "latency_p99" not in only(short, tmp_path).figures  # it prints only the 95th percentile
     (tmp_path / "prepare.txt").write_text(prepared)
     with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: it contains no result"):
-        gather.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
+        gather.gather([tmp_path / "prepare.txt"], Choices(only="plain"))
 
 
 def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_name_that_its_address_contradicts_is_refused(wrk_says: dict[str, str]
     with pytest.raises(
         UsageError, match=r"plain\.txt, line 1: assigned to the plain arm, but it used https; the files are swapped"
     ):
-        gather.gather([tmp_path], Wanted())
+        gather.gather([tmp_path], Choices())
 
 
 def test_h2load_names_its_tls_and_still_proves_nothing(h2load_says: dict[str, str], tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ def test_hyperfine_has_a_run_for_each_time(tools: Path, tmp_path: Path) -> None:
     for text, name in ((screen, "screen.txt"), ((tmp_path / "out.csv").read_text(), "out.csv")):
         (tmp_path / name).write_text(text)
         with pytest.raises(UsageError, match="--export-json"):
-            gather.gather([tmp_path / name], Wanted(only="plain"))
+            gather.gather([tmp_path / name], Choices(only="plain"))
 
 
 # ── sar, sadf, atop ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -589,10 +589,10 @@ def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
     collected: Path, tools: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=r"sa21 is sysstat's binary file; print it with `sadf -d FILE"):
-        gather.gather([collected], Wanted(only="plain"))
+        gather.gather([collected], Choices(only="plain"))
     run(tools / "atop", "-w", tmp_path / "raw", "1", "1")
     with pytest.raises(UsageError, match=r"raw is atop's binary file; print it with `atop -r FILE"):
-        gather.gather([tmp_path / "raw"], Wanted(only="plain"))
+        gather.gather([tmp_path / "raw"], Choices(only="plain"))
     text = run(tools / "sadf", "-j", collected, "--", "-u")
     with pytest.raises(UsageError, match=r"line 1|sysstat's JSON"):
         only(text, tmp_path)
@@ -616,7 +616,7 @@ def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_pa
 def test_a_table_of_real_runs_gives_what_the_tools_own_files_give(wrk_says: dict[str, str], tmp_path: Path) -> None:
     rates = {arm: one(r"Requests/sec:\s+([\d.]+)", text) for arm, text in wrk_says.items()}
     (tmp_path / "t.csv").write_text("arm,rate\n" + "".join(f"{arm},{rate}\n" for arm, rate in rates.items()))
-    found = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv_columns.columns("throughput=rate,arm=arm")))[
+    found = gather.gather([tmp_path / "t.csv"], Choices(columns=csv_columns.columns("throughput=rate,arm=arm")))[
         0
     ].readings
     assert {str(each.arm): each.figures["throughput"] for each in found} == rates

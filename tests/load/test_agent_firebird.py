@@ -221,7 +221,7 @@ def test_a_transaction_of_several_statements_is_rolled_back_whole(agent: Agent) 
 def test_a_value_that_does_not_fit_is_an_error_of_the_operation(agent: Agent) -> None:
     agent.program(program("\\set id random(5000000000, 5000000001)\nSELECT id FROM t WHERE id = :id"))
     answer = run(agent, "plain", 3)
-    assert (answer.errors, "no whole number" in answer.first_error) == (3, True)
+    assert (answer.errors, "not an integer" in answer.first_error) == (3, True)
     assert agent.query("plain", "SELECT count(*) FROM t") == [["0"]]
 
 

@@ -32,6 +32,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer
 from ciphercost.report import formats
 from conftest import Require, RequireServer
+from processes import wait_for
 from userservers import user_server
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -159,10 +160,7 @@ def test_a_temporary_directory_is_removed_also_after_a_kill() -> None:
         assert place.parent == marks.scratch_base() / run_id
         assert place.stat().st_mode & 0o777 == 0o700
         process.terminate()
-    deadline = time.monotonic() + 30
-    while place.parent.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for("the scratch directory to be removed", lambda: not place.parent.exists())
 
 
 def test_a_temporary_directory_is_gone_afterwards() -> None:
@@ -356,8 +354,7 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     assert len({each.partition(":")[0] for each in search.found}) == len(forms(b""))
     search.found.clear()
     with subprocess.Popen(["sleep", "1000"], env={"PGPASSWORD": "sesame/4711", "PATH": os.environ["PATH"]}) as process:
-        while b"sesame" not in environment_of(process.pid):
-            time.sleep(0.01)
+        wait_for("its environment", lambda: b"sesame" in environment_of(process.pid))
         search.processes(os.getpid())
         process.kill()
     assert search.found

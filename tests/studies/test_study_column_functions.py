@@ -552,12 +552,12 @@ def test_a_negative_cell_of_ours_is_reported_only_where_there_is_one() -> None:
 
 
 def test_a_cost_outside_the_interval_is_reported_only_if_there_is_one() -> None:
-    assert not finding(compared(), "One arm ran before the other")
+    assert not finding(compared(), "One arm ran completely before the other")
     made = kept()
     for run in made.runs:
         if (run.engine, run.operation, run.arm, run.design) == ("mariadb", "select", "encrypted", ""):
             run.series["seconds"][0] *= 2
-    assert "In 2 of 24 cells" in finding(compared(made), "One arm ran before the other")
+    assert "In 2 of 24 cells" in finding(compared(made), "One arm ran completely before the other")
 
 
 def test_equal_values_stored_alike_are_reported_as_counted() -> None:

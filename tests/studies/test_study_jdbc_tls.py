@@ -114,7 +114,7 @@ CELLS = [
     cell(setups.after_in_clear(UPDATE), INSERT),
     cell(setups.before(EXECUTE), INSERT),
     cell(setups.after_in_clear(EXECUTE), INSERT | {ASKED: 1.0}),
-    cell(setups.quiet(EXECUTE), INSERT),
+    cell(setups.without_queries(EXECUTE), INSERT),
 ]
 
 

@@ -246,7 +246,7 @@ def test_agreement_is_not_called_a_difference() -> None:
         for each in same.runs
     ]
     text = " ".join(STUDY.compare(same, [cell(name) for name in OPERATIONS]).findings)
-    assert "another cost" not in text
+    assert "a different cost" not in text
     assert findings.IN_TURNS in text
 
 

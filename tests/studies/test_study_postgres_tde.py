@@ -419,7 +419,7 @@ def test_other_published_figures_give_other_findings(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(published, "arms", lambda _: arms)
     different = msgspec.structs.replace(arms[published.TDE], latencies=(1.0, 2.0, 3.0))
     arms[published.TDE] = different
-    text = " ".join(findings.findings(STUDY, made("none"), findings.Seen({}, {}, {})))
+    text = " ".join(findings.findings(STUDY, made("none"), findings.Measurements({}, {}, {})))
     assert "a factor of 1.0" in text
     assert "10 for each" not in text
     assert "It does not hold for" not in text

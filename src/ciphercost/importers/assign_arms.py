@@ -8,9 +8,9 @@ from fnmatch import fnmatch
 import msgspec
 
 from ciphercost.importers.arm_words import ENCRYPTED, arm_in, arm_stated_in
+from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import without_secrets
 from ciphercost.importers.input_files import Source
-from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
@@ -20,7 +20,7 @@ SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, req
 
 
 def arms(
-    kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Wanted
+    kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Choices
 ) -> list[tuple[Source, ImportedFile, list[Reading]]]:
     """Return every reading with its arm, and record in its file how it was found.
 
@@ -76,7 +76,7 @@ def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
 
 
 def arm_of(
-    source: Source, reading: Reading, wanted: Wanted, loose: frozenset[str], *, both_schemes: bool, number: int = 0
+    source: Source, reading: Reading, wanted: Choices, loose: frozenset[str], *, both_schemes: bool, number: int = 0
 ) -> tuple[Arm, str]:
     """Return (arm, how it was found): the user's choice, the file's content, its name, its folders' names, http or
     https.

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ciphercost.importers.assign_arms import arms
+from ciphercost.importers.choices import Choices
 from ciphercost.importers.input_files import Source, found, identity
 from ciphercost.importers.join_runs import join_runs
 from ciphercost.importers.read_file import Unknown, read
-from ciphercost.importers.wanted import Wanted
 from ciphercost.importers.wording import left_out, read_as
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
@@ -21,7 +21,7 @@ from ciphercost.model.spec import Arm
 from ciphercost.model.terms import FORMAT
 
 
-def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[str]]:
+def gather(files: Sequence[Path], wanted: Choices) -> tuple[ImportedRecord, list[str]]:
     """Return (the imported record, messages about how the files were read). Raises UsageError naming file and line."""
     given: tuple[tuple[Sequence[Path], Arm | None], ...] = (
         (files, wanted.only),

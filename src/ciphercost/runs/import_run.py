@@ -10,8 +10,8 @@ from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, results
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.importers import csv_columns, gather
+from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import clean
-from ciphercost.importers.wanted import Wanted
 from ciphercost.model import checked, run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
@@ -80,7 +80,7 @@ def fits(engine: str, mechanism: str) -> None:
         raise UsageError(f"--mechanism {mechanism}: {engine} does not have this mechanism; it has {has}")
 
 
-def asked(given: Mapping[str, Any]) -> Wanted:
+def asked(given: Mapping[str, Any]) -> Choices:
     """Parse the options of the command. Raises UsageError."""
     words: list[tuple[Arm, str]] = []
     only: Arm | None = None
@@ -104,4 +104,4 @@ def asked(given: Mapping[str, Any]) -> Wanted:
             f"--arm {only} assigns all files to one arm; remove --plain, --encrypted and every other --arm"
         )
     columns = csv_columns.columns(given["columns"]) if given.get("columns") else []
-    return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)
+    return Choices(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)

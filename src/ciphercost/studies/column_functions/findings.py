@@ -152,7 +152,7 @@ def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
         ):
             both.append(f"{name} {plus_minus(each.here, each.here_sd)}, interleaved {with_interval(each)}")
     if both:
-        text += f" Here the same ± beside a 95 % interval: {'; '.join(both)}."
+        text += f" Here the same ± with a 95 % interval: {'; '.join(both)}."
     return text
 
 
@@ -186,7 +186,7 @@ def outside(figures: Sequence[StudyFigure]) -> str:
         return ""
     said = "; ".join(f"{called(e)} {change(e.here)}, not {bounds(e.low or 0.0, e.high or 0.0)}" for e in apart)
     return (
-        "One arm ran before the other: whatever changes on the machine meanwhile looks like encryption. In "
+        "One arm ran completely before the other: whatever changes on the machine meanwhile looks like encryption. In "
         f"{len(apart)} of {len(judged)} cells the procedure gives a different cost here than interleaved arms: {said}."
     )
 

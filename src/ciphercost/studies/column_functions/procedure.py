@@ -79,7 +79,7 @@ def run(stage: Stage, loads: Sequence[int]) -> None:
     """A pilot, the published procedure, then interleaved sessions while time remains. Raises RunError."""
     began = time.monotonic()
     bench, settings = stage.bench, stage.record.settings
-    texts = Texts(bench, max(loads))
+    texts = CycleStatements(bench, max(loads))
     name = f"{bench.cell.engine} {bench.installation.version}"
     pilot = Pilot(stage, texts, began)
     pilot.run(loads[0])
@@ -120,7 +120,7 @@ def sessions_in(left: float, each: float, settings: Mapping[str, float]) -> int:
     return max(least, min(most, int(left / each) if each > 0 else most))
 
 
-def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: Sequence[int]) -> None:
+def one_session(stage: Stage, texts: CycleStatements, began: float, session: int, loads: Sequence[int]) -> None:
     """One block for every version of the statements and every load, in an order drawn from the run's seed."""
     number = stage.record.engines.index(stage.bench.cell.engine)
     orders = schedule.blocks(stage.seed, number, session)
@@ -140,7 +140,7 @@ def arm_of(name: str) -> Arm:
 # ── one cycle ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Texts:
+class CycleStatements:
     """The statements of one server's cycles, built once because the values' key belongs to the run."""
 
     def __init__(self, bench: Bench, most: int) -> None:
@@ -176,7 +176,7 @@ class Cycles:
 
     design = PUBLISHED
 
-    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+    def __init__(self, stage: Stage, texts: CycleStatements, began: float) -> None:
         self.stage, self.texts, self.began = stage, texts, began
         self.bench = stage.bench
         self.dialect = stage.bench.engine.dialect
@@ -219,7 +219,7 @@ class Cycles:
         series = {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]}
         if operation == "select" and version != STUDYS and rows != records:
             raise RunError(f"{arm} arm, {version}: SELECT returned {rows:,} rows of {records:,} inserted records")
-        self.has_worked(arm, version, operation, records)
+        self.require_effect(arm, version, operation, records)
         self.stage.keep(
             StudyRun(
                 operation,
@@ -235,7 +235,7 @@ class Cycles:
             )
         )
 
-    def has_worked(self, arm: Arm, version: str, operation: str, records: int) -> None:
+    def require_effect(self, arm: Arm, version: str, operation: str, records: int) -> None:
         """Raises RunError unless the operation reached every record: one that finds nothing would look fast."""
         checks = {
             "update": (f"SELECT count(*) FROM state WHERE matches(name, '{hospital_sql.CHOSEN}', 80, state)", records),
@@ -291,7 +291,7 @@ class Cycles:
 class Published(Cycles):
     """As the study did it: one client process per operation; CPU and memory sampled once a second."""
 
-    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+    def __init__(self, stage: Stage, texts: CycleStatements, began: float) -> None:
         super().__init__(stage, texts, began)
         self.statements_s = 0.0
         """Seconds of the last operation from its first statement to its last answer."""
@@ -333,7 +333,7 @@ class Pilot(Cycles):
 
     design = PILOT
 
-    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+    def __init__(self, stage: Stage, texts: CycleStatements, began: float) -> None:
         super().__init__(stage, texts, began)
         self.seconds: dict[str, float] = {}
         """Seconds of a cycle, mean of both arms, by version."""

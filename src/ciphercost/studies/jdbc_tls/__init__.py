@@ -70,7 +70,7 @@ class JdbcTls(Study):
         for call in CALLS:
             cells += [self.cell(engine, "none", setups.before(call)), self.cell(engine, "tls", setups.after(call))]
             if call == EXECUTE:
-                cells.append(self.cell(engine, "tls", setups.quiet(call)))
+                cells.append(self.cell(engine, "tls", setups.without_queries(call)))
         mode: Mode = "full" if self.sessions > 1 else "quick"
         return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
 

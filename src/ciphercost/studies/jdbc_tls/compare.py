@@ -44,7 +44,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         ran_on("MariaDB", record, cells),
         procedure_text(record, once, rounds, unproven),
         figures,
-        findings.findings(study, findings.Seen(record, once, rounds, warm, splits, cells, packets)),
+        findings.findings(study, findings.Measurements(record, once, rounds, warm, splits, cells, packets)),
         complete=record.complete and not unproven,
     )
 

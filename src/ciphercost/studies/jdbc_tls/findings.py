@@ -23,7 +23,7 @@ SAME = 0.1
 """Share by which two times may differ and still count as equal."""
 
 
-class Seen(NamedTuple):
+class Measurements(NamedTuple):
     """What was measured here."""
 
     record: StudyRecord
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     packets: Mapping[Setup, Packets]
 
 
-def findings(study: Study, seen: Seen) -> list[str]:
+def findings(study: Study, seen: Measurements) -> list[str]:
     return [
         *one_each(study, seen.once, seen.rounds),
         *warming(seen.splits[UPDATE], seen.rounds),
@@ -62,7 +62,7 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
     apart = max(spread) / min(spread)
     yield (
         f"How much of a difference is chance: the post ran each setup once. Here the slowest of {len(spread)} starts of {OLD} takes "
-        f"{of_what(change(apart), 'time')} than the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
+        f"{of_what(change(apart), 'time')} compared with the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
         "for the driver alone rests on one start of each."
     )
     whole = measured.ratio(rounds, new, old, COLD)
@@ -83,7 +83,7 @@ def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
     crypto = measured.over(rounds, lambda each: measured.start_up(each[new]) - measured.start_up(each[clear]))
     own = (
         f" ({100 * crypto.value / of.parts[measured.WARMING].value:.0f} % of it with TLS alone)"
-        if crypto and crypto.from_nothing
+        if crypto and crypto.excludes_zero
         else ""
     )
     yield (
@@ -104,7 +104,7 @@ def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> It
     same = 1 - SAME < settled.low <= 1 <= settled.high < 1 + SAME
     yield (
         f"Why {NEW} is slower without TLS too ({of_what(change(printed[clear] / printed[old]), 'time')}): by {UPDATE}() it sends what {OLD} sends; its time "
-        f"beside that: cold {_cost(cold)}, warm {_cost(settled)}"
+        f"compared with that: cold {_cost(cold)}, warm {_cost(settled)}"
         + (", so the only difference is more code to warm up." if same else ".")
     )
 
@@ -133,7 +133,7 @@ def unverified(cells: Sequence[Cell]) -> Iterator[str]:
         )
 
 
-def on_the_wire(study: Study, seen: Seen) -> Iterator[str]:
+def on_the_wire(study: Study, seen: Measurements) -> Iterator[str]:
     """Whether an insert and its OK here are those that the post captured."""
     own = seen.packets.get(setups.after(UPDATE))
     if own is None or loops.of(seen.record) is not CAPTURED:
@@ -147,7 +147,7 @@ def on_the_wire(study: Study, seen: Seen) -> Iterator[str]:
     yield f"! Not the same bytes: the post's debug output has {wanted}; a relay here saw {here}."
 
 
-def which_call(seen: Seen) -> Iterator[str]:
+def which_call(seen: Measurements) -> Iterator[str]:
     """What the capture says about the call; an inference."""
     update, execute = (seen.packets.get(setups.after(call)) for call in (UPDATE, EXECUTE))
     if update is None or execute is None or not update.single or execute.single:

@@ -40,7 +40,7 @@ class Known(NamedTuple):
         return self.value + self.half
 
     @property
-    def from_nothing(self) -> bool:
+    def excludes_zero(self) -> bool:
         """Whether its interval excludes zero."""
         return abs(self.value) > self.half
 
@@ -125,7 +125,7 @@ class Warm(NamedTuple):
     """What the new driver adds without TLS."""
     tls: Known
     """What TLS adds to the new driver."""
-    quiet: Known | None
+    without_queries: Known | None
     """What the new driver adds without TLS if it sends no queries of its own; None: this call sends none."""
     asks: Mapping[str, float]
     """Statements per insert that the old driver does not send, by the server's count."""
@@ -146,7 +146,7 @@ def ours(cells: Iterable[Cell], setup: Setup) -> Cell | None:
 
 def warm(cells: Sequence[Cell], call: str) -> Warm | None:
     """Figures of a call; None if one of its cells has no figure."""
-    old, new, local = (ours(cells, make(call)) for make in (setups.before, setups.after, setups.quiet))
+    old, new, local = (ours(cells, make(call)) for make in (setups.before, setups.after, setups.without_queries))
     if old is None or new is None:
         return None
     level = us_of(old, "plain")
@@ -219,7 +219,7 @@ class Split(NamedTuple):
 
     @property
     def adds_up(self) -> bool:
-        return not self.left.from_nothing
+        return not self.left.excludes_zero
 
 
 def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
@@ -235,13 +235,13 @@ def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
     warming = over(of, lambda each: start_up(each[new]) - start_up(each[old]))
     settled = over(of, lambda each: us(each[new], WARM) - us(each[old], WARM))
     # Queries that no cell measures without can't be separated from the rest.
-    if not whole or not warming or not settled or known is None or (known.asks and known.quiet is None):
+    if not whole or not warming or not settled or known is None or (known.asks and known.without_queries is None):
         return None
     parts = {TLS: known.tls, CHATTER: Known(0.0, 0.0), WARMING: warming, REST: known.in_clear}
-    if known.quiet is not None:
-        both = math.hypot(known.in_clear.half, known.quiet.half)
-        parts[CHATTER] = Known(known.in_clear.value - known.quiet.value, both, known.in_clear.n)
-        parts[REST] = known.quiet
+    if known.without_queries is not None:
+        both = math.hypot(known.in_clear.half, known.without_queries.half)
+        parts[CHATTER] = Known(known.in_clear.value - known.without_queries.value, both, known.in_clear.n)
+        parts[REST] = known.without_queries
     ours_ = Known(known.tls.value + known.in_clear.value, math.hypot(known.tls.half, known.in_clear.half))
     return Split(
         whole,

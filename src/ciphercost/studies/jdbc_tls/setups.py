@@ -60,7 +60,7 @@ def after_in_clear(call: str) -> Setup:
     return Setup(NEW, call, "plain")
 
 
-def quiet(call: str) -> Setup:
+def without_queries(call: str) -> Setup:
     """The new driver without TLS and without its own queries."""
     return Setup(NEW, call, "plain", local=True)
 

@@ -29,7 +29,7 @@ VERIFIED = {
 }
 """By the mechanism that encrypted the connections here."""
 IN_TURNS = (
-    "For each operation one arm ran before the other: whatever changes on the machine meanwhile looks like TLS. "
+    "For each operation one arm ran completely before the other: whatever changes on the machine meanwhile looks like TLS. "
     "Our method interleaves the arms in mirrored order."
 )
 CHANGED = (
@@ -76,7 +76,7 @@ def intervals(times: Mapping[str, Mapping[str, float]], here: Here, operations: 
     if not spread:
         return [first]
     wide = ", ".join(f"{name} {change(ratio)}" for name, ratio in spread.items())
-    return [f"{first} Here the slowest unencrypted iteration took, beside the fastest: {wide}."]
+    return [f"{first} Here the slowest unencrypted iteration took, compared with the fastest: {wide}."]
 
 
 def order(here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> list[str]:

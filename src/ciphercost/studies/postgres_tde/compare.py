@@ -61,7 +61,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         ran_on(record.engine, record, cells),
         procedure_text(record, list(runs.values()), unproven),
         [*figures, *other_server(study)],
-        findings.findings(study, record, findings.Seen(here, own, runs)),
+        findings.findings(study, record, findings.Measurements(here, own, runs)),
         complete=record.complete and not unproven,
     )
 

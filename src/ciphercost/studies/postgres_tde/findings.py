@@ -25,7 +25,7 @@ FALL = 0.5
 """A progress line below this share of the first rate counts as fallen."""
 
 
-class Seen(NamedTuple):
+class Measurements(NamedTuple):
     """What was measured here."""
 
     here: Here
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     """The published procedure at every point."""
 
 
-def findings(study: Study, record: StudyRecord, seen: Seen) -> list[str]:
+def findings(study: Study, record: StudyRecord, seen: Measurements) -> list[str]:
     """Findings of a few sentences each, with computed figures."""
     printed, claims = published.arms(study), published.claims(study)
     pairs = published.edb_pairs(study)
@@ -273,7 +273,7 @@ def elsewhere(study: Study) -> str:
 def intervals(here: Here, ours: Mapping[str, Cell]) -> str:
     """One run per arm, one after the other: the result of that here, and our interval."""
     text = (
-        "One run per arm, one arm before the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
+        "One run per arm, one arm completely before the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
         "interleaves the arms in mirrored order."
     )
     said = []

@@ -253,7 +253,7 @@ def disk(printed: Tables, here: measured.Here) -> str:
         ]
         text += (
             f" Here its mean with TLS is {min(changes):.2g} to {max(changes):.3g} times that without, in {len(sizes)} files, each read from the disk; "
-            "including whatever else uses the disk."
+            "this includes whatever else uses the disk."
         )
     return text
 

@@ -242,7 +242,7 @@ impl Login {
             SHA256 => self.whole_password(asked),
             ED25519 => Ok(scramble::ed25519(password, nonce(32)?).to_vec()),
             CLEAR if asked.tls == Tls::Off => {
-                let text = "the server asks for the password in clear (mysql_clear_password): refused without TLS";
+                let text = "the server asks for the plaintext password (mysql_clear_password): refused without TLS";
                 Err(Failure::connect(text))
             }
             CLEAR => Ok(with_zero(password)),
@@ -278,7 +278,7 @@ impl Login {
         }
         if asked.exposed() {
             let text = format!(
-                "the server asks for the whole password ({}), over a connection in clear to another machine, where its \
+                "the server asks for the whole password ({}), over an unencrypted connection to another machine, where its \
                  public key could be anybody's: refused. Log in over TLS; caching_sha2_password then remembers the \
                  account until the server restarts",
                 self.plugin

@@ -10,7 +10,7 @@ from ciphercost.importers import csv_columns
 from ciphercost.model.spec import Arm
 
 
-class Wanted(NamedTuple):
+class Choices(NamedTuple):
     """The user's choices about arms and columns."""
 
     plain: Sequence[Path] = ()
