@@ -220,10 +220,12 @@ def test_a_condensed_record_is_smaller_and_keeps_the_hash_of_the_full_one(record
 
 def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
     def personal(value: Any) -> None:
-        value["command"] = "ciphercost run null:busy --csv /home/alice/patients.csv -o '/home/alice/my runs/x' --quick"
+        value["command"] = (
+            "ciphercost run null:busy --csv '/home/alice/my runs/patients.csv' -o '/home/alice/my runs/x' --json=/home/alice/y --set a='b c' --url=postgresql://alice@db7.example.internal:5432/shop"
+        )
         own = [value["spec"]["cells"][0], *(each["spec"] for each in value["cells"] if "spec" in each)]
         for spec in own:
-            spec["csv"] = "/home/alice/patients.csv"
+            spec["csv"] = "/home/alice/my runs/patients.csv"
             spec["url"] = "postgresql://alice@db7.example.internal:5432/shop"
         value["cells"][0]["reason"] = "db7.example.internal: no such file: /srv/x/y"
 
@@ -235,7 +237,10 @@ def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
     text = b"".join(files.values()).decode()
     for word in ("alice", "my runs", "db7.example", "/srv/x"):
         assert word not in text
-    assert json.loads(files["plan.json"])["command"] == "ciphercost run null:busy --csv …/patients.csv --quick"
+    assert (
+        json.loads(files["plan.json"])["command"]
+        == "ciphercost run null:busy --csv …/patients.csv --set 'a=b c' --url=postgresql://server:5432/shop"
+    )
     assert json.loads(files["plan.json"])["spec"]["cells"][0]["url"] == "postgresql://server:5432/shop"
 
 
@@ -247,7 +252,11 @@ def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
         ("(/root/x/server.pem)", "(…/server.pem)"),
         ("12/15 ms and 3 bytes/op", "12/15 ms and 3 bytes/op"),
         ("https://me:word@localhost/a/b", "https://localhost/a/b"),
+        ("/home/me/a.jar:/home/me/b.jar", "…/a.jar:…/b.jar"),
+        ("jdbc:mysql://me@db/shop is a mysql", "jdbc:mysql://server/shop is a mysql"),
+        ("10.1.2.3:5432 and 10.1.2.34 and own.example.org", "server:5432 and 10.1.2.34 and server"),
     ],
 )
 def test_directories_of_the_system_are_no_secret(text: str, public: str) -> None:
-    assert private.hiding([])(text) == public
+    urls = ["jdbc:mysql://me@db,10.1.2.3:5432/shop?x=/y", "https://[::1]/ https://me@own.example.org"]
+    assert private.hiding(urls)(text) == public

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,10 +25,12 @@ SERVER = "server"
 LOCAL = {"localhost", "127.0.0.1", "::1", SERVER}
 PUBLIC = ("usr", "etc", "proc", "sys", "dev", "lib", "lib64", "bin", "sbin", "opt")
 """Directories of the system: a path below one of them says nothing about the user."""
-_PATH = re.compile(r"(?<![\w./:…])/(?!(?:" + "|".join(PUBLIC) + r")/)(?:[^\s/'\"`,;:|()<>]+/)+(?=[^\s/'\"`,;:|()<>])")
+_PATH = re.compile(r"(?<![\w./…])/(?!(?:" + "|".join(PUBLIC) + r")/)(?:[^\s/'\"`,;:|()<>]+/)+(?=[^\s/'\"`,;:|()<>])")
 """The directories of an absolute path, before its last part."""
 _USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
-_OUTPUT = re.compile(r" (?:-o|--output|--json)(?: |=)(?:'[^']*'|\S+)")
+OUTPUTS = ("-o", "--output", "--json")
+PATHS = ("sql", "csv", "ca", "bindir", "driver")
+"""Keys of a cell's spec whose value is a path."""
 
 Change = Callable[[str], str]
 
@@ -42,49 +44,72 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     facts = read_facts(directory)
     hide = hiding(cell.url for cell in facts.spec.cells)
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
-    made = {
-        name: _lines(content, hide, condense) if name == "slices.jsonl" else content for name, content in files.items()
-    }
-    for name in made.keys() - {"slices.jsonl", "storage.jsonl"}:
-        made[name] = _document(made[name], hide)
-    plan = json.loads(made["plan.json"])
-    if "command" in plan:
-        plan["command"] = _OUTPUT.sub("", plan["command"])
+    made = dict(files)
+    for name, content in files.items():
+        if name == "slices.jsonl":
+            made[name] = _lines(content, hide, condense)
+        elif name != "storage.jsonl":
+            made[name] = _document(content, hide)
     changed = [name for name in HASHED if name in made and made[name] != files[name]]
     if changed and facts.hashes:
+        plan = json.loads(made["plan.json"])
         plan["hashes"] = {name: hashlib.sha256(made[name]).hexdigest() for name in HASHED if name in made}
         plan["full_hashes"] = {name: facts.hashes[name] for name in changed if name in facts.hashes} | facts.full_hashes
-    made["plan.json"] = _dumped(plan)
-    if "result.json" in made:
-        result = json.loads(made["result.json"])
-        if "command" in result:
-            result["command"] = _OUTPUT.sub("", result["command"])
-        made["result.json"] = _dumped(result)
+        made["plan.json"] = _dumped(plan)
     return made
 
 
 def hiding(urls: Iterable[str]) -> Change:
     """What replaces directories, users, and the names of the user's servers in a text."""
-    names = {host for url in urls if url for host in _hosts(url)} - LOCAL
-    known = re.compile("|".join(rf"(?<![\w.-]){re.escape(each)}(?![\w-])" for each in sorted(names))) if names else None
+    names = {host for url in urls for host in _hosts(url)} - LOCAL
+    # A name of one word may be a word of the record too (`mysql`), so it is replaced in addresses only.
+    known = [rf"(?<![\w.-]){re.escape(each)}(?![\w-])" for each in sorted(names) if re.search(r"[.:]", each)]
+    known += [rf"(?<=//){re.escape(each)}(?![\w.-])" for each in sorted(names) if not re.search(r"[.:]", each)]
+    hosts = re.compile("|".join(known)) if known else None
 
     def hide(text: str) -> str:
         if "/" in text:
             text = _USER.sub("", _PATH.sub(f"{HIDDEN}/", text))
-        return known.sub(SERVER, text) if known else text
+        return hosts.sub(SERVER, text) if hosts else text
 
     return hide
 
 
 def _hosts(url: str) -> Iterator[str]:
-    """The host of each address in a URL (of a web server there may be two), and each address alone."""
-    for each in re.split(r"[\s,]+", url.removeprefix("jdbc:")):
-        try:
-            host = urlsplit(each).hostname
-        except ValueError:
-            host = None
-        if host:
-            yield host
+    """The hosts in a URL. There may be two URLs, of a web server, or several hosts in one, of a JDBC driver."""
+    for each in url.split():
+        address = re.split(r"[/?;#]", each.rpartition("://")[2])[0].rpartition("@")[2]
+        for one in address.split(","):
+            host = one.partition("]")[0].removeprefix("[") if one.startswith("[") else one.partition(":")[0]
+            yield from [host] * bool(host)
+
+
+def _command(text: str, hide: Change) -> str:
+    """A command without the options that name its output, and without directories."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return hide(text)
+    made, left = [], iter(words)
+    for word in left:
+        if word in OUTPUTS:
+            next(left, None)
+        elif not word.startswith(tuple(f"{each}=" for each in OUTPUTS if each.startswith("--"))):
+            made.append(hide(_file(word)))
+    return " ".join(word if word.startswith(HIDDEN) and " " not in word else shlex.quote(word) for word in made)
+
+
+def _file(path: str) -> str:
+    """A path, or several with a colon between them, without directories that are not the system's. They may contain spaces."""
+    if "://" in path:
+        return path
+    option, equals, value = path.partition("=") if path.startswith("--") else ("", "", path)
+    parts = [each if _of_system(each) else f"{HIDDEN}/{each.rpartition('/')[2]}" for each in value.split(":")]
+    return f"{option}{equals}{':'.join(parts)}"
+
+
+def _of_system(path: str) -> bool:
+    return not path.startswith("/") or path.split("/")[1] in PUBLIC
 
 
 def _document(content: bytes, hide: Change) -> bytes:
@@ -94,14 +119,19 @@ def _document(content: bytes, hide: Change) -> bytes:
     return content if changed == value else _dumped(changed)
 
 
-def _walk(value: Any, hide: Change) -> Any:
+def _walk(value: Any, hide: Change, name: str = "") -> Any:
+    """The value with all its texts changed. `name`: its key."""
     match value:
+        case str() if name == "command":
+            return _command(value, hide)
+        case str() if name in PATHS:
+            return hide(_file(value))
         case str():
             return hide(value)
         case list():
-            return [_walk(each, hide) for each in value]
+            return [_walk(each, hide, name) for each in value]
         case dict():
-            return {name: _walk(each, hide) for name, each in value.items()}
+            return {key: _walk(each, hide, key) for key, each in value.items()}
     return value
 
 
