@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as older_text
 
 import ciphercost
 from ciphercost import commands
@@ -142,6 +144,17 @@ def test_openmetrics_ends_as_the_specification_demands(run: Path) -> None:
     assert "\n\n" not in done.output
 
 
+def test_openmetrics_without_its_own_types_is_the_older_text_format() -> None:
+    """The documented filter for node_exporter's textfile collector and the Pushgateway."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "gate-ci.md").read_text()
+    assert "sed -E '/^# TYPE .* (info|stateset)$/d'" in page
+    text = re.sub(r"^# TYPE .* (info|stateset)\n", "", formats.get("openmetrics")(mixed()) + "\n", flags=re.MULTILINE)
+    assert {each.partition(" ")[0] for each in re.findall(r"^# TYPE \S+ (.*)$", text, re.MULTILINE)} == {"gauge"}
+    read = [sample for family in older_text(text) for sample in family.samples]
+    assert {"ciphercost_cost_ratio", "ciphercost_verdict", "ciphercost_run_info"} <= {each.name for each in read}
+    assert len(read) == len([line for line in text.splitlines() if not line.startswith("#")])
+
+
 def test_bencher_and_github_action_benchmark_have_the_ratios(run: Path) -> None:
     for found in (mixed(), ciphercost.load(run)):
         shown = {key: each for key, each in measured(found).items() if key[1] in figure_text.LABELS}
@@ -180,6 +193,12 @@ def test_a_cell_that_was_not_proven_has_no_figure(name: str) -> None:
     alone = formats.get(name)(result(cell(status="unproven", reason="ssl is off")))
     assert "0.8" not in alone
     assert {"bencher": "{}", "github-action-benchmark": "[]"}.get(name, alone) == alone
+
+
+def test_the_help_names_every_format() -> None:
+    help_ = re.sub(r"-\s+", "-", " ".join(CliRunner().invoke(commands.cli, ["report", "--help"]).output.split()))
+    for name in formats.names():
+        assert re.search(rf"\b{name}\b", help_), name
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -64,7 +64,11 @@ def report(
       3  none does, within the budget
       4  unresolved
     \b
-    junit with --max-cost: each cell is checked on its own, and 1 if a cell has no number.
+    Of junit with --max-cost, which checks each cell on its own:
+      0  every cell is within the budget
+      1  a cell has no number
+      3  a cell certainly costs more
+      4  unresolved
     """
     from ciphercost.load import units
     from ciphercost.model import run_directory

@@ -16,6 +16,12 @@ from ciphercost.report import cell_ids
 from ciphercost.report.words import figure_text
 
 PREFIX = "ciphercost"
+GAUGES = (
+    ("cost_ratio", "ratio", "encrypted / plain: above 1, the encrypted arm has more of the metric"),
+    ("cost_lower_bound_ratio", "low", "lower bound of the 95 % interval of encrypted / plain"),
+    ("cost_upper_bound_ratio", "high", "upper bound of the 95 % interval of encrypted / plain"),
+)
+"""Families with a figure's value, bound by bound: name, field of the estimate, help."""
 
 
 class Sample(NamedTuple):
@@ -50,28 +56,9 @@ def _families(result: Result) -> Iterator[Family]:
         if cell.status == "ok"
         for metric, estimate in cell.overhead.items()
     ]
-    ratio = "encrypted / plain"
-    yield Family(
-        "cost_ratio",
-        "gauge",
-        "ratio",
-        f"{ratio}: above 1, the encrypted arm has more of the metric",
-        [Sample(labels, each.ratio) for labels, each in figures],
-    )
-    yield Family(
-        "cost_lower_bound_ratio",
-        "gauge",
-        "ratio",
-        f"lower bound of the 95 % interval of {ratio}",
-        [Sample(labels, each.low) for labels, each in figures],
-    )
-    yield Family(
-        "cost_upper_bound_ratio",
-        "gauge",
-        "ratio",
-        f"upper bound of the 95 % interval of {ratio}",
-        [Sample(labels, each.high) for labels, each in figures],
-    )
+    for name, bound, help_ in GAUGES:
+        samples = [Sample(labels, getattr(estimate, bound)) for labels, estimate in figures]
+        yield Family(name, "gauge", "ratio", help_, samples)
     yield _states(
         "verdict", "whether the arms differ", [(_labels(*each), each[1].verdict) for each in cells], get_args(Verdict)
     )
@@ -136,6 +123,7 @@ def _run(result: Result) -> dict[str, str]:
 
 
 def _seconds(started: str) -> float | None:
+    """Unix time; None if the run doesn't say when it began."""
     try:
         return datetime.datetime.fromisoformat(started).timestamp()
     except ValueError:
