@@ -114,6 +114,7 @@ def test_a_matrix_offers_the_values_that_it_does_not_have_yet() -> None:
         ("ciphercost run postgresql:tls --client ", ["rust", "jdbc"]),
         ("ciphercost compare a b --format ", ["csv", "json", "md", "terminal"]),
         ("ciphercost report a --format te", ["terminal"]),
+        ("ciphercost trend a b --format ", ["csv", "html", "json", "md", "terminal"]),
         ("ciphercost report a --need at-rest,auth", ["at-rest,authenticated"]),
         ("ciphercost list gr", ["grants"]),
         ("ciphercost completion ", ["bash", "zsh", "fish"]),

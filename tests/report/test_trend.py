@@ -218,6 +218,14 @@ def test_libraries_kernel_cpu_and_tool_are_named_where_they_change() -> None:
     assert "DIFFERENT MACHINES" in trend_formats.get("terminal")(found)
 
 
+def test_only_the_number_of_a_servers_cores_counts() -> None:
+    cores = ("0-1", "2,3", "0-2", "0-1,5")
+    series = only(trend([run(day, costing(0.8, cores={"server": each})) for day, each in enumerate(cores, start=1)]))
+    assert [[(each.name, each.other) for each in point.changed] for point in series.points] == [
+        [], [], [("number of cores of server", "3")], []
+    ]  # fmt: skip
+
+
 def test_one_run_is_refused() -> None:
     with pytest.raises(UsageError, match="needs at least two runs, and got 1"):
         trend([run(1, costing(0.8)), run(1, costing(0.8))])
@@ -268,6 +276,10 @@ def test_no_change_is_stated_with_what_would_have_been_found() -> None:
     assert "no change of the cost was found in 1 cell" in text
     assert "% or more would probably have been found" in text
     assert "40 runs; --format csv lists each" in text
+
+
+def test_a_large_step_is_stated_as_a_factor() -> None:
+    assert "a lasting change by a factor of 2" in trend_formats.verdict(KINDS["a factor"], only(KINDS["a factor"]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from ciphercost.commands._complain import complain
-from ciphercost.commands.completion import VARIABLE
+from ciphercost.commands._completers import VARIABLE
 from ciphercost.host import deadlines
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError, nearest
 from ciphercost.model.version import VERSION

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ciphercost.commands._names import Names
 
 Completer = Callable[[click.Context, click.Parameter, str], list["CompletionItem"]]
+VARIABLE = "_CIPHERCOST_COMPLETE"
+"""The environment variable by which a completion script asks for words. Its value is e.g. `bash_complete`."""
 MOST_TITLE = 60
 """Letters of a description beside a word."""
 

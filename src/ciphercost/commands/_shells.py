@@ -7,7 +7,7 @@ import os
 import click
 from click import shell_completion
 
-from ciphercost.commands.completion import VARIABLE
+from ciphercost.commands._completers import VARIABLE
 
 PROGRAM = "ciphercost"
 

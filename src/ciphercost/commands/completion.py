@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import click
 
-VARIABLE = "_CIPHERCOST_COMPLETE"
-"""The environment variable by which a completion script asks for words. Its value is e.g. `bash_complete`."""
-
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

@@ -32,11 +32,11 @@ SUFFIXES = {".html": "html", ".htm": "html", ".md": "md", ".csv": "csv", ".json"
 )
 @click.option("--fail-on-rise", is_flag=True, help="Exit with status 3 if the last change of a cost is a rise.")
 def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_on_rise: bool) -> None:
-    """Show how costs developed over several runs, and where they changed.
+    """Show the costs of several runs over time.
 
-    Give runs, directories that hold runs, or results as JSON; the order does not matter, because runs are sorted by the
-    time at which they began. A change is marked with what else changed there: versions of server, libraries, kernel and
-    ciphercost, and the machine. At least 8 runs are needed, more for several cells; `ciphercost compare` compares two.
+    Reports where a cost changed, and what else changed there: versions of server, libraries, kernel and ciphercost, and
+    the machine. Give runs, directories of runs, or results as JSON, in any order; they are sorted by the time at which
+    they began. A change needs 8 runs to show, more for several cells; `ciphercost compare` compares two.
 
     \b
     Exit status:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -150,11 +151,20 @@ def _facts(result: Result, cell: Cell) -> dict[str, Any]:
     found: dict[str, Any] = {"server version": cell.version, "client": cell.client}
     found |= {name.replace("_", " "): cell.encryption.get(name) for name in ACHIEVED}
     found |= {f"machine {name}": result.machine.get(name) for name in MACHINE}
-    found |= {f"cores of {name}": value for name, value in cell.cores.items()}
+    # Which cores they are changes from run to run without a reason; how many does not.
+    found |= {f"number of cores of {name}": _count(value) for name, value in cell.cores.items()}
     found |= {
         f"{result.tool.get('name', 'tool')} {name}": value for name, value in result.tool.items() if name != "name"
     }
     return found | {"mode": cell.mode}
+
+
+def _count(cores: str) -> str:
+    """`4` of the list of cores `0-2,5`; any other text as it is."""
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cores):
+        return cores
+    ranges = [[int(end) for end in part.split("-")] for part in cores.split(",")]
+    return str(sum(each[-1] - each[0] + 1 for each in ranges))
 
 
 def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:

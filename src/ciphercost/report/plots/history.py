@@ -41,7 +41,9 @@ def plot(of: Trend, series: Series, number: int) -> Plot:
         {"n": point + 1, "at": least, "label": str(count)} for count, (point, _) in enumerate(words.events(series), 1)
     ]
     shifts = [{"n": shift.point + 0.5} for shift in series.shifts]
-    dates = [words.when(of, point.run)[:10] for point in series.points]
+    began = [words.when(of, point.run) for point in series.points]
+    days = [each[:10] for each in began]
+    dates = days if len(set(days)) == len(days) else [each[5:] for each in began]
     _, _, more, less = next(each for each in figure_text.METRICS if each[0] == series.metric)
     word = less if series.metric == "throughput" else more
     unit = f"{series.label}, encrypted ÷ plain" if times else f"% {word} {series.label}"

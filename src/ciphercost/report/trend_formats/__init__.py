@@ -116,7 +116,9 @@ def verdict(of: Trend, series: Series) -> str:
     said = f"no change found in {runs} ({surely})"
     if series.smallest_step is None:
         return f"{said}; but so few runs show only very large changes"
-    return f"{said}; a lasting change of {100 * series.smallest_step:.2g} % or more would probably have been found"
+    step = series.smallest_step
+    size = f"of {100 * step:.2g} %" if step < 0.995 else f"by a factor of {1 + step:.2g}"
+    return f"{said}; a lasting change {size} or more would probably have been found"
 
 
 def events(series: Series) -> Iterator[tuple[int, list[Change]]]:
