@@ -63,6 +63,7 @@ def report(
       0  a mechanism meets your requirements
       3  none does, within the budget
       4  unresolved
+
     \b
     Of junit with --max-cost, which checks each cell on its own:
       0  every cell is within the budget
