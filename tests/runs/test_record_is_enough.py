@@ -18,6 +18,7 @@ from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord
 from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.runs import conclude, pipeline, resume
+from ciphercost.studies import pairs
 from fake import Fake
 
 TEXTS = ("terminal", "md", "csv", "json", "latex", "junit", "openmetrics", "bencher", "github-action-benchmark")
@@ -189,7 +190,7 @@ def study_record(name: str) -> StudyRecord:
     """The record of a study's procedure that was interrupted after its proofs."""
     study = studies.get(name)
     record = study.begin(study.engine)
-    record.witnesses = {each: list(mechanisms.get(each).witnesses) for each in [record.mechanism, *record.mechanisms]}
+    record.witnesses = pairs.witnesses_of(record)
     record.complete = True
     record.proofs = [
         Proof(arm, witness, True, "", number)

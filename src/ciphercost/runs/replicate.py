@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ciphercost import mechanisms, studies
+from ciphercost import studies
 from ciphercost.host import idle, memory
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
@@ -30,7 +30,7 @@ from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
 from ciphercost.runs import pipeline
-from ciphercost.studies import Stage, Study
+from ciphercost.studies import Stage, Study, pairs
 
 
 def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
@@ -70,7 +70,7 @@ def as_published(
 ) -> None:
     """Run the published procedure, on arms that are proven first (the study's own were not). Records a failure's reason."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
-    kept.witnesses = {name: list(mechanisms.get(name).witnesses) for name in [kept.mechanism, *kept.mechanisms]}
+    kept.witnesses = pairs.witnesses_of(kept)
     record.save_study(kept)
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
     with (

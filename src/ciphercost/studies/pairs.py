@@ -10,6 +10,11 @@ from ciphercost.model.study import StudyRecord
 from ciphercost.prove import proof_verdict
 
 
+def witnesses_of(record: StudyRecord) -> dict[str, list[Witness]]:
+    """Witnesses that must report, by mechanism: written into the record before anything runs."""
+    return {name: list(mechanisms.get(name).witnesses) for name in [record.mechanism, *record.mechanisms]}
+
+
 def unproven(record: StudyRecord) -> str:
     """Why the record's only pair of arms is not proven; empty if it is."""
     return proof_verdict.unproven(record.proofs, _required(record, record.mechanism))
