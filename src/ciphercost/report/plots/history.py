@@ -24,8 +24,8 @@ MOST_DATES: dict[Width, int] = {"wide": 8, "narrow": 3}
 
 def plot(of: Trend, series: Series, number: int) -> Plot:
     """The plot of series `number`, which has at least one point."""
-    # The axis uses the notation of the figures: if one is a factor, it has factors.
-    times = any(notation.by_factor(point.estimate) for point in series.points)
+    # The axis uses the notation of most figures; a single wild run may differ.
+    times = sum(notation.by_factor(point.estimate) for point in series.points) * 2 > len(series.points)
     losses = [_loss(series.metric, point.estimate, times=times) for point in series.points]
     least, most = _domain(losses)
     rows, cut = [], []
