@@ -349,9 +349,13 @@ def test_a_drivers_query_and_slice_end_at_their_deadline(
         jdbc.request({"type": "statement", "transaction": "t", "sql": "SELECT 'WITNESS'", "parameters": ""})
         jdbc.connect("load", **told("postgresql", server.port, require), prepared=False)
         monkeypatch.setenv(deadlines.VARIABLE, "0.5")
-        with pytest.raises(AgentError) as caught:
-            jdbc.slice("load", 0.3)
-        assert caught.value.code in ("timeout", "connect"), caught.value
+        try:
+            answer = jdbc.slice("load", 0.3)
+            ended = "driver" if (answer.operations, answer.errors) == (0, 1) else str(answer)
+        except AgentError as error:
+            ended = error.code
+        # "driver": it gave up before the deadline.
+        assert ended in ("timeout", "connect", "driver")
         assert time.monotonic() - began < 2 * BOUND
 
 

@@ -32,6 +32,7 @@ from impostors import (
     another_machines,
     asking_for_a_file,
 )
+from processes import wait_for
 from userservers import user_server
 
 RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD, "resp": VALKEY}
@@ -113,9 +114,10 @@ def test_jdbc_keeps_the_password(
 
 def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], address: str) -> None:
     """A relay of ciphercost's listens on loopback, but the server behind it is on another machine."""
-    with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay, pytest.raises(AgentError):
-        agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
-    assert rogue.lines
+    with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay:
+        with pytest.raises(AgentError):
+            agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
+        wait_for("the relay to reach the server", lambda: bool(rogue.lines))
     assert not rogue.has_learned_it()
 
 

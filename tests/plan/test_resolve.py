@@ -57,7 +57,6 @@ ALLOWED = {
     "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
     "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
     "runs/import_run.py": "imported runs have no cells",
-    "runs/replicate.py": "writes into a study's record which witnesses must report",
     # They read records.
     "estimate": "reads records",
     "report": "reads records, and lists what there is",

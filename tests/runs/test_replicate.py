@@ -95,7 +95,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         (("replicate", "mysql-tls", "--engine", "sqlite"), "does not run on 'sqlite'", 2),
         (("replicate", "mysql-tls", "--time", "soon"), "is not a duration", 2),
         (("replicate", "mysql-tls", "--rows", "0"), "--rows 0: must be from 1", 2),
-        (("replicate", "mysql-tls", "--order", "random"), "unknown order 'random'", 2),
+        (("replicate", "mysql-tls", "--order", "random"), "--order random: unknown order; known: arms, operations", 2),
         (("replicate", "mysql-tls", "--memory", "1GiB2"), "is not a number or a size", 2),
         (("replicate", "web-tls", "--memory", "2GB"), "mysql-tls has", 2),
         (("replicate", "all", "--engine", "oracle"), "--engine oracle: no study runs on it", 2),

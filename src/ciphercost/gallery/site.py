@@ -13,6 +13,9 @@ from ciphercost.estimate import trace
 from ciphercost.gallery import archive, pages, private
 from ciphercost.gallery.check import Checked, check
 from ciphercost.gallery.rows import Row, alone, rows
+from ciphercost.host import supervisor
+from ciphercost.host.supervisor import Supervisor
+from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.plan import toml
 
@@ -37,8 +40,15 @@ def opened(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="ciphercost-book-") as place:
-        yield archive.unpack(path, Path(place))
+    with _scratch() as place:
+        yield archive.unpack(path, place)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A directory that is removed even if this process is killed."""
+    with Supervisor(run_directory.new_id()) as made, supervisor.temporary(made, "book") as place:
+        yield place
 
 
 def checked_run(path: Path) -> Checked:
@@ -108,7 +118,7 @@ def _check_output(output: Path) -> None:
 
 def _enter(path: Path, place: Path, entered: dict[str, tuple[Path, Checked]]) -> Checked:
     """Check one run, and write its pages and its record. Raises UsageError."""
-    with opened(path) as directory, tempfile.TemporaryDirectory(prefix="ciphercost-book-") as temporary:
+    with opened(path) as directory, _scratch() as temporary:
         _checked(path, directory)
         files = private.shareable(directory)
         # Pages are made from what is published, so they show nothing else.
