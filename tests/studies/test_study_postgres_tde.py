@@ -505,6 +505,15 @@ def test_a_vendors_server_is_asked_for_256_bits_where_it_has_them(
     assert all(each.factors == factors for each in cells)
 
 
+def test_a_mechanism_that_no_server_would_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package_cache, "reachable", lambda _: True)
+    tde = f"tde={vendor(tmp_path, 'tde', '16.4', '--data-encryption')}"
+    stock = f"stock={vendor(tmp_path, 'stock', '16.4')}"
+    with pytest.raises(UsageError, match=r"--mechanism fscrypt: every server .* leave --mechanism out"):
+        servers.pairs([tde], ["fscrypt"])
+    assert [each.mechanism for each in servers.pairs([tde, stock], ["fscrypt"])] == ["edb-tde", "fscrypt"]
+
+
 @pytest.mark.parametrize("mechanism", servers.FACTORS_256)
 def test_every_mechanism_has_a_key_of_256_bits(mechanism: str) -> None:
     assert (

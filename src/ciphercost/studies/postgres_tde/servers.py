@@ -84,7 +84,8 @@ def chosen(text: str) -> tuple[str, ...]:
 def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
     """One pair for each server and what encrypts it. `own`: chosen mechanisms for a server without TDE; empty: none chosen.
 
-    Raises UsageError if a server has no TDE and no mechanism was chosen, MissingServer if there is no server.
+    Raises UsageError if a server has no TDE and no mechanism was chosen, or if a chosen mechanism has no server to encrypt,
+    MissingServer if there is no server.
     """
     if not given:
         return [Pair("", "", name, factors_of(name, "")) for name in own or FILE_SYSTEMS]
@@ -93,6 +94,11 @@ def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
         name, bindir = named(text)
         tde = mechanism_of(bindir, bool(own))
         found += [Pair(name, bindir, each, factors_of(each, bindir)) for each in ((tde,) if tde else own)]
+    if own and all(each.mechanism in VENDORS for each in found):
+        raise UsageError(
+            f"--mechanism {','.join(own)}: every server given with --bindir has TDE of its own, which the study measures, so nothing "
+            "would use it; leave --mechanism out, or add a server without TDE"
+        )
     return found
 
 
