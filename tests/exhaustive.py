@@ -113,7 +113,11 @@ RULES = [
         "test_gocryptfs.py::test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness",
     ),
     # ── documentation ──
-    Rule(r"test_site\.py::test_every_page_is_accessible.*\[(light-390|dark-1440|light-1440)\]", COMBINATION),
+    Rule(
+        r"test_site\.py::test_every_page_is_accessible",
+        COMBINATION,
+        "test_site.py::test_one_page_of_each_kind_is_accessible_and_fits",
+    ),
     Rule(r"test_site\.py::test_every_command_on_a_page_runs\[(?!how-to/compare-machines)", LONG),
     # ── runs ──
     Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a plaintext file)", LONG),

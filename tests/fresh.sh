@@ -160,7 +160,8 @@ try_wheels() {
     try "$1" "$2" "pip install" bash -c 'python3 -m venv . && bin/pip install ./*.whl && du -sm --exclude="*.whl" .'
     try "$1" "$2" "ciphercost versions" bin/ciphercost --version -v
     try "$1" "$2" "ciphercost doctor" bin/ciphercost doctor --fix
-    try "$1" "$2" "ciphercost quick" bin/ciphercost quick --no-progress
+    try "$1" "$2" "ciphercost quick" \
+        bash -o pipefail -c 'bin/ciphercost quick --no-progress | tee quick.txt && ! grep "OpenSSL does not use" quick.txt'
 }
 
 # give VERSION USER: the user's home and what is in it.

@@ -13,7 +13,7 @@ import pytest
 import results
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import advice, calibration, disturbed, formats, notebook
+from ciphercost.report import advice, calibration, cost_gate, disturbed, formats, notebook
 from ciphercost.report.formats import html, latex, md, terminal
 from ciphercost.report.words import verdict_text
 
@@ -86,6 +86,13 @@ def test_advice_by_disturbed_cells_warns_too(name: str) -> None:
     for result, warns in ((noisy, True), (quiet, False)):
         said = formats.with_advice(name, result, advice.advise(result, ["in-transit"]))
         assert said.lstrip("!* ").startswith("Every slice was disturbed") is warns
+
+
+def test_a_gate_names_disturbed_cells() -> None:
+    made = results.result(results.cell(disturbed=True), results.cell("mariadb"))
+    noisy, quiet = cost_gate.gate(made, 0, 10.0)
+    assert cost_gate.DISTURBED in noisy.reason
+    assert cost_gate.DISTURBED not in quiet.reason
 
 
 def test_tables_for_programs_name_the_disturbed_cells() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ciphercost import commands
 from ciphercost.model.slices import AgentSlice, SliceRecord
@@ -37,6 +38,14 @@ def test_no_document_names_a_file_that_is_not_there() -> None:
     for path in ROOT.glob("*.md"):
         for name in re.findall(r"`((?:docs|src|agents|tests|benchmarks)/[\w./-]+)`", path.read_text()):
             assert (ROOT / name).exists() or name.endswith("latest.json"), f"{path.name} names {name}"
+
+
+def test_every_link_between_documents_leads_to_a_file() -> None:
+    """In the repository. `test_site.py` checks the site, which generates some of these pages."""
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+            if not urlsplit(target).scheme:
+                assert (path.parent / target).exists(), f"{path.relative_to(ROOT)}: {target}"
 
 
 def test_no_machine_path_or_registry_host_is_written_down() -> None:

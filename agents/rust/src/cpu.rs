@@ -13,6 +13,8 @@ unsafe extern "C" {
 
 /// Whether OpenSSL encrypts AES with the CPU's own instructions: the CPU has them and no mask hides them.
 pub fn aes_instructions() -> bool {
+    // Some linkers leave out the initializer in which OpenSSL looks at the CPU; then it does so here.
+    openssl::init();
     // SAFETY: the function takes any number and returns a static string or null.
     let settings = unsafe {
         let text = OPENSSL_info(OPENSSL_INFO_CPU_SETTINGS);

@@ -21,7 +21,8 @@ from ciphercost.commands._measure import write
 @click.option(
     "--fail-over",
     metavar="PERCENT",
-    help="Gate: the most that encryption may cost, e.g. 10%. A cost passes if the upper bound of its interval is within it.",
+    help="Gate: the most that encryption may cost in operations per second, or in median latency where those were not measured, e.g. 10%. "
+    "A cost fails if the lower bound of its interval is above it.",
 )
 @click.option("--strict", is_flag=True, help="Exit with status 4 if a verdict is unresolved.")
 @click.option(

@@ -15,7 +15,7 @@ from ciphercost.commands._options import OUTPUT, options, time_option
 @click.command()
 @options(time_option("Load time of the whole run, e.g. 90s or 3m. [default: 60s]"), *OUTPUT)
 def quick(**given: Any) -> None:
-    """Measure in one minute what encryption costs here.
+    """Measure in about two minutes what encryption costs here.
 
     Measures SQLite with SQLCipher, and PostgreSQL with TLS if it is installed or can be fetched. One core, one session for
     each cell.

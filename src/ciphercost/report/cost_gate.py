@@ -9,6 +9,8 @@ from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report.comparison_types import Gate, Passed, Run
 from ciphercost.report.words import cell_text, figure_text
 
+DISTURBED = "other processes disturbed every slice: do not rely on this, run again on a quieter machine"
+
 
 def gated_runs(runs: Sequence[Run]) -> range:
     """Numbers of the runs to check: all but the reference; with a single run, that run."""
@@ -31,8 +33,9 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
         return Gate(run, number, title, metric, "failed", estimate, cell.reason or "this cell has no number")
     estimate = cell.overhead[metric]
     outcome = passed(metric, estimate, limit)
-    reason = "" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)
-    return Gate(run, number, title, metric, outcome, estimate, reason)
+    reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
+    reasons += [DISTURBED] if cell.disturbed else []
+    return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)))
 
 
 def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
