@@ -105,6 +105,7 @@ def test_prove_says_yes_where_tls_is_and_no_where_it_is_off(tmp_path: Path, own_
     yes = ciphercost("prove", yes_url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=str(with_tls.connection()["password"]))
     assert yes.returncode == 0, yes.stdout + yes.stderr
     assert "ENCRYPTED, proven by every witness" in yes.stdout
+    assert "The server accepted an unencrypted one too" in " ".join(yes.stdout.split())
     no = ciphercost("prove", no_url, cwd=tmp_path, MYSQL_PWD=str(without.connection()["password"]))
     assert no.returncode == 1
     assert "NOT PROVEN" in no.stdout
@@ -118,6 +119,7 @@ def test_prove_says_that_a_server_enforces_encryption(tmp_path: Path, own_server
     words = " ".join(done.stdout.split())
     assert "The server refuses unencrypted connections: it enforces encryption" in words
     assert "ENCRYPTED, proven by server and client" in words
+    assert "accepted an unencrypted one too" not in words
 
 
 def test_a_wrong_password_is_no_proof_of_anything(tmp_path: Path, own_server: Start) -> None:

@@ -23,6 +23,12 @@ from ciphercost.provision.shared import Shared
 from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
 
+ALSO_CLEAR = (
+    "That is this connection. The server accepted an unencrypted one too (the control above), so a client that asks for "
+    "no encryption gets none."
+)
+"""Below the verdict on a server that the user runs."""
+
 
 def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text to print). Raises CiphercostError if the target can't be reached or started."""
@@ -109,4 +115,6 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
         lines += wrap(f"{closed}.", "  ")
     verdict = f"ENCRYPTED{exceptions_of(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
     lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
+    if proven and bench.cell.url and plain and not refused and mechanism.layer == "transit":
+        lines += wrap(ALSO_CLEAR, "  ")
     return proven, "\n".join(lines)

@@ -38,5 +38,5 @@ class TakesUrl(Capability):
     def hint(self, code: str) -> str:
         """Return what the user should check when neither arm can connect. `code`: the agent's error code."""
         if code == "connect":
-            return "Is the server running, and does --url name its host and port?"
+            return "Is the server running, and are host and port in the URL right?"
         return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"
