@@ -7,7 +7,6 @@ import io
 import json
 import math
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from ciphercost.report.layout import WIDTH
 from ciphercost.report.trend import DONE, ROSE, trend
 from ciphercost.report.trend_types import Series, Trend
 from ciphercost.runs import conclude
-from conftest import Require
 from results import MACHINE, cell, estimate, failed, real, result
 
 HALF = 0.01
@@ -314,13 +312,6 @@ def test_markdown_is_valid_and_has_every_run(kind: str) -> None:
 def test_an_unknown_format_is_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'html'"):
         trend_formats.get("htm")
-
-
-@pytest.fixture(scope="module")
-def chromium(require: Require) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
-    with browser.chromium() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("kind", KINDS)
