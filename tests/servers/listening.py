@@ -6,13 +6,14 @@ import contextlib
 import socket
 import struct
 import threading
+from abc import ABC, abstractmethod
 from typing import Self
 
 SECONDS = 10.0
 """Longest wait for a thread to end."""
 
 
-class Listener:
+class Listener(ABC):
     """Runs `serve` for each connection. A context manager: `stop` ends it.
 
     Call `__init__` last: the listener starts in it.
@@ -26,9 +27,9 @@ class Listener:
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
+    @abstractmethod
     def serve(self, connection: socket.socket) -> None:
         """Talk to one client. The connection is closed afterwards, also after an OSError or a ValueError."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

@@ -100,6 +100,14 @@ def banner(spec: Any) -> None:
         click.echo(line, err=True)
 
 
+def write_or_print(text: str, output: Path | None) -> None:
+    """Write a report to `output`, or print it if there is none. Raises UsageError if the file can't be written."""
+    if output:
+        write(output, text + "\n")
+    else:
+        click.echo(text)
+
+
 def write(path: Path, text: str) -> None:
     try:
         path.write_text(text)

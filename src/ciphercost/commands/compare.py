@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ciphercost.commands import _completers
-from ciphercost.commands._measure import write
+from ciphercost.commands._measure import write_or_print
 
 
 @click.command()
@@ -70,8 +70,5 @@ def compare(
     within = units.share(margin, "--margin") if margin is not None else None
     read = [comparison_types.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
     found = comparison.compare(read, limit=limit, strict=strict, margin=within)
-    if output:
-        write(output, render(found) + "\n")
-    else:
-        click.echo(render(found))
+    write_or_print(render(found), output)
     raise click.exceptions.Exit(found.exit_status)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ciphercost.commands import _completers
-from ciphercost.commands._measure import write
+from ciphercost.commands._measure import write_or_print
 from ciphercost.commands._options import PRICE
 from ciphercost.model.errors import UsageError
 
@@ -103,7 +103,7 @@ def report(
             raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
     elif gate and limit is not None:
         text, status = gate(conclude.result_of(run_directory.find(run_)), limit)
-        _print(text, output)
+        write_or_print(text, output)
         raise click.exceptions.Exit(status)
     else:
         render = formats.get(format_)
@@ -114,7 +114,7 @@ def report(
         result = money.at_price(conclude.result_of(run_directory.find(run_)), priced)
         advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
         text = formats.with_advice(format_, result, advised) if advised else render(result)
-        _print(text, output)
+        write_or_print(text, output)
         if advised:
             raise click.exceptions.Exit(advised.exit_status)
 
@@ -132,11 +132,4 @@ def _report_all(directory: Path, format_: str, output: Path | None) -> None:
 
         html.write_all(replicate_all.as_page(directory, found), output)
         return
-    _print(replicate_all.as_json(directory, found) if format_ == "json" else together.page(found), output)
-
-
-def _print(text: str, output: Path | None) -> None:
-    if output:
-        write(output, text + "\n")
-    else:
-        click.echo(text)
+    write_or_print(replicate_all.as_json(directory, found) if format_ == "json" else together.page(found), output)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ciphercost.commands import _completers
-from ciphercost.commands._measure import write
+from ciphercost.commands._measure import write_or_print
 from ciphercost.model.errors import UsageError
 
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "md", ".csv": "csv", ".json": "json"}
@@ -53,8 +53,5 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
     if name == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE.html")
     made = found.trend(read.read(runs), fail_on_rise=fail_on_rise)
-    if output:
-        write(output, render(made) + "\n")
-    else:
-        click.echo(render(made))
+    write_or_print(render(made), output)
     raise click.exceptions.Exit(made.exit_status)

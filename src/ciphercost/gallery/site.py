@@ -118,11 +118,10 @@ def _check_output(output: Path) -> None:
 
 def _enter(path: Path, place: Path, entered: dict[str, tuple[Path, Checked]]) -> Checked:
     """Check one run, and write its pages and its record. Raises UsageError."""
-    with opened(path) as directory, _scratch() as temporary:
+    with opened(path) as directory, _scratch() as public:
         _checked(path, directory)
         files = private.shareable(directory)
         # Pages are made from what is published, so they show nothing else.
-        public = Path(temporary)
         for name, content in files.items():
             (public / name).write_bytes(content)
         found = _checked(path, public)
