@@ -19,6 +19,10 @@ STAMPS := .make
 # Twice as many workers as cores, since many tests wait. Compiled files are kept (an empty value switches the variable off): the tests
 # start the command hundreds of times.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadfile --durations 20
+# The Rust tests, which mostly wait, and beside them the tests given here. What the former print comes at the end.
+both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-tests.log 2>&1 & rust=$$!; \
+	trap 'kill $$rust 2> /dev/null' INT TERM; echo "$(1)"; status=0; $(1) || status=$$?; \
+	echo 'cargo test, in $(RUST)'; wait $$rust || status=$$?; cat $(STAMPS)/rust-tests.log; exit $$status
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -43,12 +47,10 @@ quick: ready
 	printf '\n%s\n' "To run ciphercost yourself: source $(VENV)/bin/activate"; exit $$status
 
 test: dev $(if $(TESTS),,servers)
-	cd $(RUST) && cargo test --release --quiet
-	$(PYTEST) -m 'not exhaustive' $(TESTS)
+	$(call both,$(PYTEST) -m 'not exhaustive' $(TESTS))
 
 test-all: dev $(if $(TESTS),,servers)
-	cd $(RUST) && cargo test --release --quiet
-	$(PYTEST) $(TESTS)
+	$(call both,$(PYTEST) $(TESTS))
 
 check: dev
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -47,6 +48,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if exhaustive.rule_of(exhaustive.name_of(item.nodeid)) is not None:
             item.add_marker(pytest.mark.exhaustive)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector skip what stays to the end: thousands of tests and all modules."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

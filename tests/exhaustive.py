@@ -52,6 +52,13 @@ RULES = [
         VENDOR,
         "test_edb_tde.py::test_a_stock_server_is_refused_with_clear_words",
     ),
+    # ── sizes and places between others ──
+    Rule(r"test_web\.py::test_the_log_states.*-rsa(1280|1536|3072)\]", COMBINATION),
+    Rule(r"test_mysql\.py::test_one_server_offers.*-rsa4096\]", COMBINATION),
+    Rule(r"test_study_pages\.py::test_a_study_page_can_be_read.*\[1440-dark-(jdbc|mysql|postgres|web)", COMBINATION),
+    Rule(r"test_resume\.py::test_a_run_killed_anywhere.*\[cells[145]-", COMBINATION),
+    Rule(r"test_progress\.py::test_on_a_terminal_it_is_live.*\[\[\((40, 10|80, 24)", COMBINATION),
+    Rule(r"test_real_key_value\.py::test_a_cell_is_proven.*\[connect-resumption=on-memcached\]", COMBINATION),
     # ── simulations ──
     Rule(r"test_method_coverage\.py::test_few_blocks_cover.*-(12|16|24|30)\]", REPETITION),
     Rule(r"test_method_coverage\.py::test_the_quick_interval_covers.*-200\]", REPETITION),

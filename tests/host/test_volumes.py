@@ -79,6 +79,8 @@ def test_nothing_stays_mounted_whichever_process_is_killed(name: str, supervised
         found = [each for each in leftovers.leftovers() if run_id in str(each)]
         assert {"mount", "directory"} <= {each.kind for each in found}
         assert leftovers.remove(found) == []
+        # Any process that copied the mounts meanwhile (`unshare --mount`, of another test) keeps a loop device until it ends.
+        wait_for("the loop devices to go", lambda: left_of(run_id) == [])
     assert left_of(run_id) == []
     assert not (marks.scratch_base() / run_id).exists()
     assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
