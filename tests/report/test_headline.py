@@ -9,7 +9,8 @@ import pytest
 
 import results
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report import figures, notebook
+from ciphercost.model.slices import Finding
+from ciphercost.report import capacity, figures, notebook
 from ciphercost.report.formats import html, latex, md, terminal
 from ciphercost.report.plots import Subject, forest
 from ciphercost.report.words import cell_text, figure_text, verdict_text
@@ -81,6 +82,36 @@ def test_an_embedded_database_leads_with_its_process() -> None:
     overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
     made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
     assert "uses ×4.45 the process CPU per operation (95 % CI ×4.44–×4.46)" in verdict_text.answer(results.result(made))
+
+
+@pytest.mark.parametrize(
+    ("whole", "leads"), [(1.9, "machine_cpu_per_op"), (1.2, "client_cpu_per_op"), (1.0, "client_cpu_per_op")]
+)
+def test_an_embedded_database_leads_with_the_daemon_that_encrypts_for_it(whole: float, leads: str) -> None:
+    """As with gocryptfs: without its daemon most of the cost would be missing."""
+    overhead = {"client_cpu_per_op": results.estimate(1.2), "machine_cpu_per_op": results.estimate(whole)}
+    arms = {"plain": {"client_cpu_us_per_op": 2.0, "machine_cpu_us_per_op": 2.0}, "encrypted": {}}
+    made = results.cell("sqlite", "gocryptfs", layer="rest", regime="one-core", overhead=overhead, arms=arms)
+    assert figure_text.lead_metric(made) == leads
+    found = capacity.of(made)
+    assert found is not None
+    assert found.key == leads, "capacity is planned with the figure of the headline"
+
+
+def test_a_proof_and_findings_like_those_of_the_cell_above_are_printed_once() -> None:
+    def found(count: int, fix: str = "PRAGMA x") -> list[Finding]:
+        return [Finding("temporary-data-in-clear", "medium", f"sort: {count} times in /tmp/a{count}", fix)]
+
+    made = results.result(
+        results.cell(findings=found(3)),
+        results.cell(workload="connect", findings=found(44)),
+        results.cell(workload="insert", findings=found(5, "none")),
+    )
+    text = terminal.render(made)
+    assert text.count("proven: as above") == 2
+    assert text.count("findings: as above") == 1
+    assert text.count("Fixed by: PRAGMA x") == 1
+    assert text.count("Fixed by: none") == 1
 
 
 def test_no_change_is_a_sentence_too() -> None:

@@ -64,6 +64,15 @@ def recorded(directory: Path, cells: list[CellSpec], seed: int) -> Path:
     return pipeline.run_in(spec, directory)[1]
 
 
+def copied(run: Path, place: Path) -> Path:
+    """The same run under another number, to compare with."""
+    copy = shutil.copytree(run, place)
+    for name in ("plan.json", "checkpoint.json"):
+        plan = json.loads((copy / name).read_text())
+        (copy / name).write_text(json.dumps(plan | {"id": "20260101-000000-abcdef"}))
+    return copy
+
+
 def as_format_1(run: Path) -> None:
     """Rewrite a run's plan as older versions wrote it."""
     for name in ("plan.json", "checkpoint.json"):
@@ -77,10 +86,11 @@ def as_format_1(run: Path) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two runs with cells at rest in an embedded database, with a known effect, and with none."""
+    """A run with cells at rest in an embedded database, with a known effect, and with none; and its copy."""
     directory = tmp_path_factory.mktemp("runs")
     cells = [CellSpec("sqlite", "sqlcipher"), CellSpec("null", "busy"), CellSpec("null", "none")]
-    return recorded(directory / "first", cells, 1), recorded(directory / "second", cells, 2)
+    run = recorded(directory / "first", cells, 1)
+    return run, copied(run, directory / "second")
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +123,7 @@ def test_a_run_reads_as_before_when_its_engine_and_mechanism_are_gone(
 def test_what_tls_should_cost_over_a_link_is_in_the_record(
     over_tls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = shutil.copytree(over_tls, tmp_path / "copy")
-    plan = json.loads((copy / "plan.json").read_text())
-    (copy / "plan.json").write_text(json.dumps(plan | {"id": "20260101-000000-abcdef"}))
+    copy = copied(over_tls, tmp_path / "copy")
     (tmp_path / "out").mkdir()
     reads_as_before(over_tls, copy, tmp_path / "out", monkeypatch)
     assert conclude.result_of(over_tls).cells[0].predicted["round_trips"] > 0

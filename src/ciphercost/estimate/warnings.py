@@ -29,11 +29,11 @@ MARKS = {
         "not encryption; try fewer --clients, or give the client more cores"
     ),
     "steal": (
-        "the hypervisor took more than 5 % of the CPU in {n} of {all} slices; a quieter machine or a longer --time "
-        "narrows the interval"
+        "the hypervisor took more than 5 % of the CPU in {n} of {all} slices; on a quieter machine the interval is "
+        "narrower"
     ),
     "foreign-cpu": (
-        "other processes used more than 5 % of the CPU in {n} of {all} slices; stop them, or try a longer --time"
+        "other processes used more than 5 % of the CPU in {n} of {all} slices; without them the interval is narrower"
     ),
     "jit": (
         "Java spent more than 10 % of the time compiling in {n} of {all} slices: the client was not warm; try a longer --time"

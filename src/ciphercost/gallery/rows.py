@@ -144,15 +144,8 @@ def _settings(cell: Cell, spec: CellSpec) -> str:
 
 
 def _figures(cell: Cell) -> list[tuple[str, Figure]]:
-    keys = {"cpu": _cpu(cell), "throughput": "throughput", "p99": "latency_p99"}
+    keys = {"cpu": figure_text.cpu_metric(cell), "throughput": "throughput", "p99": "latency_p99"}
     return [(name, _figure(cell, key)) for name, key in keys.items() if key in cell.overhead]
-
-
-def _cpu(cell: Cell) -> str:
-    """The metric of CPU time: that of the process an embedded database runs in, at rest with kernel threads and daemons."""
-    if cell.layer == "rest" and "machine_cpu_per_op" in cell.overhead:
-        return "machine_cpu_per_op"
-    return "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
 
 
 def _figure(cell: Cell, key: str) -> Figure:

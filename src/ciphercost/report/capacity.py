@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ciphercost.estimate import levels, notation
 from ciphercost.model.result import Cell, Part
 from ciphercost.model.spec import ARMS
-from ciphercost.report.words import cell_text
+from ciphercost.report.words import cell_text, figure_text
 
 SERVERS = 10
 """Servers in the example that reports print."""
@@ -34,14 +34,13 @@ class Capacity(NamedTuple):
 def of(cell: Cell) -> Capacity | None:
     """Capacity of a cell. None for a control, for a cell that was not proven, and without a figure for the server's CPU time.
 
-    The server's CPU time is that of its processes; at rest it includes kernel threads, which may do the encryption. For an embedded
-    database it is the CPU time of the process that contains it.
+    It is computed from the CPU time of the headline: see `figure_text.cpu_metric`.
     """
     if cell_text.is_control(cell) or cell.status == "unproven":
         return None
-    wanted = ["machine_cpu_per_op"] if cell.layer == "rest" else []
-    wanted.append("client_cpu_per_op" if cell.embedded else "server_cpu_per_op")
-    for key in wanted:
+    for key in (figure_text.cpu_metric(cell), "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"):
+        if not key:
+            continue
         plain = levels.LEVELS[key][0](cell.arms.get(ARMS[0], {}))
         if key in cell.overhead and plain:
             ratio = cell.overhead[key]

@@ -44,7 +44,7 @@ def compare(
     gates = (
         []
         if limit is None
-        else [each for number in gated_runs(runs) for each in gate(runs[number].result, number, limit)]
+        else [each for number in gated_runs(runs) for each in gate(runs[number].result, number, limit, strict=strict)]
     )
     return Comparison(
         format=FORMAT,

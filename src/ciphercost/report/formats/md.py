@@ -86,8 +86,7 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
             yield row(escaped(name, SHORT), f"**{cell_text.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
             continue
         estimate = cell.overhead[key]
-        served = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
-        second = "throughput" if other == "operations/s" else served
+        second = "throughput" if other == "operations/s" else figure_text.cpu_metric(cell)
         beside = cell.overhead.get(second)
         said = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
         named = escaped(name, SHORT)

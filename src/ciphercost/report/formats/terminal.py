@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves, limit
@@ -36,6 +37,7 @@ from ciphercost.report.words.figure_text import (
     beside,
     bounds,
     cost,
+    cpu_metric,
     lead_metric,
     levels,
     plus,
@@ -55,12 +57,15 @@ DOUBTFUL = 3.0
 def render(result: Result) -> str:
     """The answer and summary; every cell, with one table per experiment; where the cost comes from; the machine."""
     blocks = []
+    above: Cell | None = None
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
         # A control that was measured with other cells appears in their lines; if it is the reference, it has a row of its own.
         controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
-        made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
+        alone = shown[0] if len(shown) == 1 else None
+        made = block(alone, result.cells, above) if alone else table(shown, result.cells)
+        above = alone
         blocks.append("\n".join([made, *lost(controls, shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
@@ -123,10 +128,9 @@ def _metrics(cells: Sequence[Cell]) -> list[str]:
 
 
 def _in_column(cell: Cell, key: str) -> str:
-    """The cell's metric for a column, or empty. The CPU column has the cell's lead CPU metric, or the process's CPU if embedded."""
+    """The cell's metric for a column, or empty. The CPU column has the CPU time of the database, however that was measured."""
     if key == "server_cpu_per_op":
-        lead = lead_metric(cell)
-        key = lead if "cpu" in lead else "client_cpu_per_op" if cell.embedded else key
+        return cpu_metric(cell)
     return key if key in cell.overhead else ""
 
 
@@ -316,12 +320,12 @@ def curve(of: Curve) -> Iterator[str]:
         yield f"{last:<59} {bar}".rstrip()[:WIDTH]
 
 
-def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
-    """One cell. It has figures only if the cell was proven."""
-    return "\n".join(_lines(cell, everything))
+def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None) -> str:
+    """One cell. It has figures only if the cell was proven. `above`: the cell printed before it, whose proof and findings may be the same."""
+    return "\n".join(_lines(cell, everything, above))
 
 
-def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
+def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterator[str]:
     yield from wrap(heading(cell))
     if cell.imported is not None:
         yield from _imported.lines(cell, cell.imported)
@@ -349,7 +353,9 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if limited := limit.line(cell):
         yield from wrap(limited, "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
-    yield from wrap(proof_line(cell), "  ", "          ")
+    same = above is not None and above.status == cell.status == "ok"
+    proven = "proven: as above" if same and above and proof_line(above) == proof_line(cell) else proof_line(cell)
+    yield from wrap(proven, "  ", "          ")
     for words in (*logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
@@ -360,7 +366,10 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from figure_row(f"stored bytes, {what}", words, "", both)
     if "rotation_s" in cell.key_life:
         yield f"  key rotation: {number(cell.key_life['rotation_s'])} s"
-    yield from findings_lines(cell.findings)
+    if same and above and cell.findings and list(map(_kind, above.findings)) == list(map(_kind, cell.findings)):
+        yield "  findings: as above"
+    else:
+        yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
 
@@ -399,6 +408,11 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
         yield "  findings: what it does not protect"
     for each in by_severity(findings):
         yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
+
+
+def _kind(finding: Finding) -> tuple[str, ...]:
+    """What is equal in the same finding of two cells: its text without counts and names of temporary files."""
+    return finding.severity, finding.code, re.sub(r"\S*\d\S*", "", finding.text), finding.closes
 
 
 def advice_line(text: str) -> list[str]:

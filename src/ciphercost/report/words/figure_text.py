@@ -120,12 +120,23 @@ def lead_metric(cell: Cell) -> str:
 
     On one core the client shares the core, so throughput includes the client's own work.
     """
-    if cell.regime == "one-core" and cell.imported is None:
-        at_rest = ["machine_cpu_per_op"] if cell.layer == "rest" else []
-        wanted = ["client_cpu_per_op"] if cell.embedded else [*at_rest, "server_cpu_per_op"]
-        if found := next((key for key in wanted if key in cell.overhead), ""):
-            return found
-    return main_metric(cell)
+    found = cpu_metric(cell) if cell.regime == "one-core" and cell.imported is None else ""
+    return found or main_metric(cell)
+
+
+def cpu_metric(cell: Cell) -> str:
+    """The metric of the CPU time that the database takes; empty if that is unknown.
+
+    It is that of the server's processes, or of the process an embedded database runs in. At rest it is that with kernel threads and
+    daemons, which may do the encryption; for an embedded database only if encryption then surely costs more, because otherwise that
+    of the process has the narrower interval.
+    """
+    own = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
+    process = cell.overhead.get(own)
+    whole = cell.overhead.get("machine_cpu_per_op") if cell.layer == "rest" else None
+    if whole is not None and (not cell.embedded or process is None or whole.low > process.high):
+        return "machine_cpu_per_op"
+    return own if process is not None else ""
 
 
 def quantity(cell: Cell, key: str) -> str:
