@@ -125,6 +125,14 @@ def test_options_and_arguments_offer_their_values(line: str, offered: list[str])
     assert asked(line) == offered
 
 
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [("list grants m", ["mysql", "mariadb"]), ("list studies web", ["web-tls"]), ("list engines ngi", ["nginx"])],
+)
+def test_list_offers_the_names_of_its_table(line: str, some: list[str]) -> None:
+    assert set(some) <= set(asked(f"ciphercost {line}"))
+
+
 def test_an_unknown_command_is_no_error_while_a_line_is_typed() -> None:
     assert set(asked("ciphercost nonsense ")) >= {"run", "quick"}
 

@@ -456,8 +456,10 @@ def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) 
         assert (
             asked(*runs, "--fail-over", f"{limit:.0%}")[0] == asked(runs[1], "--fail-over", f"{limit:.0%}")[0] == wanted
         )
-    assert asked(*runs, "--format", "md", "-o", tmp_path / "c.md") == (0, "")
-    assert (tmp_path / "c.md").read_text().startswith("### of 1 cost compared, 1 ")
+    status, answer = asked(*runs, "--format", "md", "-o", tmp_path / "c.md")
+    assert status == 0
+    assert answer.startswith("of 1 cost compared, 1 ")
+    assert (tmp_path / "c.md").read_text().startswith(f"### {answer.strip()}")
 
 
 @pytest.mark.parametrize(

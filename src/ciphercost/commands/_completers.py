@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ciphercost.model.grants import GRANTS
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -185,6 +187,21 @@ def words(*choices: str) -> Completer:
 
 def studies(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
     return _items([*_names()["studies"].items(), ("all", "every study, one after the other")], begin)
+
+
+def listed(context: click.Context, parameter: click.Parameter, begin: str) -> list[CompletionItem]:
+    """The second argument of `list`: names of the table that the first one names."""
+    known, what = _names(), context.params.get("what")
+    if what == "runs":
+        return runs(context, parameter, begin)
+    tables: dict[str, dict[str, str]] = {
+        "engines": {name: each["title"] for name, each in known["engines"].items()},
+        "mechanisms": {name: each["title"] for name, each in known["mechanisms"].items()},
+        "workloads": {name: each["title"] for name, each in known["workloads"].items()},
+        "studies": known["studies"],
+        "grants": dict.fromkeys(GRANTS, ""),
+    }
+    return _items(tables.get(str(what), {}).items(), begin)
 
 
 def lists(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:

@@ -100,10 +100,15 @@ def banner(spec: Any) -> None:
         click.echo(line, err=True)
 
 
-def write_or_print(text: str, output: Path | None) -> None:
-    """Write a report to `output`, or print it if there is none. Raises UsageError if the file can't be written."""
+def write_or_print(text: str, output: Path | None, answer: str = "") -> None:
+    """Write a report to `output` and print only its one-line `answer`; print the report if there is no output.
+
+    Raises UsageError if the file can't be written.
+    """
     if output:
         write(output, text + "\n")
+        if answer:
+            click.echo(answer)
     else:
         click.echo(text)
 

@@ -74,5 +74,5 @@ def compare(
     within = units.share(margin, "--margin") if margin is not None else None
     read = [comparison_types.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
     found = comparison.compare(read, limit=limit, strict=strict, margin=within)
-    write_or_print(render(found), output)
+    write_or_print(render(found), output, comparison_formats.headline(found))
     raise click.exceptions.Exit(found.exit_status)

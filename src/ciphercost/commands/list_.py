@@ -14,11 +14,12 @@ from ciphercost.commands import _completers
     metavar="[engines|mechanisms|workloads|studies|runs|grants]",
     shell_complete=_completers.lists,
 )
-def list_(what: str | None) -> None:
-    """List engines, mechanisms, workloads, studies or runs.
+@click.argument("only", required=False, metavar="[NAME]", shell_complete=_completers.listed)
+def list_(what: str | None, only: str | None) -> None:
+    """List engines, mechanisms, workloads, studies or runs; with NAME only that one.
 
     `ciphercost list grants` prints the rights that a user needs on the server of --url.
     """
     from ciphercost.report import inventory
 
-    click.echo(inventory.show(what))
+    click.echo(inventory.show(what, only))

@@ -53,5 +53,5 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
     if name == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE.html")
     made = found.trend(read.read(runs), fail_on_rise=fail_on_rise)
-    write_or_print(render(made), output)
+    write_or_print(render(made), output, trend_formats.headline(made))
     raise click.exceptions.Exit(made.exit_status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from ciphercost import engines, mechanisms, studies
@@ -10,18 +11,32 @@ from ciphercost.model import grants, run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.report.layout import wrap
 
+Row = tuple[str, str]
+"""Name and text; the name is empty in a row that continues the one above."""
 
-def show(what: str | None) -> str:
-    """The table of that name, or all of them. Raises UsageError with the nearest name."""
+
+def show(what: str | None, only: str | None = None) -> str:
+    """The table of that name, or all of them. `only`: just its entry of that name. Raises UsageError with the nearest name."""
     if what is None:
-        return "\n\n".join(f"{name}\n{table()}" for name, table in TABLES.items())
+        return "\n\n".join(f"{name}\n{table(rows())}" for name, rows in TABLES.items())
     if what not in TABLES:
         raise UsageError(f"unknown list '{what}': {nearest(what, TABLES)}")
-    return TABLES[what]()
+    rows = TABLES[what]()
+    return table(rows if only is None else _entry(what, rows, only))
 
 
-def engines_table() -> str:
-    rows = []
+def _entry(what: str, rows: Sequence[Row], only: str) -> list[Row]:
+    """The row of that name and those below it that continue it."""
+    first = next((number for number, (name, _) in enumerate(rows) if name == only), None)
+    if first is None:
+        raise UsageError(
+            f"`ciphercost list {what}` has no '{only}': {nearest(only, [name for name, _ in rows if name])}"
+        )
+    return [rows[first], *itertools.takewhile(lambda row: not row[0], rows[first + 1 :])]
+
+
+def engines_rows() -> list[Row]:
+    rows: list[Row] = []
     for name in engines.names():
         engine = engines.get(name)
         found = list(engine.available())
@@ -29,12 +44,12 @@ def engines_table() -> str:
         where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
         rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"))
-    return table(rows)
+    return rows
 
 
-def mechanisms_table() -> str:
+def mechanisms_rows() -> list[Row]:
     """One row per family and protection. A family is one mechanism in several modes or key lengths."""
-    rows: list[tuple[str, str]] = []
+    rows: list[Row] = []
     known = set()
     for mechanism in map(mechanisms.get, mechanisms.names()):
         if mechanism.family and (mechanism.family, mechanism.protects) in known:
@@ -50,7 +65,7 @@ def mechanisms_table() -> str:
         for factor in mechanism.factors:
             values = " | ".join(value or "default" for value in factor.values) or "…"
             rows.append(("", f"--set {factor.name}={values}: {factor.text}"))
-    return table(rows)
+    return rows
 
 
 def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
@@ -60,28 +75,28 @@ def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
             yield engine, ", ".join(mechanisms.folded(has))
 
 
-def workloads_table() -> str:
-    rows = []
+def workloads_rows() -> list[Row]:
+    rows: list[Row] = []
     for name in workloads.names():
         workload = workloads.get(name)
         rows.append((name, f"{workload.title}; {workload.measures}"))
         if workload.parameters:
             rows.append(("", "--set " + " ".join(f"{key}={value}" for key, value in workload.parameters.items())))
-    return table(rows)
+    return rows
 
 
-def studies_table() -> str:
-    rows = []
+def studies_rows() -> list[Row]:
+    rows: list[Row] = []
     for name in studies.names():
         study = studies.get(name)
         rows.append((name, study.title))
         rows.append(("", f"published on {study.published_server}; runs on {', '.join(study.engines)}"))
         rows.append(("", f"--workload {' | '.join(study.offered)}"))
-    return table(rows)
+    return rows
 
 
-def runs_table() -> str:
-    rows = []
+def runs_rows() -> list[Row]:
+    rows: list[Row] = []
     for path in run_directory.runs():
         try:
             cells = ", ".join(
@@ -91,24 +106,26 @@ def runs_table() -> str:
         except UsageError as error:
             cells = f"can't be read: {error}"
         rows.append((str(path.relative_to("runs")), cells))
-    return table(rows) if rows else "  none in ./runs"
+    return rows
 
 
-def grants_table() -> str:
-    return table(list(grants.rows()))
+def grants_rows() -> list[Row]:
+    return list(grants.rows())
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "engines": engines_table,
-    "mechanisms": mechanisms_table,
-    "workloads": workloads_table,
-    "studies": studies_table,
-    "runs": runs_table,
-    "grants": grants_table,
+TABLES: dict[str, Callable[[], list[Row]]] = {
+    "engines": engines_rows,
+    "mechanisms": mechanisms_rows,
+    "workloads": workloads_rows,
+    "studies": studies_rows,
+    "runs": runs_rows,
+    "grants": grants_rows,
 }
 
 
-def table(rows: Sequence[tuple[str, str]]) -> str:
+def table(rows: Sequence[Row]) -> str:
+    if not rows:
+        return "  none in ./runs"
     width = max((len(name) for name, _ in rows), default=0)
     lines: list[str] = []
     for name, text in rows:
