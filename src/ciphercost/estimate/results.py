@@ -6,6 +6,7 @@ Only runs recorded in format 1 need today's registries (`plan.facts.upgraded`).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,12 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         client=known.client,
         chatter=known.chatter,
         traffic=known.traffic,
-        warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
+        warnings=[
+            *known.warnings,
+            *(found.warnings if found else []),
+            *not_resumed(known, found),
+            *paced(facts.machine, known, found),
+        ],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
         totals_open=found.totals_open if found else False,
@@ -250,6 +256,26 @@ def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
         return []
     text = "resumption is on, but no connection resumed a session: the server keeps or issues none"
     return [Warning_("not-resumed", text)]
+
+
+PACED_BYTES = 32 * 1024
+"""Bytes of an operation from which pacing on loopback was seen to limit a server: 1 MB much, 10 KB not at all."""
+
+
+def paced(machine: Mapping[str, Any], known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
+    """The warning that this machine paces connections within itself, which hides what encryption costs. Pure.
+
+    BBR paces by its own timers (tcp_bbr.c in Linux), also on loopback: with responses of 1 MB, nginx without TLS reached a fifth of
+    what it reaches with CUBIC on the machine where this was found.
+    """
+    size = found.arms["plain"].get("wire_bytes_per_op") if found else None
+    if machine.get("congestion_control") != "bbr" or known.spec.url or not size or size < PACED_BYTES:
+        return []
+    text = (
+        "this machine's TCP congestion control, bbr, paces connections to itself too, which may limit the plain arm and so hide the "
+        "cost; run `sysctl -w net.ipv4.tcp_congestion_control=cubic` and measure again"
+    )
+    return [Warning_("paced", text)]
 
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:

@@ -384,7 +384,7 @@ def alike(name: str, was: object, now: object) -> bool:
 
 def machine() -> dict[str, object]:
     """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation,
-    disk under the scratch directory.
+    TCP congestion control, disk under the scratch directory.
     """
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     names = {line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")}
@@ -401,6 +401,7 @@ def machine() -> dict[str, object]:
         "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clocksource": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "congestion_control": _text("/proc/sys/net/ipv4/tcp_congestion_control"),
         **disk.record(marks.scratch_base()),
     }
 

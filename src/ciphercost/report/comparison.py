@@ -12,7 +12,18 @@ from ciphercost.report.comparison_types import Alone, Comparison, Differences, G
 from ciphercost.report.cost_gate import gate, gated_runs
 from ciphercost.report.match_cells import changes, match, without_partner
 
-MACHINE = ("cpu", "cores", "aes", "vaes", "virtual", "kernel", "governor", "clocksource", "memory")
+MACHINE = (
+    "cpu",
+    "cores",
+    "aes",
+    "vaes",
+    "virtual",
+    "kernel",
+    "governor",
+    "clocksource",
+    "memory",
+    "congestion_control",
+)
 """Keys of the result's `machine` that identify it."""
 FORMAT = 1
 DONE, FAILED, OVER, UNRESOLVED = 0, 1, 3, 4

@@ -39,6 +39,7 @@ def checks() -> list[Check]:
         _governor(),
         _idle(),
         _clock(),
+        _congestion(),
         _cgroups(),
         _user(),
         _disk(),
@@ -129,6 +130,14 @@ def _idle() -> Check:
     if reason := idle.obstacle(cpus, cpus):
         return "idle cores", "warn", f"they halt under load, so the server's CPU time includes wake-ups: {reason}"
     return "idle cores", "ok", "ciphercost keeps them from halting under load"
+
+
+def _congestion() -> Check:
+    control = _text("/proc/sys/net/ipv4/tcp_congestion_control").strip()
+    if control != "bbr":
+        return "TCP congestion control", "ok", control or "not known"
+    advice = "it paces connections to this machine itself, so large responses are slow without encryption too. Before a run: sysctl -w "
+    return "TCP congestion control", "warn", f"bbr: {advice}net.ipv4.tcp_congestion_control=cubic"
 
 
 def _clock() -> Check:
