@@ -237,12 +237,16 @@ class FakeAgent:
         latency = 1e9 / self.options.rate * slow
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
         self.clock += done * latency / 1e9 if operations else seconds
+        failing = self.options.fail_after and self.slices > self.options.fail_after
+        errors = round(done * self.options.fail_share) if failing else 0
+        done -= errors
         return {
-            "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "work": float(done), "errors": 0,
+            "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "work": float(done), "errors": errors,
             "rows": done, "sealed": 0, "opened": 0, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
-            "threads": 1, "histogram": histogram(latency, done), "first_error": "", "error_kinds": "",
+            "threads": 1, "histogram": histogram(latency, done),
+            "first_error": "out of memory" if errors else "", "error_kinds": f"53200={errors}" if errors else "",
         }  # fmt: skip
 
     def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:
@@ -308,6 +312,8 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=20_000.0)
     parser.add_argument("--differ", action="store_true", help="the encrypted arm returns other rows")
     parser.add_argument("--die-after", type=int, default=0, metavar="N", help="exit in the middle of slice N + 1")
+    parser.add_argument("--fail-after", type=int, default=0, metavar="N", help="from slice N + 1 on, operations fail")
+    parser.add_argument("--fail-share", type=float, default=0.5, help="the share of them that fails")
     parser.add_argument("--seed", type=int, default=1)
     agent = FakeAgent(parser.parse_args())
     for line in sys.stdin:

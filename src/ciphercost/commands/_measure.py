@@ -82,21 +82,10 @@ def has_failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
-    """Print what ciphercost does to a server that the user already runs, if the spec has one."""
-    from ciphercost import engines
+    """Print what ciphercost does to servers that the user already runs, if the spec has any. Raises UsageError."""
+    from ciphercost.commands import _banner
 
-    if not any(cell.url for cell in spec.cells):
-        return
-    if all(engines.get(cell.engine).language == "http" for cell in spec.cells):
-        done = "ciphercost sends requests to it and does nothing else."
-    elif any(cell.sql for cell in spec.cells):
-        done = "Your statements (--sql) run on your own tables as they are."
-    else:
-        done = "ciphercost creates its own schema, ciphercost_<run>, works only there, and drops it at the end."
-    first = "You run this server; ciphercost does not control it. Other load on it changes the figures."
-    from ciphercost.report.layout import wrap
-
-    for line in [*wrap(first, "=== ", "=== "), *wrap(done, "=== ", "=== ")]:
+    for line in _banner.lines(spec):
         click.echo(line, err=True)
 
 

@@ -168,6 +168,29 @@ MEASURE = (
         "and https://…. Leave the password out: ciphercost reads PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass or "
         "~/.my.cnf, or asks for it. `ciphercost list grants` prints the rights that the user needs.",
     ),
+    click.option(
+        "--max-rate",
+        type=float,
+        metavar="RATE",
+        help="Never more than this many operations per second, also while warming up. Uses --regime latency, so it measures "
+        "latency and CPU, not capacity.",
+    ),
+    click.option(
+        "--max-connections",
+        type=int,
+        metavar="N",
+        help="Refuse to start if more connections to the server are needed; both arms' stay open.",
+    ),
+    click.option(
+        "--max-errors",
+        metavar="PERCENT",
+        help="Stop the load if more than this share of a slice's operations fail. [default with --url: 10%]",
+    ),
+    click.option(
+        "--max-latency",
+        metavar="DURATION",
+        help="Stop the load if the 99th percentile of a slice is above this, e.g. 50ms.",
+    ),
     CA_OPTION,
     BINDIR_OPTION,
     click.option(

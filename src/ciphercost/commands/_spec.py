@@ -13,7 +13,7 @@ from ciphercost.model.errors import UsageError
 
 def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
-    from ciphercost.load import tables
+    from ciphercost.load import tables, units
     from ciphercost.model.spec import CellSpec
     from ciphercost.plan import targets
 
@@ -27,13 +27,14 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         raise UsageError("--workload and --sql both define the operation; remove one of them")
     if given["csv"] and not given.get("no_progress"):
         announce_reading(given["csv"])
-    for name in ("clients", "rows", "rate", "sessions", "mtu"):
+    for name in ("clients", "rows", "rate", "sessions", "mtu", "max_rate", "max_connections"):
         if given.get(name) is not None and given[name] <= 0:
-            raise UsageError(
-                f"--{name} {given[name]}: must be at least 1"
-                if name != "rate"
-                else f"--rate {given[name]:g}: must be above 0"
-            )
+            least = "above 0" if name.endswith("rate") else "at least 1"
+            raise UsageError(f"--{name.replace('_', '-')} {given[name]:g}: must be {least}")
+    if given.get("max_rate") and given["regime"] not in (None, "latency"):
+        raise UsageError(
+            f"--max-rate: --regime {given['regime']} loads the server as fast as it answers; remove one of them"
+        )
     return CellSpec(
         engine=engine,
         version=version,
@@ -42,7 +43,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,
-        regime=given["regime"] or "capacity",
+        regime=given["regime"] or ("latency" if given.get("max_rate") else "capacity"),
         per_request=given["pooled"] is False,
         rate=given["rate"] or 0.0,
         url=" ".join(each.strip().replace(" ", "%20") for each in given["urls"]),
@@ -58,6 +59,10 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         idle=given["idle"] or "",
         client="" if given["client"] in (None, "rust") else given["client"],
         driver=given["driver"] or "",
+        max_rate=given.get("max_rate") or 0.0,
+        max_connections=given.get("max_connections") or 0,
+        max_errors=units.share(given["max_errors"], "--max-errors") if given.get("max_errors") else 0.0,
+        max_latency=units.duration(given["max_latency"], "--max-latency") if given.get("max_latency") else 0.0,
         settings=pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
     )
 

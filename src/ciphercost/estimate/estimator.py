@@ -18,7 +18,7 @@ import numpy as np
 from ciphercost.estimate import latency_ratios, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
-from ciphercost.estimate.histogram import Histogram, decode, merge
+from ciphercost.estimate.histogram import Histogram, decode, merge, quantiles
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Carryover, Interval
@@ -172,6 +172,11 @@ class CellEstimator:
         if len(rows.plain):
             return float(rows.total("plain", "work") / rows.total("plain", "seconds"))
         return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
+
+    def slice_p99(self, record: SliceRecord) -> float:
+        """99th percentile of one slice's operations, seconds; 0 without operations."""
+        found = decode(record.agent.histogram) if record.agent and record.agent.operations else None
+        return float(quantiles(found, [0.99])[0]) / 1e9 if found else 0.0
 
     def open_loop_rate(self, fallback: float = 0.0, *, clients: int = 0, think_s: float = 0.0) -> float:
         """Operations per second of the open loop, for both arms: OFFERED of the plain arm's capacity, or less if the encrypted arm needs it.

@@ -39,7 +39,7 @@ from ciphercost.measure.progress import PREPARING, Display
 from ciphercost.measure.session import CellMeasurement, NoSteadyState
 from ciphercost.measure.stopping import Stopping
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
+from ciphercost.model.errors import AgentError, CiphercostError, LoadStopped, RunError, Unproven, UsageError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
@@ -69,6 +69,8 @@ class Run(msgspec.Struct):
     """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
     """Servers that were already found."""
+    stopped: dict[str, str] = {}
+    """By URL: the cell at which the load on that server was stopped; no other cell may load it."""
 
 
 class Unit(msgspec.Struct):
@@ -99,6 +101,8 @@ def experiment(numbers: list[int], run: Run) -> None:
         wanted = [number for number in numbers if cells[number].status is None]
         for number in wanted:
             run.display.phase(number, last + 1, PREPARING)
+            if stopped_elsewhere(cells[number], run):
+                continue
             with recording_errors(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
                     server_pairs.bench(
@@ -182,6 +186,10 @@ def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[Non
         facts.status, facts.reason = "unproven", str(error)
     except NoSteadyState as error:
         facts.status, facts.reason = "no-steady-state", str(error)
+    except LoadStopped as error:
+        facts.status, facts.reason = "failed", str(error)
+        if facts.spec.url:
+            run.stopped.setdefault(facts.spec.url, title(facts))
     except OSError as error:
         facts.status = "failed"
         facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
@@ -193,6 +201,15 @@ def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[Non
     if facts.status == "failed" and (full := marks.disk_full()) and full not in facts.reason:
         facts.reason += f"; {full}"
     run.record.save_facts()
+
+
+def stopped_elsewhere(facts: CellFacts, run: Run) -> bool:
+    """Whether another cell stopped the load on this cell's server; then this one has failed too."""
+    if facts.spec.url not in run.stopped or facts.status is not None:
+        return facts.status is not None
+    facts.status = "failed"
+    facts.reason = f"not measured: {run.stopped[facts.spec.url]} stopped the load on this server"
+    return True
 
 
 def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
@@ -242,6 +259,10 @@ def interleave(
             if len(going) > 1:
                 unit.measurement.pause()
             ended = True
+            if stopped_elsewhere(unit.measurement.facts, run):
+                unit.measurement.rest()
+                del going[number]
+                continue
             with recording_errors(unit.measurement.facts, run, alone=alone):
                 # A worker process of the server may outlive the supervisor and keep answering.
                 run.supervisor.check()

@@ -18,11 +18,12 @@ import numpy as np
 from ciphercost.host.idle import Awake
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
+from ciphercost.measure import limits
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
 from ciphercost.measure.stopping import Stopping
-from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.errors import AgentError, LoadStopped, RunError, Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
@@ -210,17 +211,19 @@ class CellMeasurement:
             return self.spec.slice_seconds
         self.display.phase(self.number, session, "pilot")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
-        spent, step = 0.0, 0
+        spent, step, length = 0.0, 0, limits.length(self.cell, PILOT_SLICE)
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
-            spent += self._uncounted(session, "pilot", step, self._arms[step % 2], PILOT_SLICE, rates)
+            spent += self._uncounted(session, "pilot", step, self._arms[step % 2], length, rates)
             step += 1
         shortest = min(len(rates["plain"]), len(rates["encrypted"]))
         if rates["plain"]:
             self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
+        if rates["encrypted"]:
+            self.facts.capacity["pilot_encrypted_per_s"] = float(np.exp(np.mean(rates["encrypted"])))
         pairs = np.array([rates["plain"][:shortest], rates["encrypted"][:shortest]]).T
         return schedule.choose_slice_length(
             pairs,
-            PILOT_SLICE,
+            length,
             session_seconds=self.budget.capacity_s or self.budget.latency_s,
             min_blocks=self.budget.min_blocks,
             clients=self.facts.clients,
@@ -231,12 +234,13 @@ class CellMeasurement:
         self.display.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
-        length = max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
+        length = limits.length(self.cell, max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
         while True:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
                 spent += self._uncounted(session, "warmup", 2 * step, arm, length, rates)
             step += 1
-            steady = schedule.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
+            # A limited rate is steady by itself.
+            steady = bool(self.cell.max_rate) or schedule.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
             warm = not self._agent.compiles or self._warm_for >= COMPILED_SLICES
             if spent >= self.budget.warmup_s and steady and warm:
                 return
@@ -336,9 +340,10 @@ class CellMeasurement:
         if not self.budget.latency_s:
             return
         if not self.facts.rate:
-            rate = self.estimator.open_loop_rate(
-                self.facts.capacity.get("pilot_per_s", 0.0), clients=self.facts.clients, think_s=self.facts.think_s
-            )
+            pilot = self.facts.capacity.get("pilot_per_s", 0.0)
+            rate = self.estimator.open_loop_rate(pilot, clients=self.facts.clients, think_s=self.facts.think_s)
+            slower = min(pilot, self.facts.capacity.get("pilot_encrypted_per_s", pilot))
+            rate = limits.open_loop_rate(self.cell, rate, slower)
             self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
             self.record.save_facts()
         if self.facts.rate > 0:
@@ -361,6 +366,7 @@ class CellMeasurement:
         discard: float = schedule.DISCARD,
     ) -> AgentSlice | None:
         began = time.monotonic()
+        rate = limits.rate(self.cell, rate)
         draft = SliceRecord(
             cell=self.number,
             session=session,
@@ -404,6 +410,7 @@ class CellMeasurement:
         counters = sampler.end(own, answer.cpu_user_ns + own - threads)
         self._warm_for = self._warm_for + 1 if answer.jit_ms / 1e3 <= JAVA * answer.seconds else 0
         if answer.errors and not answer.operations:
+            self._check_limits(msgspec.structs.replace(draft, agent=answer, error=answer.first_error))
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
         self._failures = 0
@@ -411,12 +418,22 @@ class CellMeasurement:
         record = msgspec.structs.replace(
             draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._pair)
         )
+        self._check_limits(record)
         self.record.append(record)
         self.estimator.add(record)
         counted = position > 0 and phase in ("capacity", "latency")
         speed = answer.done / answer.seconds if answer.seconds else 0.0
         self.display.slice(self.number, length, speed, arm, record.marks if counted else None)
         return answer
+
+    def _check_limits(self, record: SliceRecord) -> None:
+        """Raises LoadStopped if the slice passed a limit of the cell; the slice is then the cell's last."""
+        try:
+            if record.agent is not None:
+                limits.check(self.cell, record.arm, record.agent, partial(self.estimator.slice_p99, record))
+        except LoadStopped:
+            self.record.append(record)
+            raise
 
     def _polling(self, phase: Phase) -> set[int]:
         """The CPUs that are kept from halting in a slice: the client's and, in a closed loop, which measures capacity,

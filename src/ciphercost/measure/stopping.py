@@ -34,5 +34,8 @@ class Stopping(Protocol):
     def throughput_interval(self, mode: Mode) -> Estimate | None:
         """Encrypted ÷ plain operations per second with its 95 % interval so far; None with too few blocks."""
 
+    def slice_p99(self, record: SliceRecord) -> float:
+        """99th percentile of one slice's operations, seconds."""
+
     def open_loop_rate(self, fallback: float, *, clients: int, think_s: float) -> float:
         """Operations per second that the open loop requests of both arms."""

@@ -53,6 +53,10 @@ class AgentError(RunError):
         self.code = code
 
 
+class LoadStopped(RunError):
+    """The server's errors or latency passed a limit, so ciphercost stopped the load on it."""
+
+
 class Unproven(RunError):
     """A witness failed: an arm is not what its name says, so ciphercost prints no number."""
 

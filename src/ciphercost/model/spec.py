@@ -70,6 +70,14 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Settings of the server that ciphercost starts, by the server's own names."""
     idle: Literal["", "poll", "halt"] = ""
     """What idle cores do: poll, or halt until an interrupt wakes them; empty: poll if possible."""
+    max_rate: Amount = 0.0
+    """At most this many operations per second in every phase, also in pilot and warm-up; needs regime latency. 0: no limit."""
+    max_connections: Count = 0
+    """At most this many connections to the server at once, those of both arms and of ciphercost itself; 0: no limit."""
+    max_errors: Amount = 0.0
+    """Share of a slice's operations that may fail before the load stops; 0: no limit, but MOST_ERRORS with `url`."""
+    max_latency: Amount = 0.0
+    """Seconds that the 99th percentile of a slice may reach before the load stops; 0: no limit."""
     fio_bytes: Count = 0
     """At rest: size of fio's file, bytes; fio then runs in cells of any length. 0: the default size, in cells of a minute or more."""
 

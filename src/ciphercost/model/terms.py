@@ -27,3 +27,6 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 PREFIX = "ciphercost_"
 CANARY_TABLE = "ciphercost_canary"
+
+MOST_ERRORS = 0.1
+"""Share of a slice's operations that may fail on the user's own server before the load stops, unless the spec has `max_errors`."""

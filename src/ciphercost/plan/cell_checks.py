@@ -27,8 +27,24 @@ def check_numbers(cell: CellSpec) -> None:
         raise UsageError(f"rows {cell.rows}: must be at least 1")
     if not math.isfinite(cell.rate) or cell.rate < 0:
         raise UsageError(f"rate {cell.rate}: must be above 0")
+    check_limits(cell)
     if cell.ca and not Path(cell.ca).is_file():
         raise UsageError(f"--ca {cell.ca}: no such file")
+
+
+def check_limits(cell: CellSpec) -> None:
+    """Raises UsageError for a limit of the load that is out of range or that the cell could not keep."""
+    for name, value in (("max_rate", cell.max_rate), ("max_latency", cell.max_latency)):
+        if not math.isfinite(value) or value < 0:
+            raise UsageError(f"{name} {value:g}: must be above 0")
+    if not 0 <= cell.max_errors <= 1:
+        raise UsageError(f"max_errors {cell.max_errors:g}: must be between 0 and 100 %")
+    if cell.max_rate and cell.regime != "latency":
+        raise UsageError(
+            f"max_rate {cell.max_rate:g}: regime {cell.regime} loads the server as fast as it answers; write regime latency"
+        )
+    if cell.max_rate and cell.rate > cell.max_rate:
+        raise UsageError(f"rate {cell.rate:g}: is above max_rate {cell.max_rate:g}; lower it")
 
 
 def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> None:

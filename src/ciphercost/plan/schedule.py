@@ -178,8 +178,8 @@ def seconds(cells: Sequence[CellSpec]) -> float:
 def budget(spec: Spec, cell: CellSpec) -> Budget:
     """Split `spec.time`: pilot 8 % (at most 6 s), warm-up 15 % of the rest, latency 25 % of all (at rest 45 %), capacity the remainder.
 
-    In regime `latency`, capacity gets 25 %, because the rate is a share of it, or nothing if the rate is given; latency gets
-    the remainder.
+    In regime `latency`, capacity gets 25 %, because the rate is a share of it, or nothing if the rate or its limit is given;
+    latency gets the remainder.
     """
     sessions = spec.sessions if spec.mode == "full" else 1
     pilot = 0.0 if spec.slice_seconds else min(0.08 * spec.time, 6.0)
@@ -187,7 +187,7 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
     rest, quarter = spec.time - pilot - warmup, LATENCY * spec.time
     open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time if spec.latency else 0.0
     if cell.regime == "latency":
-        open_loop = rest if cell.rate else rest - quarter
+        open_loop = rest if cell.rate or cell.max_rate else rest - quarter
     return Budget(
         sessions=sessions,
         pilot_s=pilot,

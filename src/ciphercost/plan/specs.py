@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
-from ciphercost.model.spec import Spec
+from ciphercost.model.spec import ARMS, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
@@ -51,8 +52,42 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they need the same regime")
+    for numbers in schedule.groups(spec):
+        _check_connections([cells[number] for number in numbers])
     checked.ranged(spec, "the spec")
     return cells
+
+
+OWN_CONNECTIONS = 2
+"""Connections that ciphercost may have open beside those of the load: a witness's, and one that asks the server about others."""
+
+
+def most_connections(cells: Sequence[PlannedCell]) -> int:
+    """Connections that these cells have open at once at most: those of both arms, of all cells that share their sessions, and our own."""
+    together: dict[str, int] = {}
+    for number, cell in enumerate(cells):
+        group = cell.spec.group or f"{number}"
+        together[group] = together.get(group, 0) + len(ARMS) * cell.clients
+    return max(together.values()) + OWN_CONNECTIONS
+
+
+def _check_connections(cells: Sequence[PlannedCell]) -> None:
+    """Raises UsageError if cells that share their sessions need more connections than allowed."""
+    allowed = min((cell.spec.max_connections for cell in cells if cell.spec.max_connections), default=0)
+    needed = most_connections(cells)
+    if not allowed or needed <= allowed:
+        return
+    clients = (allowed - OWN_CONNECTIONS) // (len(ARMS) * len(cells))
+    together = f"{len(cells)} cells in the same sessions need" if len(cells) > 1 else "this cell needs"
+    if not clients:
+        least = len(ARMS) * len(cells) + OWN_CONNECTIONS
+        raise UsageError(
+            f"--max-connections {allowed}: {together} at least {least}, for one client in each arm; allow {least}"
+        )
+    raise UsageError(
+        f"--max-connections {allowed}: {together} {needed}, because the connections of both arms stay open and ciphercost needs "
+        f"{OWN_CONNECTIONS} more; write --clients {clients}, or allow {needed}"
+    )
 
 
 def long_enough(spec: Spec) -> Spec:

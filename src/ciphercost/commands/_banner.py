@@ -1,0 +1,59 @@
+"""What ciphercost will do to a server that the user already runs, printed before it does anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from ciphercost.plan.planned import PlannedCell
+
+INDENT = "=== "
+
+
+def lines(spec: Any) -> list[str]:
+    """The banner's lines; none if ciphercost starts every server itself. Raises UsageError for a spec that can't be run."""
+    from ciphercost.plan import specs
+    from ciphercost.report.layout import wrap
+
+    cells = [cell for cell in specs.plan(spec) if cell.spec.url]
+    if not cells:
+        return []
+    said = wrap(
+        "You run this server; ciphercost does not control it. Other load on it changes the figures.", INDENT, INDENT
+    )
+    for url in dict.fromkeys(cell.spec.url for cell in cells):
+        own = [cell for cell in cells if cell.spec.url == url]
+        said += wrap(f"{_place(url)}:", INDENT, f"{INDENT}  ")
+        for does in _does(own):
+            said += wrap(does, f"{INDENT}- ", f"{INDENT}  ")
+    return said
+
+
+def _place(url: str) -> str:
+    """`postgresql://staging:5432/shop`, without a user; of the two URLs of a web server, both."""
+    parts = [urlsplit(each) for each in url.split()]
+    return " and ".join(f"{each.scheme}://{each.netloc.rpartition('@')[2] or 'localhost'}{each.path}" for each in parts)
+
+
+def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """What the cells create on one server, and how much load they make."""
+    from ciphercost.model.terms import MOST_ERRORS
+    from ciphercost.plan import specs
+
+    if all(cell.engine.language == "http" for cell in cells):
+        yield "ciphercost sends requests and creates nothing"
+    elif all(cell.spec.sql for cell in cells):
+        yield "your statements (--sql) run on your own tables as they are; ciphercost creates nothing"
+    else:
+        yield "ciphercost creates its own schema, ciphercost_<run>, works only there, and drops it at the end"
+    yield f"at most {specs.most_connections(cells)} connections at once"
+    rates = {cell.spec.max_rate for cell in cells}
+    most = f"at most {max(rates):g} operations per second" if all(rates) else ""
+    yield most or "as much load as it answers (limit it with --max-rate)"
+    shares = {cell.spec.max_errors or MOST_ERRORS for cell in cells}
+    stops = f"the load stops if more than {100 * max(shares):g} % of a slice's operations fail"
+    if all(slow := {cell.spec.max_latency for cell in cells}):
+        stops += f" or its 99th percentile is above {1e3 * max(slow):g} ms"
+    yield stops
