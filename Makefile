@@ -16,6 +16,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := agents/rust
 STAMPS := .make
+# Every Python package in one version, with the hashes of its files: `make lock` writes them anew.
+LOCKS  := release/locks
+INSTALL = $(BIN)/pip install --quiet --require-hashes
 # Twice as many workers as cores, since many tests wait. Compiled files are kept (an empty value switches the variable off): the tests
 # start the command hundreds of times.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadfile --durations 20
@@ -26,7 +29,7 @@ both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-te
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench docs book book-runs fresh release fresh-wheels version ready dev servers schema strings clean help
+.PHONY: quick test test-all check bench docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -40,6 +43,7 @@ help:
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
 	@echo "make book-runs measure what book/runs lacks of book/grid (hours, on a quiet machine, as root)"
+	@echo "make lock      take the newest version of every Python package into release/locks"
 	@echo "make strings   list every string that a user can see, with file and line, for review"
 
 quick: ready
@@ -69,6 +73,9 @@ fresh:
 strings:
 	@$(PYTHON) tests/helpers/user_strings.py $(PATHS)
 
+lock:
+	@bash release/lock.sh $(PYTHON)
+
 release:
 	@bash release/wheels.sh $(PYTHON)
 
@@ -95,11 +102,11 @@ schema: ready
 ready: $(STAMPS)/agent $(STAMPS)/python
 dev: ready $(STAMPS)/dev
 
-$(STAMPS)/venv:
+$(STAMPS)/venv: $(LOCKS)/tools.txt
 	@bash agents/needs.sh $(PYTHON)
 	@mkdir -p $(STAMPS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet 'maturin>=1.7,<2'
+	$(INSTALL) -r $(LOCKS)/tools.txt
 	touch $@
 
 $(STAMPS)/agent: $(STAMPS)/venv $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(RUST)/pyproject.toml $(RUST)/build.rs $(shell find $(RUST)/src -name '*.rs')
@@ -109,12 +116,13 @@ $(STAMPS)/agent: $(STAMPS)/venv $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(RUST)/py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --force-reinstall --no-deps --no-build-isolation ./$(RUST)
 	touch $@
 
-$(STAMPS)/python: $(STAMPS)/agent pyproject.toml
-	$(BIN)/pip install --quiet --editable .
+$(STAMPS)/python: $(STAMPS)/agent pyproject.toml $(LOCKS)/run.txt
+	$(INSTALL) -r $(LOCKS)/run.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(STAMPS)/dev: $(STAMPS)/python pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[dev]'
+$(STAMPS)/dev: $(STAMPS)/python $(LOCKS)/dev.txt
+	$(INSTALL) -r $(LOCKS)/dev.txt
 	touch $@
 
 servers: ready

@@ -26,7 +26,7 @@ need perl "on Debian: apt-get install perl; it configures OpenSSL"
 
 version=$("$python" release/version.py)
 [ -x $tools/bin/pip ] || "$python" -m venv $tools
-$tools/bin/pip install --quiet 'maturin>=1.7,<2' 'ziglang>=0.13' 'auditwheel>=6'
+$tools/bin/pip install --quiet --require-hashes -r release/locks/release.txt
 rm -rf dist
 mkdir dist
 
@@ -34,7 +34,7 @@ echo "building the Java agent $version"
 mvn -B -q -f agents/java/pom.xml clean package
 
 echo "building ciphercost $version"
-CIPHERCOST_RELEASE_JAR=$PWD/$jar $tools/bin/pip wheel --quiet --no-deps --wheel-dir dist .
+CIPHERCOST_RELEASE_JAR=$PWD/$jar $tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 for target in $targets; do
     echo "building ciphercost-agent $version for $target (OpenSSL, SQLCipher and the agent: some minutes the first time)"

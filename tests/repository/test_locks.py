@@ -1,0 +1,73 @@
+"""release/locks: every Python package that `make` installs, in one version, with the hashes of its files."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ROOT / "release" / "locks"
+ENTRY = re.compile(r"^(?P<what>[^\s#-][^\\]*?)\s*(?P<hashes>(?:\\\n\s+--hash=sha256:[0-9a-f]{64}\s*)*)$", re.MULTILINE)
+
+
+def locked(name: str) -> dict[str, dict[str, str]]:
+    """By package: (marker, version) of each entry, of which several may exist for different Pythons."""
+    found: dict[str, dict[str, str]] = {}
+    for each in ENTRY.finditer((LOCKS / f"{name}.txt").read_text()):
+        entry = Requirement(each["what"])
+        assert each["hashes"], f"{name}.txt has no hash of {entry.name}"
+        assert entry.url is None
+        (pin,) = entry.specifier
+        assert pin.operator == "=="
+        found.setdefault(canonicalize_name(entry.name), {})[str(entry.marker)] = pin.version
+    return found
+
+
+def asked(text: str) -> list[Requirement]:
+    lines = [line.strip() for line in text.splitlines()]
+    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUN = [Requirement(each) for each in PROJECT["project"]["dependencies"]]
+DEV = [Requirement(each) for each in PROJECT["project"]["optional-dependencies"]["dev"]]
+BUILD = [Requirement(each) for each in PROJECT["build-system"]["requires"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("run", RUN),
+        ("dev", [*RUN, *DEV]),
+        ("tools", [*BUILD, *asked((LOCKS / "tools.in").read_text())]),
+        ("release", [*BUILD, *(r for each in ("tools", "release") for r in asked((LOCKS / f"{each}.in").read_text()))]),
+    ],
+)
+def test_a_lock_has_what_is_asked_for_in_a_version_that_fits(name: str, wanted: list[Requirement]) -> None:
+    has = locked(name)
+    for each in wanted:
+        versions = has.get(canonicalize_name(each.name))
+        assert versions, f"{name}.txt lacks {each.name}: run `make lock`"
+        for version in versions.values():
+            assert each.specifier.contains(version, prereleases=True), f"{each} and {version}: run `make lock`"
+
+
+@pytest.mark.parametrize("name", ["run", "tools", "release"])
+def test_all_locks_have_the_same_versions(name: str) -> None:
+    dev = locked("dev")
+    for package, versions in locked(name).items():
+        assert set(versions.values()) <= set(dev.get(package, versions).values()), package
+
+
+def test_make_installs_nothing_without_hashes() -> None:
+    text = (ROOT / "Makefile").read_text() + (ROOT / "release" / "wheels.sh").read_text()
+    commands = [line.strip() for line in text.splitlines() if "echo" not in line]
+    installs = [line for line in commands if re.search(r"pip (install|wheel)\b", line)]
+    assert len(installs) > 3
+    for line in installs:
+        assert "--require-hashes" in line or "--no-deps" in line, line
