@@ -9,6 +9,9 @@ TO     ?=
 TESTS  ?=
 # make strings PATHS='commands plan/toml': only the strings of files whose path contains one of these.
 PATHS  ?=
+# make faults MOMENTS=2 ONLY='disk;Ctrl-C': fewer trials of each fault; only faults whose name contains one of these.
+MOMENTS ?=
+ONLY    ?=
 # make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid.
 TIME     ?=
 FAMILIES ?=
@@ -29,7 +32,7 @@ both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-te
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
+.PHONY: quick test test-all check bench faults docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -40,6 +43,7 @@ help:
 	@echo "make release   build the wheels of both distributions into dist/, for x86_64 and aarch64"
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
+	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
 	@echo "make book-runs measure what book/runs lacks of book/grid (hours, on a quiet machine, as root)"
@@ -84,6 +88,9 @@ fresh-wheels:
 
 version:
 	@$(PYTHON) release/version.py $(TO)
+
+faults: dev servers
+	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m faults $(if $(MOMENTS),--moments $(MOMENTS)) $(if $(ONLY),--faults '$(ONLY)')
 
 docs: dev
 	$(BIN)/python tools/docs.py

@@ -60,6 +60,10 @@ RULES = [
     Rule(r"test_progress\.py::test_on_a_terminal_it_is_live.*\[\[\((40, 10|80, 24)", COMBINATION),
     Rule(r"test_real_key_value\.py::test_a_cell_is_proven.*\[connect-resumption=on-memcached\]", COMBINATION),
     Rule(r"test_server_limits\.py::.*\[(mysql|mariadb|firebird)\]", COMBINATION),
+    Rule(
+        r"test_faults\.py::test_a_fault_loses.*(agent killed|twice|frozen|servers. data|supervisor killed\]|SIGHUP)",
+        REPETITION,
+    ),
     # ── simulations ──
     Rule(r"test_method_coverage\.py::test_few_blocks_cover.*-(12|16|24|30)\]", REPETITION),
     Rule(r"test_method_coverage\.py::test_the_quick_interval_covers.*-200\]", REPETITION),

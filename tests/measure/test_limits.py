@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ciphercost.measure import limits
 from ciphercost.model import run_directory
 from ciphercost.model.errors import LoadStopped, UsageError
+from ciphercost.model.facts import RunFacts
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import specs
@@ -103,7 +104,7 @@ def test_cells_that_share_their_sessions_count_together() -> None:
     assert specs.most_connections(specs.plan(Spec(cells=[cell(clients=4, max_connections=10)]))) == 10
 
 
-def measure(directory: Path, **fields: object) -> run_directory.RunFacts:
+def measure(directory: Path, **fields: object) -> RunFacts:
     cells = [msgspec.convert({"engine": "null", "mechanism": "busy", "regime": "latency"} | fields, CellSpec)]
     pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=20.0), directory)
     return run_directory.read_facts(directory)

@@ -1,0 +1,91 @@
+"""`make faults`: faults × targets, each at seeded random moments; prints a table and writes benchmarks/faults.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from faults import trial, world
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "benchmarks" / "faults.json"
+TARGETS = ("postgresql:tls", "mysql:tls", "firebird:wire-crypt", "sqlite:sqlcipher", "nginx:tls")
+
+
+def main(argv: Sequence[str]) -> int:
+    faults = {each.name: each for each in world.each_kind("faults")}
+    parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
+    parser.add_argument("--moments", type=int, default=20, help="trials of each fault on each target. [default: 20]")
+    parser.add_argument("--seed", type=int, default=1, help="number of the first trial. [default: 1]")
+    parser.add_argument("--targets", default=" ".join(TARGETS), help=f"[default: {' '.join(TARGETS)}]")
+    parser.add_argument(
+        "--faults", default="", help="only those whose name contains one of these words, separated by ;"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="trials at the same time. [default: 2]")
+    parser.add_argument(
+        "--kept", type=Path, default=KEPT, help="where the outcomes are kept; known ones are not repeated"
+    )
+    asked = parser.parse_args(argv)
+    words = [each.strip() for each in asked.faults.split(";") if each.strip()]
+    chosen = [each for name, each in faults.items() if not words or any(word in name for word in words)]
+    known = msgspec.json.decode(asked.kept.read_bytes(), type=list[trial.Outcome]) if asked.kept.exists() else []
+    done = {(each.target, each.fault, each.seed) for each in known}
+    with tempfile.TemporaryDirectory(prefix="ciphercost-faults-", dir="/var/tmp") as place:
+        Path(place).chmod(0o711)
+        for target in asked.targets.split():
+            wanted = [
+                (fault, seed)
+                for fault in chosen
+                for seed in range(asked.seed, asked.seed + asked.moments)
+                if fault.suits(target) and (target, fault.name, seed) not in done
+            ]
+            if not wanted:
+                continue
+            reference = trial.undisturbed(target, Path(place))
+            print(f"── {target}: {len(wanted)} trials; undisturbed {reference}", flush=True)
+            with ThreadPoolExecutor(asked.jobs) as pool:
+                runs = [
+                    pool.submit(trial.attempt, target, fault, seed, reference, Path(place)) for fault, seed in wanted
+                ]
+                for each in runs:
+                    outcome = each.result()
+                    known.append(outcome)
+                    asked.kept.write_text(json.dumps(msgspec.to_builtins(known), indent=1) + "\n")
+                    if not outcome.good:
+                        print(f"  {outcome}", flush=True)
+    print(table(known))
+    return 0 if all(each.good for each in known) else 1
+
+
+def table(outcomes: Sequence[trial.Outcome]) -> str:
+    """A row per fault: trials that struck, how they ended, and what was lost or left."""
+    lines = [
+        f"{'fault':<42} {'struck':>9} {'record':>8} {'left':>5} {'clean':>6} {'damaged':>8} {'resumed':>8} {'agree':>6}  ended with"
+    ]
+    for fault in dict.fromkeys(each.fault for each in outcomes):
+        own = [each for each in outcomes if each.fault == fault]
+        struck = [each for each in own if each.struck]
+        ends = Counter("hung" if each.status is None else str(each.status) for each in struck)
+        again = [each for each in struck if each.resumed not in ("not needed", "refused")]
+        agree = sum(each.resumed in ("contains", "meets") for each in again)
+        lines.append(
+            f"{fault:<42} {len(struck):>4}/{len(own):<4} {sum(e.record in ('intact', 'absent') for e in struck):>8} "
+            f"{sum(bool(e.left_before) for e in struck):>5} {sum(bool(e.left_after) for e in struck):>6} "
+            f"{sum(e.number == 'damaged' for e in struck):>8} {len(again):>8} {agree:>6}  "
+            + ", ".join(f"{status} ×{count}" for status, count in ends.most_common())
+        )
+    bad = sum(not each.good for each in outcomes)
+    lines.append(f"{len(outcomes)} trials, {bad} of them not as promised")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""judge: what is left of a run after a fault."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import processes
+from ciphercost.host import marks, namespaces
+from ciphercost.model import run_directory
+from ciphercost.model.errors import CiphercostError
+from ciphercost.model.result import Cell
+from ciphercost.runs import conclude
+from faults.world import World
+
+SETTLING = 30.0
+"""Seconds that a supervisor may take to undo what its run had started."""
+
+
+class Record(NamedTuple):
+    state: str
+    """intact, absent (the run had not begun one), or what is wrong with it."""
+    whole_blocks: int
+    """Blocks whose four counted slices all succeeded."""
+
+
+def record(directory: Path) -> Record:
+    """Read everything that a run has written, as `report` and `resume` do."""
+    if not (directory / "plan.json").exists():
+        return Record("absent", 0)
+    try:
+        run_directory.read_facts(directory)
+        run_directory.read_proofs(directory)
+        found: dict[tuple[int, int, str, int], int] = defaultdict(int)
+        for each in run_directory.read_slices(directory):
+            if each.position and each.phase == "capacity" and each.agent is not None and not each.error:
+                found[each.cell, each.session, each.phase, each.block] += 1
+    except (CiphercostError, OSError, ValueError) as error:
+        return Record(f"damaged: {error}", 0)
+    return Record("intact", sum(count == 4 for count in found.values()))
+
+
+def cell(directory: Path) -> Cell | None:
+    """The run's only cell, re-estimated from its slices; None if there is nothing to estimate."""
+    try:
+        (found,) = conclude.result_of(directory).cells
+    except CiphercostError:
+        return None
+    return found
+
+
+def left(world: World, run_id: str) -> list[str]:
+    """What the run has left on the machine, once its supervisor has had time to remove it."""
+    deadline = time.monotonic() + SETTLING
+    while (found := _left(world, run_id)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+def _left(world: World, run_id: str) -> list[str]:
+    if not run_id:
+        return []
+    base = Path(world.environment.get("CIPHERCOST_SCRATCH", "") or marks.scratch_base())
+    found = [f"process {pid}" for pid in processes.marked(run_id)]
+    found += [str(base / run_id)] if (base / run_id).exists() else []
+    found += [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
+    groups = (path for parent in marks.cgroup_parents() for path in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*"))
+    found += [str(path) for path in groups]
+    found += [str(path) for path in namespaces.NAMESPACES.glob(f"*{run_id}*")]
+    return found

@@ -1,0 +1,1 @@
+"""Kinds of faults: each file has FAULTS, a tuple of `world.Fault`."""

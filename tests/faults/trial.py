@@ -1,0 +1,172 @@
+"""trial: one fault in one run, from the start of the command to the resumed run."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from faults import judge
+from faults.world import Fault, Going, World
+
+LONGEST = 150.0
+"""Seconds after which a run counts as hanging."""
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """An undisturbed run of a target."""
+
+    seconds: float
+    """How long the command took."""
+    ratio: float
+    low: float
+    high: float
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of benchmarks/faults.json."""
+
+    target: str
+    fault: str
+    seed: int
+    moment: float
+    """Share of the undisturbed run's time."""
+    stage: str
+    """How far the run was, by its record."""
+    struck: bool
+    """False: at this moment there was nothing to break, or the run had ended."""
+    status: int | None
+    """The command's exit status; None: it had to be killed."""
+    traceback: bool
+    record: str
+    left_before: list[str]
+    left_after: list[str]
+    """After `ciphercost clean`."""
+    number: str
+    """none, whole (all its blocks are whole), or damaged."""
+    resumed: str
+    """not needed, refused, failed, or whether its interval contains or meets the undisturbed one."""
+    said: str
+    """Last line of what the command printed."""
+
+    @property
+    def good(self) -> bool:
+        """Nothing lost, nothing left behind, no number from damaged data."""
+        return (
+            self.status is not None
+            and not self.traceback
+            and self.record in ("intact", "absent")
+            and not self.left_after
+            and self.number != "damaged"
+            and self.resumed not in ("failed", "apart")
+        )
+
+
+def undisturbed(target: str, base: Path) -> Reference:
+    """Run a target without a fault."""
+    with world_of(target, base, random.Random(0)) as world:
+        began = time.monotonic()
+        going = Going(world)
+        going.process.wait(LONGEST)
+        took = time.monotonic() - began
+        found = judge.cell(world.run)
+        assert going.process.returncode == 0, going.text()
+        assert found is not None
+        estimate = found.overhead["throughput"]
+        return Reference(took, estimate.ratio, estimate.low, estimate.high)
+
+
+def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Path) -> Outcome:
+    """One trial. Everything random comes from the seed."""
+    rng = random.Random(f"{seed} {target} {fault.name}")
+    moment = rng.random()
+    with world_of(target, base, rng) as world:
+        fault.prepare(world)
+        going = Going(world)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            going.process.wait(moment * reference.seconds)
+        stage = going.stage()
+        struck = False
+        for _ in range(fault.times):
+            if going.process.poll() is None:
+                struck = fault.strike(going) or struck
+            if fault.times > 1:
+                time.sleep(0.5)
+        status: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = going.process.wait(LONGEST)
+        if status is None:
+            going.end()
+        run_id, text = going.run_id(), going.text()
+        left_before = judge.left(world, run_id)
+        fault.mend(world)
+        world.ciphercost("clean")
+        left_after = judge.left(world, run_id) if left_before else []
+        kept = judge.record(world.run)
+        lines = [line for line in text.splitlines() if line.strip()]
+        return Outcome(
+            target=target,
+            fault=fault.name,
+            seed=seed,
+            moment=round(moment, 4),
+            stage=stage,
+            struck=struck,
+            status=status,
+            traceback="Traceback (most recent call last)" in text,
+            record=kept.state,
+            left_before=left_before,
+            left_after=left_after,
+            number=number(world, kept),
+            resumed=resumed(world, kept, reference),
+            said=lines[-1] if lines else "",
+        )
+
+
+def number(world: World, kept: judge.Record) -> str:
+    """Whether the record gives a number, and whether each of its blocks is whole."""
+    found = judge.cell(world.run) if kept.state == "intact" else None
+    if found is None or not found.overhead:
+        return "none"
+    return "whole" if found.blocks <= kept.whole_blocks else "damaged"
+
+
+def resumed(world: World, kept: judge.Record, reference: Reference) -> str:
+    """Resume the run, and compare its interval with the undisturbed one."""
+    if kept.state != "intact":
+        return "not needed"
+    before = judge.cell(world.run)
+    if before is None or before.status != "ok":
+        done = world.ciphercost("resume", str(world.run), "--no-progress", timeout=LONGEST)
+        if "Traceback" in done.stdout + done.stderr:
+            return "failed"
+        if done.returncode not in (0, 1):
+            return "refused"
+    found = judge.cell(world.run)
+    if found is None or "throughput" not in found.overhead or found.status != "ok":
+        return "failed"
+    estimate = found.overhead["throughput"]
+    if estimate.low <= reference.ratio <= estimate.high:
+        return "contains"
+    return "meets" if estimate.low <= reference.high and reference.low <= estimate.high else "apart"
+
+
+@contextlib.contextmanager
+def world_of(target: str, base: Path, rng: random.Random) -> Iterator[World]:
+    """A trial's surroundings below `base`, removed afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="fault-", dir=base))
+    directory.chmod(0o711)
+    try:
+        with ExitStack() as stack:
+            world = World(target, directory, rng, stack)
+            world.scratch_in(directory / "scratch")
+            yield world
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
