@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 from ciphercost import engines
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.model.secret import reveal
 
 ROWS = 100_000
 """Rows of the table that one row is selected from."""
@@ -94,7 +95,7 @@ class Pgbench:
 
     def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
         environment = {
-            "PGPASSWORD": str(fields["password"]),
+            "PGPASSWORD": reveal(fields["password"]),
             "PGSSLMODE": "verify-full" if encrypted(fields) else "disable",
             "PGSSLROOTCERT": str(fields.get("tls_ca", "")),
             "PGSSLMINPROTOCOLVERSION": "TLSv1.3",
@@ -130,7 +131,7 @@ class Sysbench:
         # The password is in a file, because everybody can read arguments.
         config = self.directory / "sysbench.conf"
         config.touch(0o600)
-        config.write_text(f"mysql-password={fields['password']}\n")
+        config.write_text(f"mysql-password={reveal(fields['password'])}\n")
         argv += [f"--config-file={config}", f"--mysql-host={fields['host']}", f"--mysql-port={fields['port']}"]
         argv += [f"--mysql-user={fields['user']}", f"--mysql-db={fields['database']}"]
         argv += [f"--threads={clients}", "--tables=1", f"--table-size={ROWS}", "--rand-type=uniform"]
@@ -178,7 +179,7 @@ class Mysqlslap:
         argv = [self.program, "--no-defaults", f"--host={fields['host']}", f"--port={fields['port']}", "--protocol=TCP"]
         argv += [f"--user={fields['user']}", f"--create-schema={fields['database']}", "--no-drop", f"--query={queries}"]
         argv += ["--delimiter=;", f"--concurrency={clients}", f"--number-of-queries={count}", "--iterations=1", *tls]
-        text, cpu_seconds = timed(argv, cpu, {"MYSQL_PWD": str(fields["password"])}, self.directory)
+        text, cpu_seconds = timed(argv, cpu, {"MYSQL_PWD": reveal(fields["password"])}, self.directory)
         took = number(r"Average number of seconds to run all queries: ([\d.]+)", text)
         self._rate = count / took if seconds and took else self._rate
         return Slice(count / took if took else 0.0, count, cpu_seconds)

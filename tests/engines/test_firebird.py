@@ -29,6 +29,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.model.secret import reveal
 from processes import wait_for
 
 WIRE_CRYPT = mechanisms.get("wire-crypt")
@@ -192,7 +193,7 @@ def test_a_running_server_is_found_but_not_changed(
     server: FirebirdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = server.connection()
-    monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
+    monkeypatch.setenv("ISC_PASSWORD", reveal(fields["password"]))
     found = ENGINE.find(url=firebird.url(server, "ciphercost"))
     assert found.source == "running"
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:

@@ -25,6 +25,7 @@ from ciphercost.host.tls_names import SUITES_12, suite
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.model.secret import reveal
 from conftest import RequireServer
 from mysql_servers import SERVERS, TLS, ServerCopies, server_copies
 from processes import opened
@@ -83,7 +84,7 @@ def test_the_password_is_random_and_stored_only_beside_the_data(plain_server: Se
     assert plain_server.directory is not None
     path = plain_server.directory / PASSWORD_FILE
     password = path.read_text()
-    assert plain_server.connection()["password"] == password
+    assert reveal(plain_server.connection()["password"]) == password
     assert path.stat().st_mode & 0o777 == 0o600
     assert password not in Path(f"/proc/{plain_server.pid}/cmdline").read_text()
     assert {each.name for each in plain_server.directory.iterdir()} == {"data", "tmp", PASSWORD_FILE, "server.pid"}
@@ -306,7 +307,7 @@ def test_a_running_server_is_found_but_not_changed(
     home: ServerCopies, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = plain_server.connection()
-    monkeypatch.setenv("MYSQL_PWD", str(fields["password"]))
+    monkeypatch.setenv("MYSQL_PWD", reveal(fields["password"]))
     monkeypatch.setenv("HOME", str(tmp_path))
     url = f"{home.engine.name}://{quote(USER)}@localhost:{fields['port']}/{fields['database']}?ssl-ca=/ca.pem"
     server = home.engine.start(home.engine.find(url=url), tmp_path, home.supervisor)
@@ -367,7 +368,7 @@ def test_option_files_are_read_as_the_servers_own_client_reads_them(
     with pytest.raises(UsageError, match="chmod 600"):
         password_found()
     monkeypatch.setenv("MYSQL_PWD", "first")
-    assert password_found() == "first"
+    assert reveal(password_found()) == "first"
 
 
 def test_the_later_option_file_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from ciphercost.host.relay import Relay
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, Unproven
+from ciphercost.model.secret import reveal
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import client_witness, load_connections, probe, wire_witness, witnesses
@@ -92,7 +93,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: 
         Relay("127.0.0.1", int(str(server.connection()["port"]))) as relay,
     ):
         assert server.directory is not None
-        password = server.connection()["password"]
+        password = reveal(server.connection()["password"])
         home.client(server, f"CREATE USER {USER}@localhost IDENTIFIED BY '{password}'", *home.clear())
         through = ["-hlocalhost", f"-P{relay.port}", f"--socket={server.directory / 'data' / 's'}", "--database="]
         done = home.client(server, f"SELECT '{CANARY}'", *through)

@@ -38,6 +38,7 @@ from ciphercost.host.versions import matches
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.model.secret import reveal
 from ciphercost.prove.client_witness import negotiation_mismatch
 from conftest import Require, RequireServer
 from processes import opened
@@ -97,7 +98,7 @@ def psql(server: Server, sql: str, **parameters: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": os.environ["PATH"], "PGPASSWORD": str(fields["password"])},
+        env={"PATH": os.environ["PATH"], "PGPASSWORD": reveal(fields["password"])},
     )
     if done.returncode:
         raise RunError(done.stderr)
@@ -127,7 +128,7 @@ def test_a_server_runs_unprivileged_on_loopback_only_and_stops_on_request(start:
 
 def test_the_password_is_random_and_stored_only_in_the_cluster(start: Start, cluster: Path) -> None:
     server = start()
-    password = server.connection()["password"]
+    password = reveal(server.connection()["password"])
     assert (cluster / PASSWORD_FILE).read_text() == password
     assert (cluster / PASSWORD_FILE).stat().st_mode & 0o777 == 0o600
     assert str(password) not in Path(f"/proc/{server.pid}/cmdline").read_text()
@@ -501,7 +502,7 @@ def test_a_running_server_is_found_but_not_changed(
 ) -> None:
     own = start()
     fields = own.connection()
-    monkeypatch.setenv("PGPASSWORD", str(fields["password"]))
+    monkeypatch.setenv("PGPASSWORD", reveal(fields["password"]))
     url = f"postgresql://{fields['user']}@localhost:{fields['port']}/postgres?sslrootcert=/ca.pem"
     installation = ENGINE.find(url=url)
     assert installation.source == "running"
@@ -520,16 +521,16 @@ def test_the_password_of_a_running_server_is_found_as_libpq_finds_it(
     monkeypatch.delenv("PGPASSWORD", raising=False)
     passes = tmp_path / "pgpass"
     monkeypatch.setenv("PGPASSFILE", str(passes))
-    assert password_for("h", 5432, "d", "u") == ""
+    assert reveal(password_for("h", 5432, "d", "u")) == ""
     passes.write_text("# a comment\nother:*:*:*:no\nh:5432:*:u:a\\:b\\\\c\n*:*:*:*:last\n")
     passes.chmod(0o600)
-    assert password_for("h", 5432, "d", "u") == "a:b\\c"
-    assert password_for("h", 5433, "d", "u") == "last"
+    assert reveal(password_for("h", 5432, "d", "u")) == "a:b\\c"
+    assert reveal(password_for("h", 5433, "d", "u")) == "last"
     passes.chmod(0o644)
     with pytest.raises(UsageError, match="chmod 600"):
         password_for("h", 5432, "d", "u")
     monkeypatch.setenv("PGPASSWORD", "first")
-    assert password_for("h", 5432, "d", "u") == "first"
+    assert reveal(password_for("h", 5432, "d", "u")) == "first"
 
 
 def test_an_unknown_host_is_named() -> None:
@@ -554,7 +555,7 @@ def test_sqlcipher_arms_differ_only_in_the_key(tmp_path: Path) -> None:
     encrypted = mechanism.connection(sqlite, "encrypted", {}, tmp_path)
     assert "key" not in plain
     assert plain["reserve"] == 80
-    assert len(bytes.fromhex(str(encrypted["key"]))) == 32
+    assert len(bytes.fromhex(reveal(encrypted["key"]))) == 32
     assert encrypted == mechanism.connection(sqlite, "encrypted", {}, tmp_path), "the whole run has one key"
     assert (tmp_path / "sqlcipher.key").stat().st_mode & 0o777 == 0o600
     ours = {each for each in str(plain["pragmas"]).split(";") if "page_size" not in each}

@@ -26,6 +26,7 @@ from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Target, TlsRequest, find
 from ciphercost.measure import round_trips
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
+from ciphercost.model.secret import Secret
 from ciphercost.prove import witnesses
 from ciphercost.provision.server_pair import ServerPair
 from conftest import Require
@@ -299,7 +300,8 @@ def told(engine: str, port: int, require: Require) -> dict[str, object]:
         driver.jars()
     except MissingServer as error:
         require(None, str(error))
-    return drivers.connection(driver, drivers.address(driver, Target("127.0.0.1", port, "d"), TlsRequest()), "me", "p")
+    told_ = drivers.address(driver, Target("127.0.0.1", port, "d"), TlsRequest())
+    return drivers.connection(driver, told_, "me", Secret("p"))
 
 
 JDBC: dict[str, tuple[str, Talk]] = {

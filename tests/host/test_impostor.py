@@ -20,6 +20,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java, jdbc_agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError
+from ciphercost.model.secret import Secret
 from conftest import Require, RequireServer
 from impostors import (
     FIREBIRD,
@@ -262,7 +263,7 @@ def test_no_url_allows_files(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], secre
     with Rogue(asking_for_a_file(secret_file, "8.0.36"), "127.0.0.1") as rogue:
         told = drivers.Address(f"jdbc:mysql://127.0.0.1:{rogue.port}/shop{words}", {})
         with pytest.raises(AgentError, match=r"the URL sets [aA]llow\w+.*remove it from the URL"):
-            Agent.connect(agent, "rogue", **drivers.connection(driver, told, "me", PASSWORD))
+            Agent.connect(agent, "rogue", **drivers.connection(driver, told, "me", Secret(PASSWORD)))
     assert not rogue.lines
 
 

@@ -29,6 +29,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Result
+from ciphercost.model.secret import reveal
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 from conftest import Require, RequireServer
@@ -85,7 +86,7 @@ class Postgres:
 
     def __call__(self, *words: object, mode: str, cwd: Path) -> str:
         env = {
-            "PGPASSWORD": str(self.fields["password"]),
+            "PGPASSWORD": reveal(self.fields["password"]),
             "PGHOST": str(self.fields["host"]),
             "PGPORT": str(self.fields["port"]),
             "PGUSER": str(self.fields["user"]),
@@ -296,7 +297,11 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
         words += ["--concurrency=1,4", "--number-of-queries=4000", "--iterations=2"]
         done = [
             subprocess.run(
-                [*words, *more], capture_output=True, text=True, check=True, env={"MYSQL_PWD": str(fields["password"])}
+                [*words, *more],
+                capture_output=True,
+                text=True,
+                check=True,
+                env={"MYSQL_PWD": reveal(fields["password"])},
             ).stdout
             for more in ((), ("--csv",))
         ]
@@ -320,7 +325,7 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
         words += [
             f"--mysql-{name}={fields[field]}" for name, field in (("host", "host"), ("port", "port"), ("user", "user"))
         ]
-        words += [f"--mysql-password={fields['password']}", f"--mysql-db={fields['database']}"]
+        words += [f"--mysql-password={reveal(fields['password'])}", f"--mysql-db={fields['database']}"]
         prepared = run(*words, "prepare", env=env)
         text = run(*words, "--threads=2", "--time=2", "--report-interval=1", "--histogram", "run", env=env)
         short = run(*words, "--threads=2", "--time=1", "run", env=env)

@@ -26,6 +26,7 @@ from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Driver, Target, TlsRequest, address, find
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
 from conftest import Require
 from test_vectors import files_for, run
@@ -68,7 +69,7 @@ class DriverServer:
         self.server = server
         self.require = require
         self.fields = server.connection()
-        self.password = str(self.fields["password"])
+        self.password = Secret(reveal(self.fields["password"]))
         self.ca = self.store = ""
         if found := list(directory.rglob("ca.pem")):
             self.ca = str(found[0])

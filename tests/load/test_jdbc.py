@@ -27,6 +27,7 @@ from ciphercost.measure import round_trips, session, slice_marks
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.result import Result
+from ciphercost.model.secret import reveal
 from ciphercost.model.slices import AgentSlice, Counters
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import matrix, resolve, specs
@@ -328,7 +329,7 @@ def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: ServerCo
 def base(secured: Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """`//localhost:PORT/…` of a MariaDB whose password is in the environment."""
     fields = secured.connection()
-    monkeypatch.setenv("MYSQL_PWD", str(fields["password"]))
+    monkeypatch.setenv("MYSQL_PWD", reveal(fields["password"]))
     return f"//localhost:{fields['port']}/{fields['database']}?user={fields['user']}"
 
 
@@ -393,7 +394,7 @@ def test_an_application_of_firebird(
     del java_here
     with firebird_started(require_server("firebird")) as server:
         fields = server.connection()
-        monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
+        monkeypatch.setenv("ISC_PASSWORD", reveal(fields["password"]))
         url = f"jdbc:firebirdsql://127.0.0.1:{fields['port']}/{fields['database']}?user={fields['user']}&encoding=UTF8"
         proven, text = prove_jdbc_url.examine(url)
         assert proven, text

@@ -16,6 +16,7 @@ from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.host import supervisor
 from ciphercost.model import run_directory
+from ciphercost.model.secret import reveal
 from conftest import RequireServer
 from mysql_servers import OFF
 from terminals import on_a_terminal
@@ -58,7 +59,7 @@ def test_on_a_terminal_the_password_is_asked_for_once_and_never_shown(
 ) -> None:
     require_server(name)
     with user_server(name, tmp_path) as server:
-        password = str(server.fields["password"])
+        password = reveal(server.fields["password"])
         argv = [CLI, "prove", server.url, *server.by_ca]
         status, shown = on_a_terminal(argv, environment(tmp_path), asked="Password of", typed=password + "\n")
     assert shown.count("Password of ciphercost at 127.0.0.1:") == 1

@@ -27,6 +27,7 @@ from ciphercost.mechanisms._column import BLOCK, Columns, secret
 from ciphercost.mechanisms.pgcrypto import LOG_NO_STATEMENT
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.prove import column_checks
@@ -195,7 +196,7 @@ def test_the_bytes_equal_those_of_another_implementation(both_arms: ServerWithAr
     for name, mechanism, factors in both_arms.cases:
         if factors.get("iv") == "random" or mechanism.name == "pgp-sym":
             continue
-        key = both_arms.sealing(mechanism, factors).key
+        key = bytes.fromhex(both_arms.sealing(mechanism, factors).key.reveal())
         codec = mechanism.codec(both_arms.engine, factors, key, iv)
         here = " FROM RDB$DATABASE" if both_arms.engine.name == "firebird" else ""
         stored = both_arms.ask(f"SELECT {codec.hex(f'({codec.seal(both_arms.literal(text), LETTERS)})')}{here}")[0][0]
@@ -305,7 +306,7 @@ def test_a_plain_arm_that_is_encrypted_fails_both(both_arms: ServerWithArms) -> 
 def test_a_wrong_key_fails_the_servers_witness(both_arms: ServerWithArms) -> None:
     sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
     columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
-    other = msgspec.structs.replace(sealing, key=bytes(len(sealing.key)))
+    other = msgspec.structs.replace(sealing, key=Secret("0" * len(sealing.key.reveal())))
     assert heard(both_arms, other, canary, "encrypted") == {"server": False, "disk": True}
 
 
@@ -360,7 +361,7 @@ def test_error_messages_of_a_server_show_no_key(both_arms: ServerWithArms) -> No
         with pytest.raises(AgentError) as error:
             both_arms.ask(broken)
         shown.append(str(error.value))
-    assert not any(sealing.key.hex()[:12] in text for text in shown)
+    assert not any(sealing.key.reveal()[:12] in text for text in shown)
     if both_arms.engine.dialect == "mysql":
         assert "[key]" in shown[1]
 
@@ -582,7 +583,7 @@ def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
     if both_arms.engine.name != "postgresql" or both_arms.version < "18":
         return
     fields = both_arms.server.connection()
-    monkeypatch.setenv("PGPASSWORD", str(fields["password"]))
+    monkeypatch.setenv("PGPASSWORD", reveal(fields["password"]))
     url = f"postgresql://{fields['user']}@127.0.0.1:{fields['port']}/{fields['database']}"
     cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
     made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False)

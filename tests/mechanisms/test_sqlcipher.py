@@ -22,6 +22,7 @@ from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.mechanisms.sqlcipher import HMAC, ITERATIONS, KEY_FILE, MECHANISM, Tails, judge, tails, tails_in_wal
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.secret import reveal
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
 
@@ -113,7 +114,7 @@ def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it() -> None:
     with arms() as looks:
         key = looks["plain"].rest.secrets / KEY_FILE
         assert key.stat().st_mode & 0o777 == 0o600
-        assert looks["encrypted"].connect["key"] == key.read_text()
+        assert reveal(looks["encrypted"].connect["key"]) == key.read_text()
         assert "key" not in looks["plain"].connect
 
 

@@ -25,6 +25,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.measure.progress import Display
 from ciphercost.model.errors import AgentError
 from ciphercost.model.result import Estimate
+from ciphercost.model.secret import reveal
 from ciphercost.report import progress
 from terminals import on_a_terminal
 
@@ -133,7 +134,7 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
     fields = {"host": "127.0.0.1", "port": 1, "user": "u"}
     assert passwords.ask_where_wanted(Wanting(), fields, "no password", Noting().paused)
     assert seen == ["refused", "paused", "asked", "goes on"]
-    assert passwords.with_password(fields, "")["password"] == "secret"
+    assert reveal(passwords.with_password(fields, None)["password"]) == "secret"
 
 
 # ── what is shown ─────────────────────────────────────────────────────────────────────────────────────────────────────

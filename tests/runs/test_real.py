@@ -22,6 +22,7 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, supervisor
 from ciphercost.model import run_directory
+from ciphercost.model.secret import reveal
 
 CLI = Path(sys.executable).parent / "ciphercost"
 SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime", "one-core")
@@ -128,7 +129,7 @@ class Own:
 
     def __init__(self, server: Server, fields: dict[str, object]) -> None:
         self.server = server
-        self.password = str(fields["password"])
+        self.password = reveal(fields["password"])
         self.url = f"postgresql://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
 
 

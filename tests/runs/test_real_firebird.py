@@ -15,6 +15,7 @@ from ciphercost.engines.firebird import ENGINE, FirebirdServer
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms.wire_crypt import MECHANISM, OP_CRYPT
+from ciphercost.model.secret import reveal
 from ciphercost.model.spec import Arm
 from ciphercost.prove import wire_witness, witnesses
 from ciphercost.provision.server_pair import ServerPair
@@ -35,7 +36,7 @@ def server(installation: Installation) -> Iterator[FirebirdServer]:
 
 
 def password(server: FirebirdServer) -> str:
-    return str(server.connection()["password"])
+    return reveal(server.connection()["password"])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki
 from ciphercost.load.agent import Agent
+from ciphercost.model.secret import reveal
 from conftest import RequireServer
 from mysql_servers import OFF, ServerCopies, server_copies
 from test_real import SHORT, ciphercost, result_of
@@ -93,7 +94,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
     with Agent() as agent:
         agent.connect("look", **fields)
         before = agent.query("look", "SHOW DATABASES")
-        done = ciphercost(*argv, cwd=tmp_path, MYSQL_PWD=str(fields["password"]))
+        done = ciphercost(*argv, cwd=tmp_path, MYSQL_PWD=reveal(fields["password"]))
         assert done.returncode == 0, done.stdout + done.stderr
         assert agent.query("look", "SHOW DATABASES") == before
     cell = result_of(tmp_path)["cells"][0]
@@ -102,11 +103,13 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
 
 def test_prove_says_yes_where_tls_is_and_no_where_it_is_off(tmp_path: Path, own_server: Start) -> None:
     (with_tls, yes_url), (without, no_url) = own_server(), own_server(tls=False)
-    yes = ciphercost("prove", yes_url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=str(with_tls.connection()["password"]))
+    yes = ciphercost(
+        "prove", yes_url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(with_tls.connection()["password"])
+    )
     assert yes.returncode == 0, yes.stdout + yes.stderr
     assert "ENCRYPTED, proven by every witness" in yes.stdout
     assert "The server accepted an unencrypted one too" in " ".join(yes.stdout.split())
-    no = ciphercost("prove", no_url, cwd=tmp_path, MYSQL_PWD=str(without.connection()["password"]))
+    no = ciphercost("prove", no_url, cwd=tmp_path, MYSQL_PWD=reveal(without.connection()["password"]))
     assert no.returncode == 1
     assert "NOT PROVEN" in no.stdout
     assert "the server does not offer TLS" in no.stdout
@@ -114,7 +117,7 @@ def test_prove_says_yes_where_tls_is_and_no_where_it_is_off(tmp_path: Path, own_
 
 def test_prove_says_that_a_server_enforces_encryption(tmp_path: Path, own_server: Start) -> None:
     server, url = own_server({"require-secure-transport": "ON"})
-    done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=str(server.connection()["password"]))
+    done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(server.connection()["password"]))
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "The server refuses unencrypted connections: it enforces encryption" in words

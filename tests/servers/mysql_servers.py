@@ -16,6 +16,7 @@ from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
+from ciphercost.model.secret import reveal
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import dataset
 from ciphercost.provision.server_pair import ServerPair
@@ -78,7 +79,7 @@ class ServerCopies:
             capture_output=True,
             text=True,
             check=False,
-            env={"MYSQL_PWD": str(fields["password"]), "HOME": "/nonexistent"},
+            env={"MYSQL_PWD": reveal(fields["password"]), "HOME": "/nonexistent"},
         )
 
     def pair(self, server: Server, **factors: str) -> ServerPair:

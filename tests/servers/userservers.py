@@ -17,6 +17,7 @@ from ciphercost.host import marks, pki, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.secret import reveal
 
 ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
 """Servers that the tests of a user's own server run on. To add one, add its name here and to the tables below."""
@@ -98,7 +99,7 @@ class UserServer:
         self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
         self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
         """Flags that name the server's authority, if it has one."""
-        self.environment = {TakesUrl.of(self.engine).password_from: str(self.fields["password"])}
+        self.environment = {TakesUrl.of(self.engine).password_from: reveal(self.fields["password"])}
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
         scheme = next(iter(TakesUrl.of(self.engine).schemes))

@@ -17,6 +17,7 @@ from ciphercost.host.marks import hand_over
 from ciphercost.host.ports import address_of, crypto_library, listener
 from ciphercost.load.passwords import with_password
 from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.secret import Secret
 
 if TYPE_CHECKING:
     from ciphercost.host.launch import Launch
@@ -49,7 +50,7 @@ class StartedServer(Server):
             "port": self.port,
             "user": self.user,
             "database": self.database,
-            "password": (self.directory / PASSWORD_FILE).read_text(),
+            "password": Secret((self.directory / PASSWORD_FILE).read_text()),
         }
 
     def stop(self) -> None:
@@ -78,8 +79,8 @@ class RunningServer(Server):
         self.library = crypto_library(self.pid) if self.pid else ""
 
     @abstractmethod
-    def password(self) -> str:
-        """Return the password; empty if none was found."""
+    def password(self) -> Secret | None:
+        """Return the password; None if none was found."""
 
     def connection(self) -> dict[str, object]:
         fields: dict[str, object] = {

@@ -38,6 +38,7 @@ from ciphercost.host.marks import hand_over, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import PREFIX
 
@@ -224,8 +225,14 @@ class RunningServer(_network.RunningServer):
         )
         self.library = crypto_library(self.pid) if self.pid else ""
 
-    def password(self) -> str:
-        return os.environ.get("ISC_PASSWORD", "")
+    def password(self) -> Secret | None:
+        return password_found()
+
+
+def password_found() -> Secret | None:
+    """Return the password from ISC_PASSWORD; None if there is none."""
+    found = os.environ.get("ISC_PASSWORD", "")
+    return Secret(found) if found else None
 
 
 def _parse(url: str) -> SplitResult:

@@ -37,6 +37,7 @@ from ciphercost.host.maven import Artifact
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.model.secret import Secret
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
@@ -208,7 +209,7 @@ class RunningServer(_network.RunningServer):
             ca=parameters.get("sslrootcert", ""),
         )
 
-    def password(self) -> str:
+    def password(self) -> Secret | None:
         return password_for(self.host, self.port, self.database, self.user)
 
 
@@ -219,20 +220,20 @@ def _parse(url: str) -> tuple[SplitResult, dict[str, str]]:
     )
 
 
-def password_for(host: str, port: int, database: str, user: str) -> str:
-    """Return the password from PGPASSWORD, else from PGPASSFILE or ~/.pgpass, by libpq's rules; empty if there is none.
+def password_for(host: str, port: int, database: str, user: str) -> Secret | None:
+    """Return the password from PGPASSWORD, else from PGPASSFILE or ~/.pgpass, by libpq's rules; None if there is none.
 
     Raises UsageError if others can read the file.
     """
     if "PGPASSWORD" in os.environ:
-        return os.environ["PGPASSWORD"]
+        return Secret(os.environ["PGPASSWORD"])
     path = Path(os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
     try:
         if path.stat().st_mode & 0o077:
             raise UsageError(f"{path} can be read by others, so ciphercost ignores it: chmod 600 {path}")
         lines = path.read_text().splitlines()
     except OSError:
-        return ""
+        return None
     for line in lines:
         fields = [re.sub(r"\\(.)", r"\1", field) for field in re.split(r"(?<!\\):", line, maxsplit=4)]
         if line.startswith("#") or len(fields) != 5:
@@ -240,8 +241,8 @@ def password_for(host: str, port: int, database: str, user: str) -> str:
         if all(
             field in ("*", wanted) for field, wanted in zip(fields, (host, str(port), database, user), strict=False)
         ):
-            return fields[4]
-    return ""
+            return Secret(fields[4])
+    return None
 
 
 # ── asking a server ────────────────────────────────────────────────────────────────────────────────────────────────────

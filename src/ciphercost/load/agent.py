@@ -32,6 +32,7 @@ from ciphercost.host.environment import child_environment
 from ciphercost.load import redact
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError, MissingServer, RunError
+from ciphercost.model.secret import encoded
 from ciphercost.model.slices import AgentSlice, Arrivals
 
 PROTOCOL = 1
@@ -212,7 +213,7 @@ class Agent:
 
     def send(self, message: dict[str, Any]) -> None:
         try:
-            left = memoryview(msgspec.json.encode(message) + b"\n")
+            left = memoryview(msgspec.json.encode(message, enc_hook=encoded) + b"\n")
             while left:  # a signal may cut a long write short
                 left = left[self._stdin.write(left) :]
         except (BrokenPipeError, ValueError):

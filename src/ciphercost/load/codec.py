@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 
+from ciphercost.model.secret import Secret
+
 
 class Impossible(Exception):
     """A codec can't seal or open a value where a workload wants it. The text gives the reason and an alternative."""
@@ -15,8 +17,8 @@ class Codec(ABC):
 
     chosen: Collection[str] | None = None
     """Names of the secret columns; None: all of them."""
-    agent_key = ""
-    """The key that the agent seals and opens with, in hexadecimal digits; empty: the agent does neither."""
+    agent_key: Secret | None = None
+    """The key that the agent seals and opens with, in hexadecimal digits; None: the agent does neither."""
 
     @abstractmethod
     def column(self, length: int) -> str:

@@ -13,13 +13,14 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from ciphercost.model.errors import AgentError
+from ciphercost.model.secret import Secret
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
 
 Key = tuple[str, int, str]
 """Address, port, user."""
-_known: dict[Key, str] = {}
+_known: dict[Key, Secret] = {}
 
 
 def key_of(fields: Mapping[str, object]) -> Key:
@@ -27,9 +28,9 @@ def key_of(fields: Mapping[str, object]) -> Key:
     return str(fields["host"]), int(str(fields["port"])), str(fields["user"])
 
 
-def with_password(fields: Mapping[str, object], found: str) -> dict[str, object]:
+def with_password(fields: Mapping[str, object], found: Secret | None) -> dict[str, object]:
     """Return the fields with the password that was found, else with the one that the user typed, else without any."""
-    password = found or _known.get(key_of(fields), "")
+    password = found or _known.get(key_of(fields))
     return {**fields, "password": password} if password else dict(fields)
 
 
@@ -56,7 +57,7 @@ def ask_where_wanted(
             return False
         host, port, user = key_of(fields)
         with paused():
-            _known[host, port, user] = getpass.getpass(f"Password of {user} at {host}:{port}: ")
+            _known[host, port, user] = Secret(getpass.getpass(f"Password of {user} at {host}:{port}: "))
         return True
     agent.disconnect("password")
     return False

@@ -10,6 +10,7 @@ import msgspec
 
 from ciphercost.load import script
 from ciphercost.load.codec import PLAIN, Codec
+from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Arrivals
 
 BATCH = 100_000
@@ -105,7 +106,7 @@ class Program(msgspec.Struct, frozen=True):
     """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}
     """For a web server: path -> size in bytes."""
-    key: str = ""
+    key: Secret | None = None
     """The agent's key for sealing and opening, in hexadecimal digits. Only the agent gets it; no record contains it."""
     arrivals: Arrivals = "even"
     """When requests of an open loop are due."""

@@ -19,6 +19,7 @@ from ciphercost.load.codec import Encrypting, Impossible
 from ciphercost.load.script import OPEN, SEAL
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model.errors import AgentError
+from ciphercost.model.secret import Secret
 
 MARK = b"\xc1\x01"
 NONCE = 12
@@ -79,7 +80,7 @@ class _Sealed(Encrypting):
     client_side = True
 
     def __init__(self, dialect: str, key: bytes) -> None:
-        self.dialect, self.key, self.agent_key = dialect, key, key.hex()
+        self.dialect, self.key, self.agent_key = dialect, key, Secret(key.hex())
 
     def column(self, length: int) -> str:
         return TYPES[self.dialect].format(4 * length + OVERHEAD)

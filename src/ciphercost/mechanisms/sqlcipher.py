@@ -21,6 +21,7 @@ from ciphercost.host import aes
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
 
 RESERVE = 80
@@ -114,9 +115,9 @@ class SqlCipher(AtRest):
 
     def refuses(self, look: Look) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
-        given = str(look.connect.get("key", ""))
+        given = reveal(look.connect.get("key"))
         other = given[:-1] + ("0" if given[-1:] != "0" else "1")
-        tried = {"without a key": _opens(look, None), "with another key": _opens(look, other)}
+        tried = {"without a key": _opens(look, None), "with another key": _opens(look, Secret(other))}
         return not any(opened for opened, _ in tried.values()), "; ".join(
             f"{name}: {words}" for name, (_, words) in tried.items()
         )
@@ -243,7 +244,7 @@ def _file(look: Look) -> Path:
     return Path(str(look.connect["path"]))
 
 
-def _opens(look: Look, key: str | None) -> tuple[bool, str]:
+def _opens(look: Look, key: Secret | None) -> tuple[bool, str]:
     """Whether the arm's file opens with this key, or with none; and what the library reports."""
     fields = {name: value for name, value in look.connect.items() if name not in ("key", "passphrase", "pragmas")}
     if key is not None:
@@ -286,14 +287,14 @@ def _ask(look: Look, sql: str) -> str:
     return ""
 
 
-def _key(path: Path) -> str:
+def _key(path: Path) -> Secret:
     """Return 64 hexadecimal digits, created at the first call."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(randomness.token_hex(32))
     except FileExistsError:
         pass
-    return path.read_text()
+    return Secret(path.read_text())
 
 
 MECHANISM = SqlCipher()

@@ -86,7 +86,7 @@ def written_keys(arm_view: ArmView) -> list[Finding]:
     reports to keep.
     """
     secrets = arm_view.secrets
-    key = secrets.key.hex()
+    key = secrets.key.reveal()
     if key not in secrets.codec.seal("''", LENGTH):
         return []
     found = []

@@ -15,6 +15,7 @@ from ciphercost.engines import Engine
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.mechanisms._column import BLOCK, Columns, secret
+from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Arm
 
 TABLE = "ciphercost_canary"
@@ -33,19 +34,21 @@ class Secrets(msgspec.Struct, frozen=True):
     mechanism: Columns
     engine: Engine
     factors: Mapping[str, str]
-    key: bytes
+    key: Secret
+    """In hexadecimal digits."""
     iv: bytes
 
     @property
     def codec(self) -> Encrypting:
         """The encrypted arm's codec."""
-        return self.mechanism.codec(self.engine, self.factors, self.key, self.iv)
+        return self.mechanism.codec(self.engine, self.factors, bytes.fromhex(self.key.reveal()), self.iv)
 
     @property
     def wrong(self) -> Encrypting:
         """The same codec with another key."""
         # Hash the key, so that a server message that shows the wrong key reveals nothing about the right one.
-        other = hashlib.sha256(self.key).digest()[: len(self.key)]
+        key = bytes.fromhex(self.key.reveal())
+        other = hashlib.sha256(key).digest()[: len(key)]
         return self.mechanism.codec(self.engine, self.factors, other, self.iv)
 
     def of(self, arm: Arm) -> Codec:
@@ -54,7 +57,7 @@ class Secrets(msgspec.Struct, frozen=True):
 
 def secrets_of(mechanism: Columns, engine: Engine, factors: Mapping[str, str], directory: Path) -> Secrets:
     """Make a key and an IV for the run in its directory of secrets."""
-    key = secret(directory, "key", mechanism.key_bytes)
+    key = Secret(secret(directory, "key", mechanism.key_bytes).hex())
     return Secrets(mechanism, engine, factors, key, secret(directory, "iv", BLOCK))
 
 

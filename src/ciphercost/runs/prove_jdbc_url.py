@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, firebird
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import client_options, password_found
 from ciphercost.engines.capabilities.connections import EncryptsConnections
@@ -33,6 +33,7 @@ from ciphercost.load.jdbc import java, jdbc_agent, options, verify
 from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
+from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
@@ -138,7 +139,7 @@ class Probe:
         except AgentError as error:
             if not error.code.startswith(DENIED) or self._fields.get("password") or not sys.stdin.isatty():
                 raise
-        self._fields["password"] = getpass.getpass(f"password of {self._fields['user']}: ")
+        self._fields["password"] = Secret(getpass.getpass(f"password of {self._fields['user']}: "))
         return self._agent.connect("own", url=self.address.url, **self._fields)
 
     def between(self, port: int, host: str = "") -> str:
@@ -259,11 +260,11 @@ def _user(address: Address) -> str:
     return found or getpass.getuser()
 
 
-def _password(address: Address, user: str) -> str:
+def _password(address: Address, user: str) -> Secret | None:
     if address.engine == "postgresql":
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)
-    return os.environ.get("ISC_PASSWORD", "") if address.engine == "firebird" else password_found()
+    return firebird.password_found() if address.engine == "firebird" else password_found()
 
 
 def _is_number(host: str) -> bool:

@@ -11,6 +11,7 @@ from ciphercost.engines import _network
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._network import parse_url
 from ciphercost.model.errors import UsageError
+from ciphercost.model.secret import Secret
 
 PARAMETERS = ("ssl-mode", "ssl-ca")
 """`ssl-mode` is accepted and ignored: each arm has its own."""
@@ -41,7 +42,7 @@ class RunningServer(_network.RunningServer):
                 f"Write {right}:// for {engine}:// and name the engine {right}."
             )
 
-    def password(self) -> str:
+    def password(self) -> Secret | None:
         return password_found()
 
 
@@ -50,11 +51,10 @@ def parse(url: str, engine: str) -> tuple[SplitResult, dict[str, str]]:
     return parse_url(url, (engine,), PARAMETERS, "set MYSQL_PWD, or put it into the [client] group of ~/.my.cnf")
 
 
-def password_found() -> str:
-    """Return the password from MYSQL_PWD, else from the option files; empty if there is none. Raises UsageError."""
-    if "MYSQL_PWD" in os.environ:
-        return os.environ["MYSQL_PWD"]
-    return client_options().get("password", "")
+def password_found() -> Secret | None:
+    """Return the password from MYSQL_PWD, else from the option files; None if there is none. Raises UsageError."""
+    found = os.environ["MYSQL_PWD"] if "MYSQL_PWD" in os.environ else client_options().get("password", "")
+    return Secret(found) if found else None
 
 
 def client_options() -> dict[str, str]:

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 from ciphercost.host import maven, versions
 from ciphercost.host.maven import Artifact
 from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.secret import Secret
 
 Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
@@ -348,7 +349,7 @@ def connection(
     driver: Driver,
     told: Address,
     user: str,
-    password: str = "",
+    password: Secret | None = None,
     *,
     witness: str = "",
     more: Mapping[str, object] | None = None,

@@ -25,6 +25,7 @@ from ciphercost.load.jdbc.verify import MOST_SHOWN, hint, refuses_impostor, refu
 from ciphercost.load.redact import SECRET
 from ciphercost.load.trust import encrypted_first, words
 from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
 
@@ -125,7 +126,7 @@ class JdbcAgent(Agent):
         }
         if fields.get("per_request"):
             more["per_request"] = True
-        user, password = str(fields.get("user", "")), str(fields.get("password", ""))
+        user, password = str(fields.get("user", "")), Secret(reveal(fields.get("password")))
         return drivers.connection(self.driver, told, user, password, witness=self.engine.tls_witness, more=more)
 
     def _told(self, fields: Mapping[str, object]) -> drivers.Address:

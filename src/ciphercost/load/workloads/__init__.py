@@ -284,7 +284,7 @@ def prepare(
         load=clear.load,
         check=clear.check,
         sealed=tables(codec) if codec else None,
-        key=codec.agent_key if codec else "",
+        key=codec.agent_key if codec else None,
         transactions=transactions,
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
         per_request=workload.per_request,

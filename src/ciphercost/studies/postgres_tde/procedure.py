@@ -19,6 +19,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.marks import hand_over, server_user
 from ciphercost.measure.pause import Pause
 from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.secret import reveal
 from ciphercost.model.study import StudyRun
 from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
@@ -170,7 +171,7 @@ def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seco
     process = stage.bench.supervisor.spawn(
         [program, *reach, *argv, str(fields["database"])],
         # Every user could read an argument.
-        env={"PGPASSWORD": str(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
+        env={"PGPASSWORD": reveal(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
         user=server_user(),
         log=log,
     )
