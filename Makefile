@@ -12,6 +12,9 @@ PATHS  ?=
 # make faults MOMENTS=2 ONLY='disk;Ctrl-C': fewer trials of each fault; only faults whose name contains one of these.
 MOMENTS ?=
 ONLY    ?=
+# make fuzz SECONDS_EACH=60 TARGETS='spec record': shorter; only these of tests/fuzz/targets.
+SECONDS_EACH ?=
+TARGETS      ?=
 # make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid.
 TIME     ?=
 FAMILIES ?=
@@ -32,7 +35,7 @@ both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-te
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench faults docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
+.PHONY: quick test test-all check bench faults fuzz docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -44,6 +47,7 @@ help:
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
+	@echo "make fuzz      feed every parser what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
 	@echo "make book-runs measure what book/runs lacks of book/grid (hours, on a quiet machine, as root)"
@@ -57,7 +61,7 @@ quick: ready
 test: dev $(if $(TESTS),,servers)
 	$(call both,$(PYTEST) -m 'not exhaustive' $(TESTS))
 
-test-all: dev $(if $(TESTS),,servers)
+test-all: $(STAMPS)/fuzz $(if $(TESTS),,servers)
 	$(call both,$(PYTEST) $(TESTS))
 
 check: dev
@@ -88,6 +92,9 @@ fresh-wheels:
 
 version:
 	@$(PYTHON) release/version.py $(TO)
+
+fuzz: $(STAMPS)/fuzz
+	PYTHONPATH=tests:tests/helpers $(BIN)/python -m fuzz $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(TARGETS)
 
 faults: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m faults $(if $(MOMENTS),--moments $(MOMENTS)) $(if $(ONLY),--faults '$(ONLY)')
@@ -130,6 +137,10 @@ $(STAMPS)/python: $(STAMPS)/agent pyproject.toml $(LOCKS)/run.txt
 
 $(STAMPS)/dev: $(STAMPS)/python $(LOCKS)/dev.txt
 	$(INSTALL) -r $(LOCKS)/dev.txt
+	touch $@
+
+$(STAMPS)/fuzz: $(STAMPS)/dev $(LOCKS)/fuzz.txt
+	$(INSTALL) -r $(LOCKS)/fuzz.txt
 	touch $@
 
 servers: ready

@@ -64,6 +64,11 @@ RULES = [
         r"test_faults\.py::test_a_fault_loses.*(agent killed|twice|frozen|servers. data|supervisor killed\]|SIGHUP)",
         REPETITION,
     ),
+    Rule(
+        r"test_fuzz\.py::test_some_seconds",
+        LONG,
+        "test_fuzz.py::test_seeds_and_corpus_are_answered",
+    ),
     # ── simulations ──
     Rule(r"test_method_coverage\.py::test_few_blocks_cover.*-(12|16|24|30)\]", REPETITION),
     Rule(r"test_method_coverage\.py::test_the_quick_interval_covers.*-200\]", REPETITION),

@@ -44,6 +44,7 @@ BUILD = [Requirement(each) for each in PROJECT["build-system"]["requires"]]
     [
         ("run", RUN),
         ("dev", [*RUN, *DEV]),
+        ("fuzz", [Requirement(each) for each in PROJECT["project"]["optional-dependencies"]["fuzz"]]),
         ("tools", [*BUILD, *asked((LOCKS / "tools.in").read_text())]),
         ("release", [*BUILD, *(r for each in ("tools", "release") for r in asked((LOCKS / f"{each}.in").read_text()))]),
     ],
@@ -57,7 +58,7 @@ def test_a_lock_has_what_is_asked_for_in_a_version_that_fits(name: str, wanted: 
             assert each.specifier.contains(version, prereleases=True), f"{each} and {version}: run `make lock`"
 
 
-@pytest.mark.parametrize("name", ["run", "tools", "release"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "tools", "release"])
 def test_all_locks_have_the_same_versions(name: str) -> None:
     dev = locked("dev")
     for package, versions in locked(name).items():

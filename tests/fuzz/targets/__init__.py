@@ -1,0 +1,1 @@
+"""What is fuzzed; see the package above."""

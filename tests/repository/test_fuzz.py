@@ -1,0 +1,48 @@
+"""Every parser answers its seeds and the kept corpus; `make test-all` also fuzzes each for some seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ciphercost.model.errors import CiphercostError
+from conftest import Require
+from fuzz import __main__ as fuzz
+
+SECONDS = 6
+"""For each target: a minute in all."""
+
+
+@pytest.mark.parametrize("name", fuzz.TARGETS)
+def test_seeds_and_corpus_are_answered(name: str, tmp_path: Path) -> None:
+    target, place = importlib.import_module(f"fuzz.targets.{name}"), tmp_path / "work"
+    place.mkdir()
+    known = sorted((fuzz.CORPUS / name).iterdir()) if (fuzz.CORPUS / name).is_dir() else []
+    inputs = [*target.seeds(tmp_path), *(each.read_bytes() for each in known)]
+    answered = 0
+    for data in inputs:
+        with contextlib.suppress(CiphercostError):
+            target.parse(data, place)
+            answered += 1
+    assert answered, "not even a seed is accepted: the target reaches nothing"
+
+
+@pytest.mark.parametrize("name", fuzz.TARGETS)
+def test_some_seconds_of_fuzzing_find_nothing(name: str, require: Require) -> None:
+    require(importlib.util.find_spec("atheris"), "no atheris here: make fuzz installs it")
+    here = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), str(here / "helpers")])}
+    done = subprocess.run(
+        [sys.executable, "-m", "fuzz", name, "--seconds", str(SECONDS), "--keep-nothing"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
