@@ -35,7 +35,7 @@ both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-te
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench faults fuzz docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
+.PHONY: quick test test-all check bench faults fuzz soak docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -48,6 +48,7 @@ help:
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
 	@echo "make fuzz      feed every parser what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
+	@echo "make soak      half an hour of load from a thousand connections: does memory, files or threads of any process grow?"
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
 	@echo "make book-runs measure what book/runs lacks of book/grid (hours, on a quiet machine, as root)"
@@ -95,6 +96,9 @@ version:
 
 fuzz: $(STAMPS)/fuzz
 	PYTHONPATH=tests:tests/helpers $(BIN)/python -m fuzz $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(TARGETS)
+
+soak: dev servers
+	$(BIN)/python benchmarks/soak.py
 
 faults: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m faults $(if $(MOMENTS),--moments $(MOMENTS)) $(if $(ONLY),--faults '$(ONLY)')
