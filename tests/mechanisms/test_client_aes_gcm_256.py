@@ -24,6 +24,7 @@ from ciphercost.load.program import Program
 from ciphercost.mechanisms.client_aes_gcm_256 import MARK, MECHANISM, OVERHEAD
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.secret import Secret
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import column_checks
@@ -284,7 +285,7 @@ def test_the_witness_confirms_both_arms_without_findings(both_arms: ServerWithAr
 
 def test_a_wrong_key_is_witnessed(both_arms: ServerWithArms) -> None:
     filled_canary(both_arms)
-    other = msgspec.structs.replace(both_arms.secrets, key=bytes(32))
+    other = msgspec.structs.replace(both_arms.secrets, key=Secret(bytes(32).hex()))
     passed, words = column_checks.server(both_arms.arm_view("encrypted", other))
     assert not passed
     assert "does not open" in words

@@ -414,7 +414,7 @@ def test_the_key_is_in_no_file_of_the_servers(both_arms: ServerWithArms) -> None
         return  # earlier tests made it log statements
     for name, mechanism, factors in both_arms.cases:
         if mechanism.prepare(both_arms.engine, factors):
-            own = secret(both_arms.secrets, name.replace(" ", "-"), mechanism.key_bytes)
+            own = Secret(secret(both_arms.secrets, name.replace(" ", "-"), mechanism.key_bytes).hex())
             fresh = msgspec.structs.replace(both_arms.sealing(mechanism, factors), key=own)
             columns.fill(both_arms.agent, "encrypted", fresh, "canary0123456789", "encrypted")
             found = column_checks.written_keys(both_arms.arm_view(fresh, "canary0123456789", "encrypted"))

@@ -47,7 +47,15 @@ class Machine:
         self.put("cc", "exit 0")
         self.put("perl", "exit 0")
         self.put("python3", f'exec {sys.executable} "$@"')
-        for name in ("Makefile", "README.md", "pyproject.toml", "agents/needs.sh", "agents/rust/Cargo.toml"):
+        for name in (
+            "Makefile",
+            "README.md",
+            "pyproject.toml",
+            "release/locks/tools.txt",
+            "release/locks/run.txt",
+            "agents/needs.sh",
+            "agents/rust/Cargo.toml",
+        ):
             (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.clone / name)
         self.runs_on("Debian 13")

@@ -24,11 +24,7 @@ from ciphercost.commands._measure import write_or_print
     help="Gate: the most that encryption may cost in operations per second, or in median latency where those were not measured, e.g. 10%. "
     "A cost fails if the lower bound of its interval is above it.",
 )
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Exit with status 4 if a verdict is unresolved; with --fail-over also if other processes disturbed every slice of a cell.",
-)
+@click.option("--strict", is_flag=True, help="Exit with status 4 if a verdict is unresolved.")
 @click.option(
     "--margin",
     metavar="PERCENT",

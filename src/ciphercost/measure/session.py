@@ -18,12 +18,12 @@ import numpy as np
 from ciphercost.host.idle import Awake
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
-from ciphercost.measure import limits
+from ciphercost.measure import limits, load_witness
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
 from ciphercost.measure.stopping import Stopping
-from ciphercost.model.errors import AgentError, LoadStopped, RunError, Unproven
+from ciphercost.model.errors import AgentError, LoadStopped, RunError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
@@ -285,31 +285,7 @@ class CellMeasurement:
         yield from self._run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
-        self._has_sealed()
-
-    def _hear_log(self) -> None:
-        """Check this block's handshakes in the server's log. Raises Unproven if one was resumed although resumption is
-        off.
-        """
-        full, resumed = self._pair.by_arm["encrypted"].handshakes()
-        if full or resumed:
-            known = self.facts.handshakes
-            self.facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
-        if resumed and self.facts.factors.get("resumption") == "off":
-            raise Unproven(
-                f"server witness, under load: the server's log shows {resumed} of {full + resumed} handshakes "
-                "resumed, although resumption is off"
-            )
-
-    def _has_sealed(self) -> None:
-        """If the agent itself encrypts: check that it did, under this very load, and in one arm only. Raises Unproven."""
-        if self._pair.sealing is None or not self._pair.sealing.codec.client_side:
-            return
-        if self._sealed["plain"] or not self._sealed["encrypted"]:
-            raise Unproven(
-                f"client witness, under load: the agent encrypted or decrypted {self._sealed['plain']} values in the "
-                f"plain arm and {self._sealed['encrypted']} in the encrypted arm"
-            )
+        load_witness.check_sealed(self._pair, self._sealed)
 
     def _run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
@@ -328,7 +304,7 @@ class CellMeasurement:
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
                 spent += _cost(asked, began)
             done += 1
-            self._hear_log()
+            load_witness.count_handshakes(self.facts, self._pair)
             if phase == "capacity":
                 self.display.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():

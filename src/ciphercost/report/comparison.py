@@ -55,7 +55,7 @@ def compare(
     gates = (
         []
         if limit is None
-        else [each for number in gated_runs(runs) for each in gate(runs[number].result, number, limit, strict=strict)]
+        else [each for number in gated_runs(runs) for each in gate(runs[number].result, number, limit)]
     )
     return Comparison(
         format=FORMAT,

@@ -17,18 +17,15 @@ def gated_runs(runs: Sequence[Run]) -> range:
     return range(1, len(runs)) if len(runs) > 1 else range(1)
 
 
-def gate(result: Result, run: int, limit: float, *, strict: bool) -> list[Gate]:
-    """Check every cell against the budget. Controls encrypt nothing, so they count only if there are no other cells.
-
-    `strict`: a cell that was disturbed in every slice is unresolved.
-    """
+def gate(result: Result, run: int, limit: float) -> list[Gate]:
+    """Check every cell against the budget. Controls encrypt nothing, so they count only if there are no other cells."""
     numbers = [number for number, cell in enumerate(result.cells) if not cell_text.is_control(cell)] or range(
         len(result.cells)
     )
-    return [_gate(result.cells[number], run, number, limit, strict=strict) for number in numbers]
+    return [_gate(result.cells[number], run, number, limit) for number in numbers]
 
 
-def _gate(cell: Cell, run: int, number: int, limit: float, *, strict: bool) -> Gate:
+def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
     title = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
     metric = figure_text.main_metric(cell)
     if not metric or cell.status != "ok":
@@ -37,9 +34,7 @@ def _gate(cell: Cell, run: int, number: int, limit: float, *, strict: bool) -> G
     estimate = cell.overhead[metric]
     outcome = passed(metric, estimate, limit)
     reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
-    if cell.disturbed:
-        reasons.append(DISTURBED)
-        outcome = "unresolved" if strict else outcome
+    reasons += [DISTURBED] if cell.disturbed else []
     return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)))
 
 

@@ -42,12 +42,12 @@ def render(result: Result) -> str:
 
 def gated(result: Result, limit: float) -> tuple[str, int]:
     """The document with the budget `limit` (0.1: 10 %), and the exit status, as `compare --fail-over --strict` has it."""
-    gates = cost_gate.gate(result, 0, limit, strict=True)
+    gates = cost_gate.gate(result, 0, limit)
     return _document(result, limit), comparison.status([], [], gates, limit, strict=True)
 
 
 def _document(result: Result, limit: float | None) -> str:
-    gates = {} if limit is None else {each.cell: each for each in cost_gate.gate(result, 0, limit, strict=True)}
+    gates = {} if limit is None else {each.cell: each for each in cost_gate.gate(result, 0, limit)}
     cases = [
         _case(name, cell, _outcome(cell, gates.get(number), limit))
         for number, (name, cell) in enumerate(zip(cell_ids.ids(result), result.cells, strict=True))
@@ -113,8 +113,7 @@ def _outcome(cell: Cell, gate: Gate | None, limit: float | None) -> Outcome | No
     said += f"; {gate.reason}" if gate.reason else ""
     if gate.outcome == "fail":
         return Outcome("failure", "over-budget", f"above the budget of {_percent(limit)}: {said}")
-    why = "nothing is certain about" if cell.disturbed else "the interval includes"
-    return Outcome("skipped", "unresolved", f"{why} the budget of {_percent(limit)}: {said}")
+    return Outcome("skipped", "unresolved", f"the interval includes the budget of {_percent(limit)}: {said}")
 
 
 def _seconds(cell: Cell) -> float:
