@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +130,26 @@ def test_a_file_replaced_before_the_lock_is_opened_again(tmp_path: Path, monkeyp
     with run_directory.open_locked(tmp_path) as file:
         assert os.path.samestat(os.fstat(file.fileno()), path.stat())
     assert len(locks) == 2
+
+
+FILLING = """
+import resource, sys
+from pathlib import Path
+from ciphercost.model.run_directory import append_whole
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # a file system that takes the beginning of a line
+with Path(sys.argv[1]).open("ab", buffering=0) as file:
+    append_whole(file, b"a" * 599 + b"\\n")
+    try:
+        append_whole(file, b"b" * 599 + b"\\n")
+    except OSError as error:
+        print(error.errno)
+    append_whole(file, b"c" * 99 + b"\\n")
+"""
+
+
+def test_a_line_that_does_not_fit_leaves_nothing_of_itself(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FILLING, str(tmp_path / "lines")], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == errno.EFBIG
+    assert [line[:1] for line in (tmp_path / "lines").read_text().splitlines()] == ["a", "c"]

@@ -323,7 +323,7 @@ def test_a_password_is_nowhere(
         run = tmp_path / "mine" / "run"
         target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
         argv = [str(CLI), "run", target, "--url", server.url, *server.by_ca, "--client", client]
-        argv += ["--quick", "--time", "4s", "-o", str(run)]
+        argv += ["--quick", "--time", "6s", "-o", str(run)]
         search.run(argv, {TakesUrl.of(server.engine).password_from: password}, tmp_path / "mine")
     agent = b"java" if client == "jdbc" else b"ciphercost-agent"
     assert any(each.endswith(agent) for each in search.started), search.started
@@ -340,7 +340,7 @@ def test_a_key_is_nowhere_but_in_its_own_file(require_server: RequireServer, tmp
     run = tmp_path / "run"
     wanted = "hospital-client" if "client" in target else "search"
     workload = [] if target.startswith("sqlite") else ["--workload", wanted]
-    search.run([str(CLI), "run", target, *workload, "--quick", "--time", "4s", "-o", str(run)], {}, tmp_path)
+    search.run([str(CLI), "run", target, *workload, "--quick", "--time", "6s", "-o", str(run)], {}, tmp_path)
     assert search.keys, "no key was seen, so nothing was searched for"
     searched(search, tmp_path, run)
 

@@ -16,9 +16,9 @@ from ciphercost.commands import _completers
 )
 @click.argument("only", required=False, metavar="[NAME]", shell_complete=_completers.listed)
 def list_(what: str | None, only: str | None) -> None:
-    """List engines, mechanisms, workloads, studies or runs; with NAME only that one.
+    """List engines, mechanisms, workloads, studies or runs.
 
-    `ciphercost list grants` prints the rights that a user needs on the server of --url.
+    With NAME, only that one. `ciphercost list grants` prints the rights that a user needs on the server of --url.
     """
     from ciphercost.report import inventory
 

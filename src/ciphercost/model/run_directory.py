@@ -105,12 +105,12 @@ class Record:
         return self.directory / "logs"
 
     def append(self, record: SliceRecord) -> None:
-        self._slices.write(self._encoder.encode(record) + b"\n")
+        append_whole(self._slices, self._encoder.encode(record) + b"\n")
 
     def append_storage(self, record: StorageSlice) -> None:
         """Append to storage.jsonl, which exists only if there are such slices."""
         with (self.directory / "storage.jsonl").open("ab", buffering=0) as file:
-            file.write(self._encoder.encode(record) + b"\n")
+            append_whole(file, self._encoder.encode(record) + b"\n")
 
     def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
         self._proofs += [{"cell": cell, **msgspec.to_builtins(proof)} for proof in proofs]
@@ -271,6 +271,22 @@ def write_whole(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_bytes(content)
     temporary.replace(path)
+
+
+def append_whole(file: IO[bytes], line: bytes) -> None:
+    """Append all of a line to an unbuffered file, or nothing of it. Raises OSError.
+
+    A disk that is nearly full takes the beginning of a line, and later lines would follow that.
+    """
+    end = os.fstat(file.fileno()).st_size
+    left = memoryview(line)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(file.fileno(), end)
+        raise
 
 
 def read_slices(directory: Path) -> Iterator[SliceRecord]:
