@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
 import processes
+import resting
 from ciphercost.host import marks, namespaces
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError
@@ -53,10 +54,9 @@ def cell(directory: Path) -> Cell | None:
 
 def left(world: World, run_id: str) -> list[str]:
     """What the run has left on the machine, once its supervisor has had time to remove it."""
-    deadline = time.monotonic() + SETTLING
-    while (found := _left(world, run_id)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return found
+    with contextlib.suppress(AssertionError):  # what is left is what this returns
+        processes.wait_for("the supervisor to finish", lambda: not _left(world, run_id), SETTLING)
+    return _left(world, run_id)
 
 
 def _left(world: World, run_id: str) -> list[str]:
@@ -65,7 +65,7 @@ def _left(world: World, run_id: str) -> list[str]:
     base = Path(world.environment.get("CIPHERCOST_SCRATCH", "") or marks.scratch_base())
     found = [f"process {pid}" for pid in processes.marked(run_id)]
     found += [str(base / run_id)] if (base / run_id).exists() else []
-    found += [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
+    found += resting.left_of(run_id)
     groups = (path for parent in marks.cgroup_parents() for path in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*"))
     found += [str(path) for path in groups]
     found += [str(path) for path in namespaces.NAMESPACES.glob(f"*{run_id}*")]

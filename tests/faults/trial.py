@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost.model.result import Cell
 from faults import judge
 from faults.world import Fault, Going, World
 
@@ -111,6 +112,7 @@ def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Pa
         world.ciphercost("clean")
         left_after = judge.left(world, run_id) if left_before else []
         kept = judge.record(world.run)
+        found = judge.cell(world.run) if kept.state == "intact" else None
         lines = [line for line in text.splitlines() if line.strip()]
         return Outcome(
             target=target,
@@ -124,25 +126,23 @@ def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Pa
             record=kept.state,
             left_before=left_before,
             left_after=left_after,
-            number=number(world, kept),
-            resumed=resumed(world, kept, reference),
+            number=number(found, kept),
+            resumed=resumed(world, kept, found, reference),
             said=lines[-1] if lines else "",
         )
 
 
-def number(world: World, kept: judge.Record) -> str:
+def number(found: Cell | None, kept: judge.Record) -> str:
     """Whether the record gives a number, and whether each of its blocks is whole."""
-    found = judge.cell(world.run) if kept.state == "intact" else None
     if found is None or not found.overhead:
         return "none"
     return "whole" if found.blocks <= kept.whole_blocks else "damaged"
 
 
-def resumed(world: World, kept: judge.Record, reference: Reference) -> str:
+def resumed(world: World, kept: judge.Record, before: Cell | None, reference: Reference) -> str:
     """Resume the run, and compare its interval with the undisturbed one."""
     if kept.state != "intact":
         return "not needed"
-    before = judge.cell(world.run)
     if before is None or before.status != "ok":
         done = world.ciphercost("resume", str(world.run), "--no-progress", timeout=LONGEST)
         if "Traceback" in done.stdout + done.stderr:

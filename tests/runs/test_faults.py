@@ -16,7 +16,7 @@ from faults import trial, world
 FAULTS = {each.name: each for each in world.each_kind("faults")}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def base() -> Iterator[Path]:
     """Not below pytest's directories: a server runs as nobody, who may not pass through them."""
     with tempfile.TemporaryDirectory(prefix="ciphercost-faults-", dir="/var/tmp") as place:

@@ -205,10 +205,10 @@ def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[Non
 
 def stopped_elsewhere(facts: CellFacts, run: Run) -> bool:
     """Whether another cell stopped the load on this cell's server; then this one has failed too."""
-    if facts.spec.url not in run.stopped or facts.status is not None:
-        return facts.status is not None
-    facts.status = "failed"
-    facts.reason = f"not measured: {run.stopped[facts.spec.url]} stopped the load on this server"
+    stopper = run.stopped.get(facts.spec.url)
+    if stopper is None:
+        return False
+    facts.status, facts.reason = "failed", f"not measured: {stopper} stopped the load on this server"
     return True
 
 

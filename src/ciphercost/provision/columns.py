@@ -39,16 +39,19 @@ class Secrets(msgspec.Struct, frozen=True):
     iv: bytes
 
     @property
+    def _key(self) -> bytes:
+        return bytes.fromhex(self.key.reveal())
+
+    @property
     def codec(self) -> Encrypting:
         """The encrypted arm's codec."""
-        return self.mechanism.codec(self.engine, self.factors, bytes.fromhex(self.key.reveal()), self.iv)
+        return self.mechanism.codec(self.engine, self.factors, self._key, self.iv)
 
     @property
     def wrong(self) -> Encrypting:
         """The same codec with another key."""
         # Hash the key, so that a server message that shows the wrong key reveals nothing about the right one.
-        key = bytes.fromhex(self.key.reveal())
-        other = hashlib.sha256(key).digest()[: len(key)]
+        other = hashlib.sha256(self._key).digest()[: len(self._key)]
         return self.mechanism.codec(self.engine, self.factors, other, self.iv)
 
     def of(self, arm: Arm) -> Codec:

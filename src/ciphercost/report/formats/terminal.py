@@ -353,9 +353,10 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
     if limited := limit.line(cell):
         yield from wrap(limited, "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
-    same = above is not None and above.status == cell.status == "ok"
-    proven = "proven: as above" if same and above and proof_line(above) == proof_line(cell) else proof_line(cell)
-    yield from wrap(proven, "  ", "          ")
+    if above is not None and not above.status == cell.status == "ok":
+        above = None
+    proven = proof_line(cell)
+    yield from wrap("proven: as above" if above and proof_line(above) == proven else proven, "  ", "          ")
     for words in (*logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
@@ -366,7 +367,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         yield from figure_row(f"stored bytes, {what}", words, "", both)
     if "rotation_s" in cell.key_life:
         yield f"  key rotation: {number(cell.key_life['rotation_s'])} s"
-    if same and above and cell.findings and list(map(_kind, above.findings)) == list(map(_kind, cell.findings)):
+    if above and cell.findings and list(map(_kind, above.findings)) == list(map(_kind, cell.findings)):
         yield "  findings: as above"
     else:
         yield from findings_lines(cell.findings)
