@@ -15,6 +15,8 @@ ONLY    ?=
 # make fuzz SECONDS_EACH=60 TARGETS='spec record': shorter; only these of tests/fuzz/targets.
 SECONDS_EACH ?=
 TARGETS      ?=
+# make audit ADVISORIES=required: fail where a database of known vulnerabilities can't be reached, instead of skipping it.
+ADVISORIES ?=
 # make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid.
 TIME     ?=
 FAMILIES ?=
@@ -35,7 +37,7 @@ both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-te
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench faults fuzz soak docs book book-runs fresh release fresh-wheels version ready dev servers schema strings lock clean help
+.PHONY: quick test test-all check bench faults fuzz soak docs book book-runs fresh release reproducible audit fresh-wheels version ready dev servers schema strings lock clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -44,6 +46,8 @@ help:
 	@echo "make check     check formatting, lint and types, in Python and Rust"
 	@echo "make fresh     run 'make quick' and some tests in minimal Debian 12 and 13 systems (needs root and mmdebstrap)"
 	@echo "make release   build the wheels of both distributions into dist/, for x86_64 and aarch64"
+	@echo "make reproducible  build the wheels twice, in two clones, and compare them byte by byte"
+	@echo "make audit     check licences, sources and known vulnerabilities of all dependencies"
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
@@ -87,6 +91,12 @@ lock:
 
 release:
 	@bash release/wheels.sh $(PYTHON)
+
+reproducible:
+	@bash release/reproducible.sh $(PYTHON)
+
+audit:
+	@ADVISORIES='$(ADVISORIES)' bash release/audit.sh $(PYTHON)
 
 fresh-wheels:
 	@bash tests/fresh.sh wheels $(ON)

@@ -1,8 +1,9 @@
 """Build hook: adds the Java agent and the man page to the wheel, and to a released wheel also the dependency on the Rust agent.
 
-`make release` sets CIPHERCOST_RELEASE_JAR to the path of the Java agent's jar. The wheel then holds that jar and requires
-`ciphercost-agent` of exactly its own version. Without it, as when pip installs a clone, the wheel holds the Java agent's
-sources, which Maven builds when JDBC is first used, and requires no agent: no package index has the agent of a clone.
+`make release` sets CIPHERCOST_RELEASE_JAR to the path of the Java agent's jar, and CIPHERCOST_RELEASE_SBOM to the path of
+the wheel's SBOM. The wheel then holds both and requires `ciphercost-agent` of exactly its own version. Without them, as when
+pip installs a clone, the wheel holds the Java agent's sources, which Maven builds when JDBC is first used, and requires no
+agent: no package index has the agent of a clone.
 """
 
 from __future__ import annotations
@@ -29,18 +30,16 @@ class AgentAndManPage(BuildHookInterface):
     _temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Raises FileNotFoundError if the jar is not there."""
+        """Raises FileNotFoundError if the jar or the SBOM is not there."""
         if version == "editable":
             return
         self._add_man_page(build_data)
-        chosen = os.environ.get("CIPHERCOST_RELEASE_JAR")
-        if not chosen:
+        if not os.environ.get("CIPHERCOST_RELEASE_JAR"):
             java = Path(self.root, "agents", "java")
             build_data["force_include"] |= {str(java / name): f"{INSIDE}/{name}" for name in ("pom.xml", "src")}
             return
-        if not Path(chosen).is_file():
-            raise FileNotFoundError(f"CIPHERCOST_RELEASE_JAR names {chosen}, which is not a file")
-        build_data["force_include"][str(Path(chosen).absolute())] = f"{INSIDE}/{JAR}"
+        build_data["force_include"][_file("CIPHERCOST_RELEASE_JAR")] = f"{INSIDE}/{JAR}"
+        build_data["sbom_files"].append(_file("CIPHERCOST_RELEASE_SBOM"))
         build_data["dependencies"].append(f"ciphercost-agent=={self.metadata.version}")
 
     def finalize(self, *_: object) -> None:
@@ -54,3 +53,11 @@ class AgentAndManPage(BuildHookInterface):
         page = Path(self._temporary.name, "ciphercost.1")
         page.write_text(made)
         build_data["shared_data"][str(page)] = MAN_PAGE
+
+
+def _file(variable: str) -> str:
+    """The absolute path of the file that this environment variable names."""
+    chosen = Path(os.environ.get(variable, ""))
+    if not chosen.is_file():
+        raise FileNotFoundError(f"{variable} names {chosen}, which is not a file")
+    return str(chosen.absolute())

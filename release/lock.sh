@@ -2,7 +2,7 @@
 # Writes release/locks/*.txt: the exact version of every Python package that `make` installs, with the hashes of its files.
 #   dev.txt      everything for development and tests     run.txt      what `ciphercost` itself needs
 #   tools.txt    what builds the agent                    release.txt  what builds the wheels
-#   fuzz.txt     what `make fuzz` needs besides
+#   fuzz.txt     what `make fuzz` needs besides              audit.txt    what `make audit` needs
 # One resolution for all of them, for every Python from 3.11 on, on any machine. pip refuses a file with another hash.
 #   lock.sh [PYTHON]
 set -eu -o pipefail
@@ -19,7 +19,7 @@ compile() {
         "$@" --output-file "release/locks/$name.txt"
 }
 compile dev pyproject.toml --extra dev release/locks/release.in
-for name in tools release; do compile $name release/locks/$name.in --constraint release/locks/dev.txt; done
+for name in tools release audit; do compile $name release/locks/$name.in --constraint release/locks/dev.txt; done
 compile run pyproject.toml --constraint release/locks/dev.txt
 compile fuzz pyproject.toml --extra fuzz --constraint release/locks/dev.txt
 wc -l release/locks/*.txt

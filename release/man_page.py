@@ -7,6 +7,7 @@ click-man was tried: it cuts summaries in the middle, joins the lines of lists a
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import textwrap
@@ -96,11 +97,14 @@ def escaped(text: str) -> str:
 
 
 def released(version: str) -> str:
-    """The date of this version in CHANGELOG.md; before it has one, today's."""
+    """The date of this version in CHANGELOG.md; before it has one, that of SOURCE_DATE_EPOCH or today's."""
     found = re.search(
         rf"^## {re.escape(version)} \((\d{{4}}-\d\d-\d\d)\)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
-    return found[1] if found else datetime.now(UTC).date().isoformat()
+    if found:
+        return found[1]
+    now = os.environ.get("SOURCE_DATE_EPOCH")
+    return (datetime.fromtimestamp(int(now), UTC) if now else datetime.now(UTC)).date().isoformat()
 
 
 def made() -> str:

@@ -43,6 +43,12 @@ def test_it_names_version_and_date() -> None:
     assert PAGE.splitlines()[0] == '.TH CIPHERCOST 1 2024-12-01 "ciphercost 1.2.3" "User Commands"'
 
 
+def test_a_version_without_a_date_gets_that_of_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise wheels of one commit would differ from day to day."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert MADE["released"]("99.99.99") == "2023-11-14"
+
+
 def test_lists_keep_their_lines_and_nothing_that_is_text_looks_like_a_roff_command() -> None:
     assert "\n  0  done\n  1  a cell or a proof failed\n" in PAGE
     for line in PAGE.splitlines():

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from sbom import python, wheels
+from sbom.document import rendered
 
 from ciphercost.load import agent
 from ciphercost.load.jdbc import java
@@ -122,7 +124,10 @@ def jar(require: Require) -> Path:
 
 @pytest.fixture(scope="module")
 def released(jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("released"), CIPHERCOST_RELEASE_JAR=str(jar))
+    place = tmp_path_factory.mktemp("released")
+    listed = place / "ciphercost.cdx.json"
+    listed.write_text(rendered(*python.packages(VERSION, jar), python.tools(), {}))
+    return built(place, CIPHERCOST_RELEASE_JAR=str(jar), CIPHERCOST_RELEASE_SBOM=str(listed))
 
 
 def test_a_released_wheel_holds_the_jar_and_requires_the_agent_of_its_version(released: Path, jar: Path) -> None:
@@ -175,6 +180,21 @@ def test_a_wheel_built_from_a_clone_holds_the_java_agents_sources_and_requires_n
 def test_a_release_without_the_jar_fails(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="which is not a file"):
         built(tmp_path, CIPHERCOST_RELEASE_JAR=str(tmp_path / "none.jar"))
+
+
+def test_a_release_without_the_list_of_what_it_is_made_of_fails(jar: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"CIPHERCOST_RELEASE_SBOM names \., which is not a file"):
+        built(tmp_path, CIPHERCOST_RELEASE_JAR=str(jar))
+
+
+def test_a_released_wheel_lists_what_it_is_made_of(released: Path) -> None:
+    assert wheels.wrong(released) is None
+
+
+def test_a_wheel_has_the_same_bytes_in_each_build(released: Path, jar: Path, tmp_path: Path) -> None:
+    listed = released.parent / "ciphercost.cdx.json"
+    again = built(tmp_path, CIPHERCOST_RELEASE_JAR=str(jar), CIPHERCOST_RELEASE_SBOM=str(listed))
+    assert again.read_bytes() == released.read_bytes()
 
 
 def test_the_container_is_made_of_the_wheels_alone() -> None:
