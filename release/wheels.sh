@@ -15,9 +15,7 @@ tools=.make/release
 jar=agents/java/target/ciphercost-agent-jdbc.jar
 umask 022
 export LC_ALL=C.UTF-8 TZ=UTC
-# The time that wheels, SBOMs and OpenSSL state instead of the time of the build.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-export SOURCE_DATE_EPOCH
+unset CFLAGS CPPFLAGS CXXFLAGS LDFLAGS RUSTFLAGS
 
 missing=0
 # need PROGRAM PACKAGE
@@ -30,7 +28,11 @@ need mvn "on Debian: apt-get install maven"
 need javac "on Debian: apt-get install default-jdk-headless"
 need make "on Debian: apt-get install make; it builds OpenSSL"
 need perl "on Debian: apt-get install perl; it configures OpenSSL"
+need git "on Debian: apt-get install git; the wheels state the time of the last commit"
 [ $missing = 0 ] || exit $missing
+# The time that wheels, SBOMs and OpenSSL state instead of the time of the build.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
 
 version=$("$python" release/version.py)
 [ -x $tools/bin/pip ] || "$python" -m venv $tools

@@ -50,12 +50,16 @@ def locked() -> dict[str, Distribution]:
 
 def licence(name: str, installed: Distribution) -> str:
     """Its licence as an SPDX expression. Raises SystemExit if nothing states one."""
-    stated = installed.metadata["License-Expression"] or installed.metadata["License"] or UNSTATED.get(name)
-    if not stated or "\n" in stated:
+    for field in ("License-Expression", "License"):
+        for stated in installed.metadata.get_all(field) or []:
+            if stated and "\n" not in stated:  # otherwise it is the licence's whole text
+                return str(stated)
+    if name not in UNSTATED:
         raise SystemExit(
-            f"sbom: {name} {installed.version} states no licence; read its LICENSE file and add it to {Path(__file__).name}"
+            f"sbom: {name} {installed.version} states no licence as an SPDX expression; read its LICENSE file and add it to "
+            "UNSTATED in release/sbom/python.py"
         )
-    return stated
+    return UNSTATED[name]
 
 
 def packages(version: str, jar: Path) -> tuple[Package, list[Package]]:

@@ -45,6 +45,7 @@ BUILD = [Requirement(each) for each in PROJECT["build-system"]["requires"]]
         ("run", RUN),
         ("dev", [*RUN, *DEV]),
         ("fuzz", [Requirement(each) for each in PROJECT["project"]["optional-dependencies"]["fuzz"]]),
+        ("audit", asked((LOCKS / "audit.in").read_text())),
         ("tools", [*BUILD, *asked((LOCKS / "tools.in").read_text())]),
         ("release", [*BUILD, *(r for each in ("tools", "release") for r in asked((LOCKS / f"{each}.in").read_text()))]),
     ],
@@ -58,7 +59,7 @@ def test_a_lock_has_what_is_asked_for_in_a_version_that_fits(name: str, wanted: 
             assert each.specifier.contains(version, prereleases=True), f"{each} and {version}: run `make lock`"
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "tools", "release"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "tools", "release", "audit"])
 def test_all_locks_have_the_same_versions(name: str) -> None:
     dev = locked("dev")
     for package, versions in locked(name).items():
@@ -66,9 +67,9 @@ def test_all_locks_have_the_same_versions(name: str) -> None:
 
 
 def test_make_installs_nothing_without_hashes() -> None:
-    text = (ROOT / "Makefile").read_text() + (ROOT / "release" / "wheels.sh").read_text()
+    text = "".join((ROOT / name).read_text() for name in ("Makefile", "release/wheels.sh", "release/audit.sh"))
     commands = [line.strip() for line in text.splitlines() if "echo" not in line]
-    installs = [line for line in commands if re.search(r"pip (install|wheel)\b", line)]
+    installs = [line for line in commands if re.search(r"pip"? (install|wheel)\b", line)]
     assert len(installs) > 3
     for line in installs:
         assert "--require-hashes" in line or "--no-deps" in line, line

@@ -92,12 +92,13 @@ def test_what_is_no_version_is_refused_and_nothing_is_written(wrong: str, tmp_pa
 # ── the wheel ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def built(place: Path, **environment: str) -> Path:
+def built(place: Path, umask: int = 0o022, **environment: str) -> Path:
     """The wheel of this clone."""
-    usual = {name: value for name, value in os.environ.items() if name != "CIPHERCOST_RELEASE_JAR"}
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("CIPHERCOST_RELEASE_")}
+    usual["SOURCE_DATE_EPOCH"] = "1700000000"
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)],
-        cwd=ROOT, env=usual | environment, capture_output=True, text=True, check=False,
+        cwd=ROOT, env=usual | environment, umask=umask, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (wheel,) = place.glob("ciphercost-*.whl")
@@ -126,7 +127,7 @@ def jar(require: Require) -> Path:
 def released(jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("released")
     listed = place / "ciphercost.cdx.json"
-    listed.write_text(rendered(*python.packages(VERSION, jar), python.tools(), {}))
+    listed.write_text(rendered(*python.packages(VERSION, jar), {}, {}))
     return built(place, CIPHERCOST_RELEASE_JAR=str(jar), CIPHERCOST_RELEASE_SBOM=str(listed))
 
 
@@ -192,8 +193,15 @@ def test_a_released_wheel_lists_what_it_is_made_of(released: Path) -> None:
 
 
 def test_a_wheel_has_the_same_bytes_in_each_build(released: Path, jar: Path, tmp_path: Path) -> None:
-    listed = released.parent / "ciphercost.cdx.json"
-    again = built(tmp_path, CIPHERCOST_RELEASE_JAR=str(jar), CIPHERCOST_RELEASE_SBOM=str(listed))
+    listed = str(released.parent / "ciphercost.cdx.json")
+    again = built(
+        tmp_path,
+        0o077,
+        CIPHERCOST_RELEASE_JAR=str(jar),
+        CIPHERCOST_RELEASE_SBOM=listed,
+        TZ="Pacific/Auckland",
+        LC_ALL="C",
+    )
     assert again.read_bytes() == released.read_bytes()
 
 
