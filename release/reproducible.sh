@@ -14,6 +14,7 @@ else
     trap 'rm -rf "$place"' EXIT
 fi
 [ -z "$(git status --porcelain)" ] || echo "make reproducible builds the last commit, without your uncommitted changes" >&2
+commit=$(git rev-parse HEAD)
 unset SOURCE_DATE_EPOCH
 
 # build CLONE COMMAND...
@@ -22,7 +23,7 @@ build() {
     shift
     rm -rf "$clone"
     git clone --quiet "$here" "$clone"
-    git -C "$clone" checkout --quiet --detach "$(git rev-parse HEAD)"
+    git -C "$clone" checkout --quiet --detach "$commit"
     echo "── $clone, $(date -u +%H:%M:%S)"
     (cd "$clone" && "$@" bash release/wheels.sh "$python")
 }

@@ -69,7 +69,7 @@ def test_all_locks_have_the_same_versions(name: str) -> None:
 def test_make_installs_nothing_without_hashes() -> None:
     text = "".join((ROOT / name).read_text() for name in ("Makefile", "release/wheels.sh", "release/audit.sh"))
     commands = [line.strip() for line in text.splitlines() if "echo" not in line]
-    installs = [line for line in commands if re.search(r"pip"? (install|wheel)\b", line)]
+    installs = [line for line in commands if re.search(r'pip"? (install|wheel)\b', line)]
     assert len(installs) > 3
     for line in installs:
         assert "--require-hashes" in line or "--no-deps" in line, line

@@ -79,7 +79,8 @@ def test_it_has_the_same_bytes_each_time_and_another_number_when_something_chang
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    product, library = Package("pypi", "a", "1"), Package("cargo", "b", "2", "MIT")
+    library = Package("cargo", "b", "2", "MIT")
+    product = Package("pypi", "a", "1", needs=[library.purl])
     one = rendered(product, [library], {"c": "3"}, {})
     assert one == rendered(product, [library], {"c": "3"}, {})
     assert json.loads(one)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
