@@ -41,7 +41,7 @@ def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
         ("--ca has no revocation list of the authority", "tls", trust.CERTIFICATE, "newest revocation list"),
         ("Extended key usage does not permit use for TLS server", "tls", trust.CERTIFICATE, "It is not for servers"),
         ("CA key usage check failed: keyCertSign bit is not set", "tls", trust.CERTIFICATE, "that is no authority"),
-        ("CertPathValidatorException: something new", "tls", trust.CERTIFICATE, "name its CA with --ca"),
+        ("CertificateException: something new", "tls", trust.CERTIFICATE, "name its CA with --ca"),
         ("Received fatal alert: protocol_version", "tls", trust.ENCRYPTION, "no TLS version in common"),
         ("Unsupported or unrecognized SSL message", "tls", trust.ENCRYPTION, "answer was not encrypted"),
         ("The server does not support SSL.", "08006", trust.ENCRYPTION, "does not offer TLS"),

@@ -81,7 +81,14 @@ def _nginx(directory: Path) -> Iterator[Behind]:
                 return ("prove", urls[1], "--ca", str(ca))
             return ("run", "url:tls", "--url", urls[0], "--url", urls[1], "--ca", str(ca), *QUICK)
 
-        yield Behind("nginx", direct.HTTP, lambda wanted: encrypted if wanted else plain, argv, {}, made.secrets / "tls-ecdsa-p256" / "ca.pem")
+        yield Behind(
+            "nginx",
+            direct.HTTP,
+            lambda wanted: encrypted if wanted else plain,
+            argv,
+            {},
+            made.secrets / "tls-ecdsa-p256" / "ca.pem",
+        )
 
 
 @contextmanager

@@ -68,7 +68,8 @@ def test_no_later_cell_of_the_run_sends_anything_in_clear(behind: Behind, chains
         done = ciphercost(*argv, cwd=tmp_path, **behind.environment)
     assert done.returncode == 1, done.stdout + done.stderr
     assert middle.struck
-    assert (middle.in_clear, middle.learned) == ([], b"")
+    assert not middle.in_clear
+    assert not middle.learned
 
 
 @pytest.mark.parametrize("behind", ["postgresql"], indirect=True)
