@@ -44,8 +44,6 @@ CASES = [
     for command in COMMANDS
     if not (attack.strips and server in ("nginx", "valkey"))  # they have no request for TLS that could be denied
 ]
-
-
 CONTROLS = [
     Case(NONE, server, client, command)
     for server, clients in CLIENTS.items()
@@ -100,24 +98,27 @@ def attempt(case: Case, behind: Behind, chains: Chains, place: Path) -> Outcome:
         *(case.attack.name, case.server, case.client, case.command),
         done.returncode,
         reason(text),
-        misdeeds(case.attack, middle, done.returncode, text),
+        misdeeds(case, middle, done.returncode, text),
         text,
     )
 
 
-def misdeeds(attack: Attack, middle: Middle, status: int, text: str) -> list[str]:
+def misdeeds(case: Case, middle: Middle, status: int, text: str) -> list[str]:
     """What contradicts: refused, in words that name the reason, no number, nothing sent to the middle."""
-    words = " ".join(text.split())
+    attack, words = case.attack, " ".join(text.split())
     if attack == NONE:
-        found: dict[str, object] = {"fails without an attack": status, "the relay records nothing": not middle.lines}
+        disturbed = "NO STEADY STATE" in text  # on a busy machine
+        found: dict[str, object] = {f"exit status {status}": status and not disturbed, "no client": not middle.lines}
     else:
+        # JDBC drivers take no revocation list, so ciphercost refuses the command before anybody connects.
+        unable = attack.chain == "revoked" and case.client == "jdbc"
         found = {
-            f"exit status {status}": status not in (1, 2),
+            f"exit status {status}": status != (2 if unable else 1),
             "a number or a proof": NUMBER.search(words),
             f"no reason that matches '{attack.says}'": not re.search(attack.says, words),
             f"sent unencrypted: {middle.in_clear}": middle.in_clear,
             f"sent encrypted to the middle: {bytes(middle.learned)!r}": middle.learned,
-            "the attack did not take place": not middle.struck and status != 2,
+            "the attack did not take place": not middle.struck and not unable,
         }
     found["a traceback"] = "Traceback" in text
     return [what for what, happened in found.items() if happened]
