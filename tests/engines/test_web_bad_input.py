@@ -70,7 +70,7 @@ def test_a_correct_pair_is_measured(tmp_path: Path, certificates: Certificates) 
 
 
 REFUSED: dict[str, tuple[Answer, Answer, bool, str]] = {
-    # plain arm, encrypted arm, certificate, words
+    # plain arm, encrypted arm, whether --ca names the authority, words
     "closes early": (EARLY, EARLY, True, "ended 4100 bytes before the body does [closed-early]"),
     "closes early, encrypted": (GOOD, EARLY, True, "encrypted arm: GET /: the connection ended 4100 bytes before"),
     "no answer": (GOOD, says(b"", close=True), True, "the connection ended before any response [closed-early]"),

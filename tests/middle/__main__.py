@@ -56,9 +56,9 @@ def _server(name: str, chosen: Sequence[Case], place: Path) -> Iterator[Outcome]
 
 def line(outcome: Outcome) -> str:
     """One row: what happened, and the first line of the error."""
-    verdict = ("; ".join(outcome.wrong) if outcome.wrong else "as it should be")[:LONGEST]
     where = f"{outcome.attack:<26} {outcome.server:<11} {outcome.client:<5} {outcome.command:<6}"
-    return f"{where} {outcome.status}  {verdict if outcome.wrong else outcome.error[:LONGEST]}"
+    why = "; ".join(outcome.wrong) or outcome.error
+    return f"{where} {_cell(outcome):<8} {why[:LONGEST]}".rstrip()
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -22,6 +22,8 @@ from middle.middle import Middle
 NUMBER = re.compile(r"(fewer|more) operations/s|95 % CI|ENCRYPTED,")
 """What a command prints that has measured or proven something."""
 REASON = re.compile(r"(FAILED client: |encrypted arm: |error: |Error: )(?P<reason>.*?)( \[\S+( \(\w+\))?\]|\. )")
+EXPLAINED = re.compile(r"to the server after that\. (?P<reason>[^.]+)")
+PATH = re.compile(r"/\S+/(?=ca\.pem)")
 
 
 class Case(NamedTuple):
@@ -97,7 +99,7 @@ def attempt(case: Case, behind: Behind, chains: Chains, place: Path) -> Outcome:
     return Outcome(
         *(case.attack.name, case.server, case.client, case.command),
         done.returncode,
-        reason(text),
+        "" if case.attack == NONE else reason(text, case.client),
         misdeeds(case, middle, done.returncode, text),
         text,
     )
@@ -124,7 +126,9 @@ def misdeeds(case: Case, middle: Middle, status: int, text: str) -> list[str]:
     return [what for what, happened in found.items() if happened]
 
 
-def reason(text: str) -> str:
+def reason(text: str, client: str) -> str:
     """Why it failed, from all that it printed. Pure."""
-    found = REASON.search(" ".join(text.split()))
-    return found["reason"] if found else text.strip().partition("\n")[0]
+    words = PATH.sub("", " ".join(text.split()))
+    # A driver's own message begins with generalities; ciphercost explains it behind.
+    found = (EXPLAINED.search(words) if client == "jdbc" else None) or REASON.search(words)
+    return found["reason"] if found else words

@@ -6,8 +6,10 @@ import select
 import socket
 import ssl
 import struct
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from impostors import Line
@@ -57,10 +59,12 @@ class Middle(Listener):
         """`target(encrypted)`: the real server's port."""
         self._upgrade, self._attack, self._target = upgrade, attack, target
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        if attack.newest < ssl.TLSVersion.TLSv1_2:
-            self._context.minimum_version = ssl.TLSVersion.TLSv1
-            self._context.set_ciphers("ALL:@SECLEVEL=0")
-        self._context.maximum_version = attack.newest
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # old versions are what is wanted
+            if attack.newest < ssl.TLSVersion.TLSv1_2:
+                self._context.minimum_version = ssl.TLSVersion.TLSv1
+                self._context.set_ciphers("ALL:@SECLEVEL=0")
+            self._context.maximum_version = attack.newest
         self._context.load_cert_chain(shown.chain, shown.key)
         self._onward = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._onward.check_hostname = False
@@ -81,16 +85,18 @@ class Middle(Listener):
         line = Line(connection)
         self.lines.append(line)
         self.struck += self._attack.strips or self._attack.injects == "beside"
-        met = self._upgrade.meet(line, self._attack, self._connect)
-        with met.server:
+        with ExitStack() as stack:
+
+            def connect(encrypted: bool) -> socket.socket:
+                port = self._target(encrypted)
+                return stack.enter_context(socket.create_connection(("127.0.0.1", port), SECONDS))
+
+            met = self._upgrade.meet(line, self._attack, connect)
             if met.encrypted:
                 self._encrypt(line, met.server, met.first or line.some())
             else:
                 met.server.sendall(met.first)
                 _pass_on(line, met.server, line.send, met.server.sendall)
-
-    def _connect(self, encrypted: bool) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self._target(encrypted)), SECONDS)
 
     def _encrypt(self, line: Line, server: socket.socket, hello: bytes) -> None:
         self.struck += not (self._attack.strips or self._attack.injects == "beside")

@@ -7,7 +7,8 @@ nothing encrypted either. `tests/middle` has the attacks; `make middle` prints a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,24 @@ DATABASES = ["postgresql", "mysql", "mariadb"]
 
 
 @pytest.fixture(scope="module")
-def behind(
-    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Behind]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Behind]]:
+    """`running(name)`: that server, started once."""
+    made: dict[str, Behind] = {}
+    with ExitStack() as stack:
+
+        def start(name: str) -> Behind:
+            if name not in made:
+                made[name] = stack.enter_context(servers.server(name, tmp_path_factory.mktemp("logs")))
+            return made[name]
+
+        yield start
+
+
+@pytest.fixture
+def behind(request: pytest.FixtureRequest, require_server: RequireServer, running: Callable[[str], Behind]) -> Behind:
     """A running server, by its name."""
     require_server(request.param)
-    with servers.server(request.param, tmp_path_factory.mktemp("logs")) as made:
-        yield made
+    return running(request.param)
 
 
 @pytest.fixture(scope="module")
