@@ -29,6 +29,28 @@ STUDY = "long study"
 COMBINATION = "combination whose parts are covered one by one"
 LONG = "long run"
 
+MIDDLE = (
+    "another authority-mysql-rust-prove",
+    "self-signed-postgresql-rust-prove",
+    "expired-nginx-rust-prove",
+    "not yet valid-postgresql-rust-prove",
+    "another name-mariadb-rust-prove",
+    "for clients only-postgresql-rust-prove",
+    "leaf as authority-nginx-rust-prove",
+    "revoked-postgresql-rust-run",
+    "TLS 1.1 at most-nginx-rust-prove",
+    "TLS 1.2 for 1.3-valkey-rust-prove",
+    "stripped-mysql-rust-prove",
+    "answered in clear-mariadb-rust-prove",
+    "injected beside the answer-mysql-rust-prove",
+    "injected beside the answer-postgresql-jdbc-prove",
+    "injected behind the answer-postgresql-rust-prove",
+    "closed-postgresql-rust-prove",
+    "reset-postgresql-rust-prove",
+    "alert-postgresql-rust-prove",
+)
+"""Each attack, server, client and command of the man in the middle at least once; `make middle` has all combinations."""
+
 RULES = [
     # ── old versions ──
     Rule(r"\[(.*-)?(postgresql@15|postgresql@17|mariadb@10\.11|nginx@1\.22)\b", OLD_SERVER),
@@ -216,11 +238,17 @@ RULES = [
     Rule(r"test_user_server\.py::test_where_the_servers_processes.*\[(mysql|mariadb|firebird)\]", COMBINATION),
     Rule(r"test_grants\.py::test_exactly.*-mixed-crud\]", COMBINATION),
     Rule(r"test_grants\.py::test_in_columns.*\[(mysql|mariadb|firebird)\]", COMBINATION),
-    Rule(r"test_man_in_the_middle\.py::.*\[mysql", COMBINATION),
+    Rule(
+        r"test_man_in_the_middle\.py::test_an_attack.*\[(?!(" + "|".join(map(re.escape, MIDDLE)) + r")\])", COMBINATION
+    ),
+    Rule(r"test_man_in_the_middle\.py::test_without_an_attack.*\[none-(?!postgresql-rust-prove\])", COMBINATION),
+    Rule(
+        r"test_man_in_the_middle\.py::test_(no_later|the_verdict|a_run_warns|an_unchecked).*\[(mysql|mariadb)\]",
+        COMBINATION,
+    ),
+    Rule(r"test_man_in_the_middle\.py::test_a_failed_encryption.*(stripped|closed)", COMBINATION),
     Rule(r"test_deadlines\.py::test_the_command_ends.*\[prove-(mysql|firebird|web|postgresql, TLS)", COMBINATION),
     Rule(r"test_deadlines\.py::test_the_command_ends.*\[run-.*(TLS|greeting)\]", COMBINATION),
-    Rule(r"test_not_in_clear\.py::test_a_jdbc_driver.*\[(prove-.*|run-.*(another name|expired|reset))\]", COMBINATION),
-    Rule(r"test_not_in_clear\.py::test_no_cell.*\[(another name|expired|close|reset|alert)\]", COMBINATION),
     Rule(
         r"test_secrets\.py::test_a_password_is_nowhere\[(postgresql-jdbc|mysql-jdbc|firebird-jdbc|mariadb-rust)\]",
         COMBINATION,
@@ -247,7 +275,6 @@ RULES = [
     Rule(r"test_real_web\.py::test_handshakes.*\[(apache|nginx)-off\]", COMBINATION),
     Rule(r"test_innodb_tde\.py::test_temporary_data.*\[encrypted\]", COMBINATION),
     Rule(r"test_progress\.py::test_plain_output.*dumb", COMBINATION),
-    Rule(r"test_man_in_the_middle\.py::test_a_run_warns.*\[postgresql", COMBINATION),
     Rule(r"test_owndata\.py::test_(any_table|a_table_as_wide).*\[mysql\]", COMBINATION),
     Rule(r"test_launch\.py::test_another_server_of_the_same_kind.*\[mysql\]", COMBINATION),
     Rule(r"test_real_mysql\.py::test_(a_running_server|prove_says_yes).*\[mysql@", COMBINATION),

@@ -1,178 +1,137 @@
-"""A man in the middle with his own certificate, between `prove` or `run` and a user's server.
+"""A man in the middle between `prove` or `run` and a real server: attacks × commands × clients × servers.
 
-If the client rejects the certificate, nothing is sent unencrypted. If it does not check it, the verdict does not claim that it did.
+Every attack is refused, with its reason, and without a number. The middle gets nothing unencrypted but a request for TLS, and
+nothing encrypted either. `tests/middle` has the attacks; `make middle` prints all of them as one table.
 """
 
 from __future__ import annotations
 
 import json
-import select
-import socket
-import ssl
-import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from ciphercost.host.pki import Pki
 from conftest import RequireServer
-from listening import Listener
+from middle import behind as servers
+from middle.attacks import ATTACKS, NONE, Attack
+from middle.behind import CLI, Behind
+from middle.case import CASES, CONTROLS, Case, attempt, between
+from middle.chains import Chains
+from terminals import on_a_terminal
+from test_passwords import environment
 from test_real import ciphercost
-from userservers import UserServer, user_server
 
-NAMES = ["postgresql", "mysql", "mariadb"]
-CLIENT_SSL = 0x0800
-SSL_REQUEST = 80877103
+NAMED = {each.name: each for each in ATTACKS}
+DATABASES = ["postgresql", "mysql", "mariadb"]
 
 
-class Middle(Listener):
-    """Forwards everything; for TLS it presents its own certificate. `in_clear`: bytes of logins without TLS."""
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Behind]]:
+    """`running(name)`: that server, started once."""
+    made: dict[str, Behind] = {}
+    with ExitStack() as stack:
 
-    def __init__(self, name: str, port: int, directory: Path) -> None:
-        pki = Pki(directory, "ecdsa-p256")
-        self._mysql = name != "postgresql"
-        self._target = ("127.0.0.1", port)
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(pki.certificate, pki.key)
-        self._onward = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._onward.check_hostname = False
-        self._onward.verify_mode = ssl.CERT_NONE
-        self.in_clear = self.handshakes = 0
-        super().__init__()
+        def start(name: str) -> Behind:
+            if name not in made:
+                made[name] = stack.enter_context(servers.server(name, tmp_path_factory.mktemp("logs")))
+            return made[name]
 
-    def serve(self, connection: socket.socket) -> None:
-        client = connection
-        with socket.create_connection(self._target) as server:
-            first = self._greet(client, server)
-            if first is None:
-                self.handshakes += 1
-                with (
-                    self._context.wrap_socket(client, server_side=True) as inner,
-                    self._onward.wrap_socket(server) as outer,
-                ):
-                    self._pass_on(inner, outer)
-            elif first:
-                self.in_clear += len(first)
-                server.sendall(first)
-                self._pass_on(client, server)
-
-    def _greet(self, client: socket.socket, server: socket.socket) -> bytes | None:
-        """First bytes of the client; None: it requests TLS, and both sides are ready."""
-        if self._mysql:
-            client.sendall(server.recv(4096))
-        # Not one byte more: a ClientHello may already follow.
-        first = client.recv(36 if self._mysql else 8, socket.MSG_WAITALL)
-        if self._mysql and first[:3] == b"\x20\0\0" and int.from_bytes(first[4:6], "little") & CLIENT_SSL:
-            server.sendall(first)
-            return None
-        if not self._mysql and len(first) == 8 and struct.unpack(">i", first[4:])[0] == SSL_REQUEST:
-            server.sendall(first)
-            client.sendall(server.recv(1))
-            return None
-        return first
-
-    @staticmethod
-    def _pass_on(one: socket.socket, other: socket.socket) -> None:
-        """Forward in one thread, because two threads can't share a TLS socket."""
-        opposite = {one: other, other: one}
-        while True:
-            for source in select.select([one, other], [], [])[0]:
-                more = True
-                while more:
-                    # The data may be only a session ticket, so don't make the other side wait.
-                    source.settimeout(0.05)
-                    try:
-                        data = source.recv(1 << 16)
-                    except TimeoutError:
-                        break
-                    finally:
-                        source.settimeout(None)
-                    if not data:
-                        return
-                    opposite[source].sendall(data)
-                    more = isinstance(source, ssl.SSLSocket) and source.pending() > 0
-
-
-@pytest.fixture(scope="module", params=NAMES)
-def server(
-    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[UserServer]:
-    require_server(request.param, {"mysql": "9.7", "mariadb": "10.11", "postgresql": "15"}[request.param])
-    with user_server(request.param, tmp_path_factory.mktemp("logs")) as made:
-        yield made
+        yield start
 
 
 @pytest.fixture
-def middle(server: UserServer, tmp_path: Path) -> Iterator[Middle]:
-    port = int(str(server.fields["port"]))
-    with Middle(server.engine.name, port, tmp_path / "middle") as made:
-        yield made
+def behind(request: pytest.FixtureRequest, require_server: RequireServer, running: Callable[[str], Behind]) -> Behind:
+    """A running server, by its name."""
+    require_server(request.param)
+    return running(request.param)
 
 
-def url(server: UserServer, middle: Middle) -> str:
-    return server.url_for(str(server.fields["user"]), middle.port)
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> Chains:
+    return Chains(tmp_path_factory.mktemp("chains"))
 
 
-def test_prove_sends_nothing_in_clear_after_a_rejected_certificate(
-    tmp_path: Path, server: UserServer, middle: Middle
-) -> None:
-    done = ciphercost("prove", url(server, middle), *server.by_ca, cwd=tmp_path, **server.environment)
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 1, said
-    assert "signed by an unknown authority" in said
-    assert "ciphercost sent nothing unencrypted to the server" in said
-    assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
+def parameters(cases: list[Case]) -> pytest.MarkDecorator:
+    found = [pytest.param(each.server, each, id=str(each)) for each in cases]
+    return pytest.mark.parametrize(("behind", "case"), found, indirect=["behind"])
 
 
-@pytest.mark.parametrize("client", [(), ("--client", "jdbc")], ids=["rust", "jdbc"])
-def test_run_sends_nothing_in_clear_after_a_rejected_certificate(
-    tmp_path: Path, server: UserServer, middle: Middle, client: tuple[str, ...]
-) -> None:
-    argv = ("run", f"{server.engine.name}:tls", "--url", url(server, middle), *server.by_ca, *client)
-    argv = (*argv, "--quick", "--time", "4s", "--no-progress", "-o", "out")
-    done = ciphercost(*argv, cwd=tmp_path, **server.environment)
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 1, said
-    assert "certificate was rejected, so ciphercost sent nothing" in said or "signed by an unknown authority" in said, (
-        said
-    )
-    assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
+@parameters(CASES)
+def test_an_attack_is_refused(behind: Behind, chains: Chains, case: Case, tmp_path: Path) -> None:
+    found = attempt(case, behind, chains, tmp_path)
+    assert not found.wrong, found.text
 
 
-def test_no_later_cell_of_the_run_sends_anything_in_clear(tmp_path: Path, server: UserServer, middle: Middle) -> None:
-    cells = (f"{server.engine.name}:tls", f"{server.engine.name}:none")
-    flags = ("--quick", "--time", "8s", "--no-progress", "-o", "out")
-    done = ciphercost(
-        "run", *cells, "--url", url(server, middle), *server.by_ca, *flags, cwd=tmp_path, **server.environment
-    )
+@parameters(CONTROLS)
+def test_without_an_attack_it_works(behind: Behind, chains: Chains, case: Case, tmp_path: Path) -> None:
+    found = attempt(case, behind, chains, tmp_path)
+    assert not found.wrong, found.text
+
+
+# ── whatever the order of cells ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("behind", DATABASES, indirect=True)
+def test_no_later_cell_of_the_run_sends_anything_in_clear(behind: Behind, chains: Chains, tmp_path: Path) -> None:
+    with between(NAMED["another authority"], behind, chains) as (middle, ca):
+        argv = behind.argv("run", middle.port, ca, ("tls", "none"))
+        done = ciphercost(*argv, cwd=tmp_path, **behind.environment)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
+    assert middle.struck
+    assert not middle.in_clear
+    assert not middle.learned
 
 
-def test_the_verdict_does_not_claim_verification_without_a_check(
-    tmp_path: Path, server: UserServer, middle: Middle
+@pytest.mark.parametrize("behind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("how", ["another authority", "stripped", "closed"])
+@pytest.mark.parametrize("cells", ["tls none", "none tls"])
+def test_a_failed_encryption_never_leads_to_a_password_prompt(
+    behind: Behind, chains: Chains, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, cells: str
 ) -> None:
-    argv = ("prove", url(server, middle), "--set", "verify=require")
-    done = ciphercost(*argv, cwd=tmp_path, **server.environment)
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 0, said  # the user asked for this
+    monkeypatch.chdir(tmp_path)
+    with between(NAMED[how], behind, chains) as (middle, ca):
+        argv = [str(CLI), *behind.argv("run", middle.port, ca, cells.split())]
+        status, shown = on_a_terminal(argv, environment(tmp_path), asked="Password of", typed="correct-horse\n")
+    assert (status, middle.in_clear) == (1, []), shown
+    assert "Password of" not in shown
+
+
+# ── a user who checks less ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("behind", DATABASES, indirect=True)
+def test_the_verdict_does_not_claim_verification_without_a_check(
+    behind: Behind, chains: Chains, tmp_path: Path
+) -> None:
+    done, said = unchecked(NAMED["another authority"], behind, chains, tmp_path, "prove", "verify=require")
+    assert done == 0, said  # the user asked for this
     assert "ENCRYPTED, proven" not in said
     assert "ENCRYPTED, but the server's identity was not verified: a man in the middle would look the same" in said
 
 
-def test_a_run_warns_of_a_server_that_was_not_verified(tmp_path: Path, server: UserServer, middle: Middle) -> None:
-    argv = ("run", f"{server.engine.name}:tls", "--url", url(server, middle), "--set", "verify=require")
-    flags = ("--quick", "--time", "6s", "--no-progress", "--json", "out.json", "-o", "out")
-    done = ciphercost(*argv, *flags, cwd=tmp_path, **server.environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    cell = json.loads((tmp_path / "out.json").read_text())["cells"][0]
+@pytest.mark.parametrize("behind", DATABASES, indirect=True)
+def test_a_run_warns_of_a_server_that_was_not_verified(behind: Behind, chains: Chains, tmp_path: Path) -> None:
+    done, said = unchecked(NAMED["another authority"], behind, chains, tmp_path, "run", "verify=require")
+    assert done == 0, said
+    cell = json.loads((tmp_path / "out" / "result.json").read_text())["cells"][0]
     assert "server-not-verified" in {each["code"] for each in cell["warnings"]}
-    assert "a man in the middle would look the same" in " ".join(done.stdout.split())
+    assert "a man in the middle would look the same" in said
 
 
-def test_an_unchecked_name_is_reported(tmp_path: Path, server: UserServer) -> None:
-    argv = ("prove", server.url, *server.by_ca, "--set", "verify=ca")
-    done = ciphercost(*argv, cwd=tmp_path, **server.environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "the server's name was not verified" in " ".join(done.stdout.split())
+@pytest.mark.parametrize("behind", DATABASES, indirect=True)
+def test_an_unchecked_name_is_reported(behind: Behind, chains: Chains, tmp_path: Path) -> None:
+    done, said = unchecked(NONE, behind, chains, tmp_path, "prove", "verify=ca")
+    assert done == 0, said
+    assert "the server's name was not verified" in said
+
+
+def unchecked(
+    attack: Attack, behind: Behind, chains: Chains, place: Path, command: str, factor: str
+) -> tuple[int, str]:
+    """Exit status and output of a command that checks less of the server's identity."""
+    with between(attack, behind, chains) as (middle, ca):
+        argv = behind.argv(command, middle.port, ca, ("tls",))
+        done = ciphercost(*argv, "--set", factor, cwd=place, **behind.environment)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())

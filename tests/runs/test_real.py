@@ -172,29 +172,6 @@ def test_with_tls_off_at_the_server_there_is_no_number_and_the_witness_is_named(
     assert "%" not in done.stdout.replace("95 %", "")
 
 
-@pytest.mark.parametrize(
-    ("certificate", "ca", "words"),
-    [
-        ({"certificate": "rsa2048"}, "other.pem", "unknown"),
-        ({"certificate": "rsa2048", "expired": True}, "ca.pem", "expired"),
-        ({"certificate": "rsa2048", "name": "elsewhere.example"}, "ca.pem", "name"),
-    ],
-)
-def test_a_certificate_that_is_not_right_is_refused_in_clear_words(
-    tmp_path: Path, own_server: Start, certificate: dict[str, Any], ca: str, words: str
-) -> None:
-    own = own_server(**certificate)
-    other = tmp_path / "other"
-    other.mkdir()
-    (tmp_path / "other.pem").write_bytes(pki.Pki(other, certificate="ecdsa-p256").ca.read_bytes())
-    done = ciphercost(
-        "run", "postgresql:tls", "--url", own.url, "--ca", ca, *SHORT, cwd=tmp_path, PGPASSWORD=own.password
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "UNPROVEN" in done.stdout
-    assert words in done.stdout.lower()
-
-
 def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_server: Start) -> None:
     own = own_server(certificate="ecdsa-p256")
     argv = ("run", "postgresql:tls", "--url", own.url, "--ca", "ca.pem", *SHORT, "--json", "out.json")

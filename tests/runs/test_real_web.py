@@ -11,7 +11,6 @@ import pytest
 
 from ciphercost import load
 from ciphercost.engines import Server
-from ciphercost.host import pki
 from ciphercost.report.formats import terminal
 from conftest import RequireServer
 from test_real import ciphercost, result_of
@@ -197,22 +196,6 @@ def test_prove_says_that_a_redirect_enforces_encryption(
     words = " ".join(done.stdout.split())
     assert "the server answers 301 (to https://localhost:" in words
     assert "The server refuses unencrypted connections: it enforces encryption" in words
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [({"expired": True}, "has expired"), ({"name": "elsewhere.example"}, "is for elsewhere.example")],
-)
-def test_prove_does_not_take_a_certificate_that_is_not_right(
-    tmp_path: Path, require_server: RequireServer, given: dict[str, Any], words: str
-) -> None:
-    with site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made:
-        wrong = pki.Pki(made.secrets / "tls-ecdsa-p256", "ecdsa-p256", **given)
-        with made.started({"certificate": "ecdsa-p256"}) as server:
-            done = ciphercost("prove", urls(server)[1], "--ca", str(wrong.ca), cwd=tmp_path)
-    assert done.returncode == 1
-    assert words in " ".join(done.stdout.split())
-    assert "NOT PROVEN" in done.stdout
 
 
 def test_prove_can_start_its_own_server(tmp_path: Path, name: str) -> None:

@@ -75,6 +75,14 @@ class Line:
             data += part
         return data
 
+    def some(self) -> bytes:
+        """Read what has arrived, at least one byte."""
+        part = self.client.recv(1 << 16)
+        if not part:
+            raise OSError("hung up")
+        self.heard += part
+        return part
+
     def rest(self) -> None:
         """Read whatever else arrives, until nothing has arrived for a moment."""
         self.client.settimeout(0.5)

@@ -78,7 +78,7 @@ IV_OPTION = click.option(
 CA_OPTION = click.option(
     "--ca",
     metavar="FILE",
-    help="PEM file of the certificate authority that signed your server's certificate.",
+    help="PEM file of the certificate authority that signed your server's certificate; it may also hold revocation lists.",
     shell_complete=_completers.files,
 )
 BINDIR_OPTION = click.option(

@@ -34,8 +34,7 @@ HOUR = datetime.timedelta(hours=1)
 class Pki:
     """`ca`, `certificate` and `key`: PEM files in `directory`, which is created with mode 0700.
 
-    The server certificate is for localhost and 127.0.0.1. For tests that must fail, `name` makes one for that name
-    only, and `expired` one that ended an hour ago. `owner`: uid and gid that read the key, if they are not those of the
+    The server certificate is for localhost and 127.0.0.1, or for `name` only. `owner`: uid and gid that read the key, if they are not those of the
     user that servers run as. `reuse` keeps what an earlier call made. `both_ends`: a client may present the certificate
     too. `client`: also make a second certificate of the same kind, in the files CLIENT, for servers that require a
     client certificate. The CA's own key is never written to disk.
@@ -48,7 +47,6 @@ class Pki:
         *,
         owner: tuple[int, int] | None = None,
         name: str = "",
-        expired: bool = False,
         reuse: bool = False,
         both_ends: bool = False,
         client: bool = False,
@@ -63,8 +61,7 @@ class Pki:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
         now = datetime.datetime.now(datetime.UTC)
-        begin = now - DAY if expired else now - HOUR  # an hour back: clocks of client and server may differ
-        end = now - HOUR if expired else now + DAY
+        begin, end = now - HOUR, now + DAY  # an hour back: clocks of client and server may differ
         ca_key = CERTIFICATES[certificate]()  # of the same kind: the client verifies its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
         key = CERTIFICATES[certificate]()

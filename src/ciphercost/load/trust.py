@@ -14,17 +14,52 @@ from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 
 NOTHING_IN_CLEAR = "ciphercost sent nothing unencrypted to the server after that"
-CERTIFICATE = f"The server's certificate was rejected, so {NOTHING_IN_CLEAR}. If this is the right server, name its CA with --ca FILE"
-ENCRYPTION = (
-    f"The connection could not be encrypted, so {NOTHING_IN_CLEAR}. Check that the server has encryption switched on, that --ca names its "
-    "CA, and that it allows the requested version and cipher. A server without encryption can only be measured with `none`"
-)
+CERTIFICATE = f"The server's certificate was rejected, so {NOTHING_IN_CLEAR}"
+ENCRYPTION = f"The connection could not be encrypted, so {NOTHING_IN_CLEAR}"
 FAILED = f"The encrypted arm failed, so {NOTHING_IN_CLEAR}"
-_CERTIFICATE = re.compile(
-    r"server's certificate|PKIX|Certificat\w*Exception|trust anchor|subject alternative|hostname|server certificate|NotAfter|NotBefore"
-    r"|key usage|Certificate Common Name",
-    re.IGNORECASE,
-)
+_REJECTED = {
+    "unknown authority|PKIX path building|find valid certification path|trust anchor": (
+        "It is signed by an unknown authority: if this is the right server, name its CA with --ca FILE"
+    ),
+    "has expired|CertificateExpired|NotAfter": "It has expired: renew it",
+    "not valid yet|CertificateNotYetValid|NotBefore": (
+        "It is not valid yet: check the clocks of this machine and of the server"
+    ),
+    "name mismatch|hostname|subject alternative|Certificate Common Name": (
+        "This is a name mismatch: connect to the server by a name that its certificate contains"
+    ),
+    "has been revoked": "Its authority has revoked it: check that this is the right server, and give it a new one",
+    "revocation list": "Download the newest revocation list (CRL) of its authority into the file of --ca",
+    "not for servers|extended key usage": (
+        "It is not for servers: its extended key usage must contain serverAuth, so order one for a server"
+    ),
+    "is no authority|CA key usage|basic constraints|not a CA certificate": (
+        "It is signed by a certificate that is no authority: let a CA sign it"
+    ),
+    r"server's certificate|server certificate|PKIX|Certificat\w*Exception|key usage": (
+        "If this is the right server, name its CA with --ca FILE"
+    ),
+}
+"""By a pattern in the message of OpenSSL's or a driver's: what is wrong with the certificate, and what to do."""
+_NOT_ENCRYPTED = {
+    r"TLS version|protocol_version|protocol version|No appropriate protocol": (
+        "Client and server have no TLS version in common: ask for one that the server accepts with --set version=…, or "
+        "configure the server for TLS 1.2 or newer"
+    ),
+    r"not encrypted|unencrypted bytes|Unsupported or unrecognized SSL message": (
+        "The server's answer was not encrypted: check that the port is right and that nothing between here and the "
+        "server changes the connection"
+    ),
+    "not offer TLS|not support SSL|SSL not supported|SSL is not|not allow SSL|not enabled": (
+        "The server does not offer TLS here: switch its encryption on. If it is on, something between here and the server "
+        "hides it. A server without encryption can only be measured with `none`"
+    ),
+    "": (
+        "Check that the server has encryption switched on, that --ca names its CA, and that it allows the requested "
+        "version and cipher. A server without encryption can only be measured with `none`"
+    ),
+}
+"""The same for other failures of a handshake."""
 _STRENGTH = ("off", "require", "verify-ca", "verify-full")
 Place = tuple[object, object]
 """Address and port of a server that the user runs."""
@@ -66,7 +101,12 @@ def encrypted_first(arms: Iterable[Arm]) -> list[Arm]:
 
 def words(text: str, code: str) -> str:
     """Explain a failure of the encrypted arm to the user. Pure; nothing else depends on it."""
-    handshake = code == "tls" or code.startswith("08")  # SQLSTATE 08…: a JDBC driver's connection exceptions
-    if handshake and _CERTIFICATE.search(text):
-        return CERTIFICATE
-    return ENCRYPTION if handshake else FAILED
+    if code != "tls" and not code.startswith("08"):  # SQLSTATE 08…: a JDBC driver's connection exceptions
+        return FAILED
+    if advice := _advice(_REJECTED, text):
+        return f"{CERTIFICATE}. {advice}"
+    return f"{ENCRYPTION}. {_advice(_NOT_ENCRYPTED, text)}"
+
+
+def _advice(known: Mapping[str, str], text: str) -> str:
+    return next((advice for pattern, advice in known.items() if re.search(pattern, text, re.IGNORECASE)), "")

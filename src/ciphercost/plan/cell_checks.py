@@ -16,6 +16,8 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.planned import PlannedCell
 
+REVOCATION_LIST = b"-----BEGIN X509 CRL-----"
+"""Begins a revocation list in a PEM file."""
 FOREIGN_WORKLOADS = ("page", "connect")
 
 
@@ -121,6 +123,11 @@ def check_server(planned: PlannedCell) -> None:
         )
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
+    if cell.ca and planned.client and REVOCATION_LIST in Path(cell.ca).read_bytes():
+        raise UsageError(
+            f"--ca {cell.ca}: holds a revocation list (CRL), which JDBC drivers do not check; remove it from the file, or "
+            "remove --client jdbc"
+        )
     if cell.url and planned.mechanism.layer == "rest":
         raise UsageError(
             f"--url: {cell.engine}:{cell.mechanism} compares two servers that ciphercost starts; remove --url, and name your "

@@ -10,6 +10,7 @@ use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslRef, SslSession, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
+use openssl::x509::verify::X509VerifyFlags;
 use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -27,6 +28,8 @@ pub struct TlsClient {
     name: String,
     verify_name: bool,
     verify_chain: bool,
+    /// The TLS versions that it offers, for messages: "1.2 or 1.3".
+    versions: String,
     /// The protocol that the server must agree to speak.
     application: Option<Application>,
     sessions: Option<Sessions>,
@@ -111,6 +114,9 @@ impl TlsClient {
             })?;
             let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
             builder.set_ca_file(&ca).map_err(file)?;
+            if holds_revocation_lists(&ca) {
+                builder.verify_param_mut().set_flags(X509VerifyFlags::CRL_CHECK).map_err(bad("tls_ca"))?;
+            }
         } else {
             builder.set_verify(SslVerifyMode::NONE);
         }
@@ -140,6 +146,7 @@ impl TlsClient {
             name: asked.tls_server_name.clone().unwrap_or_else(|| asked.host.clone()),
             verify_name: asked.tls == Tls::VerifyFull,
             verify_chain,
+            versions: if min == max { named(max).into() } else { format!("{} to {}", named(min), named(max)) },
             application: application.filter(|application| application.must_agree),
             sessions,
         }))
@@ -201,20 +208,14 @@ impl TlsClient {
         let verdict = ssl.verify_result();
         if self.verify_chain && verdict != X509VerifyResult::OK {
             let (subject, names) = REFUSED.take().unwrap_or_default();
-            let certificate = format!("the server's certificate ({subject})");
-            return Failure::tls(match verdict.as_raw() {
-                9 => format!("{certificate} is not valid yet"),
-                10 => format!("{certificate} has expired"),
-                2 | 18 | 19 | 20 | 21 | 27 => {
-                    format!("{certificate} is signed by an unknown authority; name that with --ca (tls_ca)")
-                }
-                62 | 64 => format!("name mismatch: {certificate} is for {names}, not for {}", self.name),
-                _ => format!("{certificate} was refused: {}", verdict.error_string()),
-            });
+            return Failure::tls(rejected(&subject, verdict, &names, &self.name));
         }
         match error.ssl_error() {
             Some(stack) if has_reason(stack, &[WRONG_VERSION_NUMBER, PACKET_LENGTH_TOO_LONG, HTTP_REQUEST]) => {
                 Failure::tls("the server does not speak TLS on this port (its answer was not encrypted)")
+            }
+            Some(stack) if has_reason(stack, &[UNSUPPORTED_PROTOCOL, WRONG_SSL_VERSION, ALERT_PROTOCOL_VERSION]) => {
+                Failure::tls(format!("the server does not accept TLS version {}", self.versions))
             }
             Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
@@ -280,6 +281,15 @@ pub fn library() -> String {
     openssl::version::version().to_string()
 }
 
+fn named(version: TlsVersion) -> &'static str {
+    match version {
+        TlsVersion::V10 => "1.0",
+        TlsVersion::V11 => "1.1",
+        TlsVersion::V12 => "1.2",
+        TlsVersion::V13 => "1.3",
+    }
+}
+
 fn version(version: TlsVersion) -> SslVersion {
     match version {
         TlsVersion::V10 => SslVersion::TLS1,
@@ -294,6 +304,37 @@ const WRONG_VERSION_NUMBER: i32 = 267;
 const PACKET_LENGTH_TOO_LONG: i32 = 198;
 const HTTP_REQUEST: i32 = 156;
 const ALERT_NO_APPLICATION_PROTOCOL: i32 = 1120;
+
+/// OpenSSL's errors if client and server have no TLS version in common.
+const UNSUPPORTED_PROTOCOL: i32 = 258;
+const WRONG_SSL_VERSION: i32 = 266;
+const ALERT_PROTOCOL_VERSION: i32 = 1070;
+
+/// Why a certificate was rejected. `subject`, `names`: its own; `wanted`: the name that it should have.
+fn rejected(subject: &str, verdict: X509VerifyResult, names: &str, wanted: &str) -> String {
+    let certificate = format!("the server's certificate ({subject})");
+    match verdict.as_raw() {
+        3 => format!("--ca (tls_ca) has no revocation list of the authority that signed {certificate}; add its CRL"),
+        9 => format!("{certificate} is not valid yet"),
+        10 => format!("{certificate} has expired"),
+        11 | 12 => "the revocation list (CRL) in --ca (tls_ca) is out of date; get the newest one".to_string(),
+        2 | 18 | 19 | 20 | 21 | 27 => {
+            format!("{certificate} is signed by an unknown authority; name that with --ca (tls_ca)")
+        }
+        23 => format!("{certificate} has been revoked"),
+        // The refused certificate is the one above the server's.
+        24 | 32 | 79 => format!("the server's certificate is signed by one ({subject}) that is no authority"),
+        26 => format!("{certificate} is not for servers (extended key usage)"),
+        62 | 64 => format!("name mismatch: {certificate} is for {names}, not for {wanted}"),
+        _ => format!("{certificate} was refused: {}", verdict.error_string()),
+    }
+}
+
+/// Whether this PEM file of authorities also holds revocation lists, against which the server's certificate is then checked.
+fn holds_revocation_lists(path: &str) -> bool {
+    const BEGIN: &[u8] = b"-----BEGIN X509 CRL-----";
+    std::fs::read(path).is_ok_and(|pem| pem.windows(BEGIN.len()).any(|part| part == BEGIN))
+}
 
 fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
     stack.errors().iter().any(|error| codes.contains(&error.reason_code()))

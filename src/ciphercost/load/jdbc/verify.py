@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,10 @@ from ciphercost.model.errors import AgentError
 OTHER_NAME = "127.0.0.2"
 """An address of this machine that no certificate contains."""
 MOST_SHOWN = 400
+NOTHING_IN_COMMON = re.compile(
+    r"protocol_version|handshake_failure|insufficient_security|No appropriate protocol|cipher", re.IGNORECASE
+)
+"""In Java's message if driver and server could not agree on a version or a suite."""
 
 
 Call = Callable[..., str]
@@ -67,6 +72,6 @@ def hint(driver: Driver, error: AgentError) -> str:
         )
     if error.code.startswith("1251") or "authentication" in text.lower():
         return ". This driver does not support the account's login method. Use a newer driver, or an older server (mariadb@10.11)"
-    if error.code == "tls":
+    if error.code == "tls" and NOTHING_IN_COMMON.search(text):
         return ". Choose a version and suite that the driver supports: --set version=1.2, --set cipher=…"
     return ""

@@ -71,8 +71,12 @@ impl wire::Login<Answers> for Login {
         loop {
             if let [a, b, c, number, ..] = *self.received {
                 let size = HEADER_BYTES + length(a, b, c);
-                if number != 0 || size > LONGEST_GREETING_BYTES || self.received.len() > size {
+                if number != 0 || size > LONGEST_GREETING_BYTES {
                     return Err(stranger());
+                }
+                if self.received.len() > size {
+                    let text = "the server sent unencrypted bytes behind its greeting, before the login";
+                    return Err(if asked.tls == Tls::Off { Failure::connect(text) } else { Failure::tls(text) });
                 }
                 if self.received.len() == size {
                     break;

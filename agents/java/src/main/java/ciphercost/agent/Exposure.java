@@ -44,6 +44,15 @@ final class Exposure {
         refusal = reason;
     }
 
+    /** What must pass before TLS can begin; null if the protocol knows no TLS. */
+    FirstAnswer firstAnswer() {
+        return switch (dialect) {
+            case MYSQL -> new FirstAnswer(true);
+            case POSTGRESQL -> new FirstAnswer(false);
+            default -> null;
+        };
+    }
+
     LoginGuard guard() {
         return switch (dialect) {
             case MYSQL -> new MysqlGuard(this);

@@ -22,13 +22,15 @@ import java.util.concurrent.Callable;
  * Java's own sockets, with streams that are checked while a driver logs in to another machine.
  *
  * <p>Every version of every driver opens its connections with java.net.Socket, so neither a driver's settings nor its own
- * behaviour can bypass this. Streams to loopback, and connections after their login, are Java's own.
+ * behaviour can bypass this. Streams to loopback, and connections after their login, are Java's own, but for the first answer of a
+ * server (`FirstAnswer`).
  */
 final class Sockets extends SocketImpl {
     private static final Map<String, Method> METHODS = new HashMap<>();
 
     private final SocketImpl own;
     private final Exposure exposure = Exposure.current();
+    private final FirstAnswer firstAnswer = exposure == null ? null : exposure.firstAnswer();
     private LoginGuard guard;
 
     private Sockets(SocketImpl own) {
@@ -91,7 +93,8 @@ final class Sockets extends SocketImpl {
     @Override
     protected InputStream getInputStream() throws IOException {
         InputStream in = (InputStream) call("getInputStream");
-        return guard == null ? in : guard.input(in);
+        InputStream checked = guard == null ? in : guard.input(in);
+        return firstAnswer == null ? checked : firstAnswer.input(checked);
     }
 
     @Override

@@ -1,0 +1,55 @@
+"""trust: when nothing more may be sent unencrypted, and how that is explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from ciphercost.load import trust
+from ciphercost.model.errors import AgentError
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan.resolve import resolve
+from ciphercost.provision.servers import Servers
+
+
+def test_a_weaker_request_is_not_sent_to_a_server_that_failed_a_stronger_one() -> None:
+    known, place = trust.Refused(), ("host", 5432)
+    known.note(place, {"tls": "verify-ca"}, AgentError("no", "tls"))
+    assert known.reason(place, {"tls": "off"})
+    assert known.reason(place, {"tls": "require"})
+    assert not known.reason(place, {"tls": "verify-ca"})  # another cipher may work
+    assert not known.reason(place, {"tls": "verify-full"})
+    assert not known.reason(("host", 5433), {"tls": "off"})
+    known.note(place, {"tls": "require"}, AgentError("no", "tls"))
+    assert known.reason(place, {"tls": "require"})
+
+
+def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
+    """Including cells that were already done before a resume."""
+    cells = [resolve(CellSpec(engine="postgresql", mechanism=name, url="postgresql://h/d")) for name in ("none", "tls")]
+    assert Servers(cells).cells == cells
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "begin", "advice"),
+    [
+        ("PKIX path building failed", "tls", trust.CERTIFICATE, "signed by an unknown authority"),
+        ("CertificateExpiredException: NotAfter: Mon Nov 23", "tls", trust.CERTIFICATE, "It has expired"),
+        ("CertificateNotYetValidException: NotBefore: Tue", "tls", trust.CERTIFICATE, "It is not valid yet"),
+        ("No subject alternative DNS name matching db found", "tls", trust.CERTIFICATE, "name mismatch"),
+        ("the hostname db could not be verified", "08006", trust.CERTIFICATE, "name mismatch"),
+        ("the server's certificate (CN=a) has been revoked", "tls", trust.CERTIFICATE, "Its authority has revoked it"),
+        ("--ca has no revocation list of the authority", "tls", trust.CERTIFICATE, "newest revocation list"),
+        ("Extended key usage does not permit use for TLS server", "tls", trust.CERTIFICATE, "It is not for servers"),
+        ("CA key usage check failed: keyCertSign bit is not set", "tls", trust.CERTIFICATE, "that is no authority"),
+        ("CertificateException: something new", "tls", trust.CERTIFICATE, "name its CA with --ca"),
+        ("Received fatal alert: protocol_version", "tls", trust.ENCRYPTION, "no TLS version in common"),
+        ("Unsupported or unrecognized SSL message", "tls", trust.ENCRYPTION, "answer was not encrypted"),
+        ("The server does not support SSL.", "08006", trust.ENCRYPTION, "does not offer TLS"),
+        ("Connection reset", "tls", trust.ENCRYPTION, "allows the requested version and cipher"),
+        ("password authentication failed for the hostname", "28P01", trust.FAILED, ""),
+    ],
+)
+def test_a_failure_is_explained_by_its_cause(text: str, code: str, begin: str, advice: str) -> None:
+    found = trust.words(text, code)
+    assert found.startswith(begin)
+    assert advice in found

@@ -1,0 +1,89 @@
+"""`make middle`: attacks × commands × clients × servers; prints a table and writes benchmarks/middle.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from middle.attacks import ATTACKS
+from middle.behind import CLIENTS, server
+from middle.case import CASES, CONTROLS, Case, Outcome, attempt
+from middle.chains import Chains
+
+KEPT = Path(__file__).parents[2] / "benchmarks" / "middle.json"
+LONGEST = 110
+"""Characters of an error in the table."""
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make middle", description=__doc__)
+    parser.add_argument("--servers", default=" ".join(CLIENTS), help=f"[default: {' '.join(CLIENTS)}]")
+    parser.add_argument(
+        "--attacks", default="", help="only those whose name contains one of these words, separated by ;"
+    )
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where the outcomes are written")
+    asked = parser.parse_args(argv)
+    words = [each.strip() for each in asked.attacks.split(";") if each.strip()]
+    chosen = [each for each in CASES if not words or any(word in each.attack.name for word in words)]
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="ciphercost-middle-", dir="/var/tmp") as place:
+        Path(place).chmod(0o711)
+        for name in asked.servers.split():
+            for each in _server(name, chosen, Path(place)):
+                outcomes.append(each)
+                print(f"{line(each)}\n{each.text if each.wrong else ''}".rstrip(), flush=True)
+    kept = [{**msgspec.to_builtins(each), "text": each.text if each.wrong else ""} for each in outcomes]
+    asked.kept.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    print(f"\n{table(outcomes)}")
+    return 0 if not any(each.wrong for each in outcomes) else 1
+
+
+def _server(name: str, chosen: Sequence[Case], place: Path) -> Iterator[Outcome]:
+    """The cases of one server."""
+    chains = Chains(place / "chains" / name)
+    with server(name, place / name) as behind:
+        for number, each in enumerate(each for each in (*CONTROLS, *chosen) if each.server == name):
+            directory = place / f"{name}-{number}"
+            directory.mkdir()
+            yield attempt(each, behind, chains, directory)
+
+
+def line(outcome: Outcome) -> str:
+    """One row: what happened, and the first line of the error."""
+    where = f"{outcome.attack:<26} {outcome.server:<11} {outcome.client:<5} {outcome.command:<6}"
+    why = "; ".join(outcome.wrong) or outcome.error
+    return f"{where} {_cell(outcome):<8} {why[:LONGEST]}".rstrip()
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A row per attack, a column per server, client and command."""
+    columns = list(dict.fromkeys((each.server, each.client, each.command) for each in outcomes))
+    found = {(each.attack, each.server, each.client, each.command): each for each in outcomes}
+    heads = [f"{server[:8]} {client[:1]}{command[:1]}" for server, client, command in columns]
+    lines = [f"{'attack':<27}" + " ".join(f"{head:>11}" for head in heads)]
+    for name in ("none", *(each.name for each in ATTACKS)):
+        row = [found.get((name, *column)) for column in columns]
+        if any(row):
+            lines.append(f"{name:<27}" + " ".join(f"{_cell(each):>11}" for each in row))
+    refused = [each for each in outcomes if each.attack != "none" and not each.wrong]
+    tried = [each for each in outcomes if each.attack != "none"]
+    lines.append(f"columns: server, client (rust, jdbc), command (prove, run). {len(refused)} of {len(tried)} refused")
+    return "\n".join(lines)
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "–"
+    if outcome.wrong:
+        return "WRONG"
+    return "works" if outcome.attack == "none" else "refused"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""behind: the real servers behind the middle, and the commands that reach them through it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from ciphercost import engines
+from middle import direct
+from middle.middle import Upgrade
+from middle.mysql import Mysql
+from middle.postgresql import Postgresql
+from userservers import user_server
+from web_servers import site
+
+CLI = Path(sys.executable).parent / "ciphercost"
+COMMANDS = ("prove", "run")
+CLIENTS = {
+    "postgresql": ("rust", "jdbc"),
+    "mysql": ("rust", "jdbc"),
+    "mariadb": ("rust", "jdbc"),
+    "nginx": ("rust",),
+    "valkey": ("rust",),
+}
+"""By server: the clients that ciphercost has for it."""
+QUICK = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "-o", "out")
+
+
+class Behind(NamedTuple):
+    """A server. `port(encrypted)`: where it listens. `argv(command, port, ca, cells)`: a command that reaches it at another
+    port; `cells`: the mechanisms of the cells of `run`, on a database.
+    """
+
+    name: str
+    upgrade: Upgrade
+    port: Callable[[bool], int]
+    argv: Callable[[str, int, Path | None, Sequence[str]], Sequence[str]]
+    environment: dict[str, str]
+    ca: Path | None = None
+    """The authority of the server's own certificate. None: ciphercost made it."""
+
+
+@contextmanager
+def server(name: str, directory: Path) -> Iterator[Behind]:
+    """A running server; its logs are in the directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with {"nginx": _nginx, "valkey": _valkey}.get(name, partial(_database, name))(directory) as found:
+        yield found
+
+
+@contextmanager
+def _database(name: str, directory: Path) -> Iterator[Behind]:
+    with user_server(name, directory) as made:
+
+        def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
+            url = made.url_for(str(made.fields["user"]), port)
+            if command == "prove":
+                return ("prove", url, "--ca", str(ca))
+            return ("run", *(f"{name}:{each}" for each in cells), "--url", url, "--ca", str(ca), *QUICK)
+
+        upgrade = Postgresql() if name == "postgresql" else Mysql()
+        yield Behind(name, upgrade, lambda encrypted: int(str(made.fields["port"])), argv, made.environment, made.ca)
+
+
+@contextmanager
+def _nginx(directory: Path) -> Iterator[Behind]:
+    with (
+        site(engines.get("nginx").find(), directory, {"/index.html": 500}) as made,
+        made.started({"certificate": "ecdsa-p256"}) as running,
+    ):
+        plain = int(str(running.connection()["port"]))
+        encrypted = int(str(running.other_ports["tls"]["port"]))
+
+        def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
+            urls = [f"{scheme}://localhost:{port}/index.html" for scheme in ("http", "https")]
+            if command == "prove":
+                return ("prove", urls[1], "--ca", str(ca))
+            return ("run", "url:tls", "--url", urls[0], "--url", urls[1], "--ca", str(ca), *QUICK)
+
+        yield Behind(
+            "nginx",
+            direct.HTTP,
+            lambda wanted: encrypted if wanted else plain,
+            argv,
+            {},
+            made.secrets / "tls-ecdsa-p256" / "ca.pem",
+        )
+
+
+@contextmanager
+def _valkey(directory: Path) -> Iterator[Behind]:
+    """Valkey takes no URL, so `own_server.py` starts one and puts the middle before its port for TLS."""
+    ports = directory / "port"
+
+    def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
+        own = (str(Path(__file__).with_name("own_server.py")), "valkey", str(port), str(ca or ""), str(ports))
+        return (*own, "prove", "valkey:tls") if command == "prove" else (*own, "run", "valkey:tls", *QUICK)
+
+    yield Behind("valkey", direct.RESP, lambda encrypted: int(ports.read_text()), argv, {})
