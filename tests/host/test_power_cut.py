@@ -104,7 +104,19 @@ def test_clean_removes_what_is_on_the_disk_after_a_power_cut(tmp_path: Path, req
     with Supervisor(run_directory.new_id()) as made, two_disks(made, tmp_path) as disks:
         env = {**os.environ, "CIPHERCOST_SCRATCH": str(disks.scratch)}
         where = ["--set", f"plain={disks.plain}", "--set", f"encrypted={disks.encrypted}"]
-        argv: list[str | Path] = [cli, "run", "sqlite:path", *where, "--quick", "--time", "60s", "--rows", "1000", "-o", record]
+        argv: list[str | Path] = [
+            cli,
+            "run",
+            "sqlite:path",
+            *where,
+            "--quick",
+            "--time",
+            "60s",
+            "--rows",
+            "1000",
+            "-o",
+            record,
+        ]
         with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
             wait_for(moment, lambda: BEGUN[moment](disks, record) or run.poll() is not None, patience=120)
             assert run.poll() is None, run.communicate()[0]
