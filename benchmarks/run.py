@@ -52,9 +52,7 @@ def measured(name: str) -> list[Row]:
         return rows
     with ExitStack() as stack:
         run_supervisor = stack.enter_context(supervisor.Supervisor(run_directory.new_id()))
-        mode = stack.enter_context(
-            idle.all_awake(run_supervisor, supervisor.scratch(run_supervisor.run_id, run_supervisor))
-        )
+        mode = stack.enter_context(idle.all_awake(run_supervisor))
         found: list[Row] = bench.rows()
         for row in found:
             row["idle"] = mode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -69,6 +70,11 @@ def store(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
 
 def test_encryption_is_proven_by_wire_and_client(store: Store) -> None:
     assert store.prove() == ""
+
+
+def test_the_server_is_confined(store: Store) -> None:
+    """As every server that `host/launch.py` starts; what that means is in test_confinement.py."""
+    assert "NoNewPrivs:\t1" in Path(f"/proc/{store.server.pid}/status").read_text()
 
 
 def test_an_unencrypted_encrypted_arm_is_not_proven(store: Store) -> None:

@@ -487,6 +487,9 @@ def test_a_cache_is_never_too_small_for_the_clients_and_may_keep_the_servers_def
         ("postgresql://localhost/db?password=secret", "set PGPASSWORD"),
         ("mysql://localhost/db", "must begin with postgresql://"),
         ("postgresql://localhost:many/db", "not a valid URL"),
+        ("postgresql://me:secret/db", "not a valid URL"),
+        ("postgresql://me:secret@h\u2100st/db", "not a valid URL"),
+        ("postgresql://me:s]ecret@host/db", "not a valid URL"),
         ("postgresql://localhost/db?sslrootcrt=x", "did you mean 'sslrootcert'"),
     ],
 )

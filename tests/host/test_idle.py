@@ -65,8 +65,8 @@ def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def awake(cpus: Path, tmp_path: Path) -> Iterator[idle.Awake]:
-    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as made:
+def awake(cpus: Path) -> Iterator[idle.Awake]:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor) as made:
         yield made
 
 
@@ -147,7 +147,7 @@ from ciphercost.host import supervisor
 from ciphercost.host import idle, idle_setting
 idle_setting.CPUS = Path(sys.argv[2])
 made = supervisor.Supervisor(sys.argv[1])
-idle.Awake(made, supervisor.scratch(sys.argv[1], made)).keep({0, 3})
+idle.Awake(made).keep({0, 3})
 print(made.pid, flush=True)
 sys.stdin.read()
 """
@@ -175,9 +175,9 @@ def test_settings_are_restored_after_sigkill(cpus: Path, both: bool) -> None:
     wait_for("the settings to be put back", lambda: values() == ["0", "0", "0", "0"])
 
 
-def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path, tmp_path: Path) -> None:
+def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path) -> None:
     idle_setting.setting(1).write_text("n/a")
-    journal = "1 0\n../../1 0\n2 $(reboot)\n9 0\n1 33\n"
+    journal = ["cpu1=0", "cpu../../1=0", "cpu2=$(reboot)", "cpu9=0", "cpu1=33"]
     assert list(idle_setting.left_behind(journal)) == [(1, "0")]
     assert cpus.exists()
 
@@ -191,11 +191,11 @@ def test_a_setting_that_cannot_be_written_is_a_clear_error(awake: idle.Awake, mo
         awake.keep({0})
 
 
-def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require) -> None:
+def test_this_kernel_keeps_a_core_from_halting(require: Require) -> None:
     cpu = min(os.sched_getaffinity(0))
     reason = idle.obstacle({cpu}, {cpu})
     require(not reason, reason)
-    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as awake:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor) as awake:
         # A run beside this test may restore the setting between the two lines, but not every time.
         for _ in range(50):
             awake.keep({cpu})

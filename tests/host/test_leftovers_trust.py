@@ -17,11 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import idle_setting, leftovers, marks, supervisor
+from ciphercost.host import journal, leftovers, marks, supervisor
+from ciphercost.host.journal import Entry
 from ciphercost.model import owned, run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.runs import doctor
 from conftest import Require
+from directories import let_through
 from processes import wait_for
 
 CLI = [sys.executable, "-m", "ciphercost"]
@@ -51,7 +53,7 @@ def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
     made.mkdir(mode=0o711)
     owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
     if outside:
-        owned.add_line(made / marks.OUTSIDE_FILE, outside)
+        journal.add(made / journal.FILE, Entry("directory", outside))
     return made
 
 
@@ -67,13 +69,6 @@ def give_away(path: Path, uid: int = STRANGER) -> None:
     os.chown(path, uid, uid)
     for each in path.rglob("*"):
         os.chown(each, uid, uid, follow_symlinks=False)
-
-
-def let_through(path: Path) -> None:
-    """Let others pass through to it: pytest's own directories are closed."""
-    for each in (path, *path.parents):
-        if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o005 != 0o005:
-            each.chmod(each.stat().st_mode | 0o055)
 
 
 def swept() -> subprocess.CompletedProcess[str]:
@@ -203,7 +198,7 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, marks.OUTSIDE_FILE, idle_setting.JOURNAL])
+@pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, journal.FILE])
 @pytest.mark.parametrize("how", ["foreign", "open", "link"])
 def test_run_directories_that_others_could_have_written_are_kept_and_named(
     base: Path, tmp_path: Path, what: str, how: str
@@ -211,7 +206,6 @@ def test_run_directories_that_others_could_have_written_are_kept_and_named(
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
-    owned.add_line(made / idle_setting.JOURNAL, "0 0")
     path = made if what == "directory" else made / what
     if how == "foreign":
         os.chown(path, STRANGER, STRANGER)

@@ -15,10 +15,14 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import marks, supervisor
+from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
 from processes import PATIENCE, marked, wait_for
+
+NOTHING = Entry("mount", "/nowhere")
+"""What an undoing command of these tests undoes."""
 
 
 def alive(pid: int) -> bool:
@@ -173,7 +177,7 @@ def test_the_controller_completes_the_undoing_of_a_killed_supervisor(capsys: pyt
     made = Supervisor(run_directory.new_id())
     path = supervisor.scratch(made.run_id, made)
     marker = path / "undoing"
-    made.undo(["sh", "-c", f": > {marker}; exec sleep 1000"])
+    made.undo(["sh", "-c", f": > {marker}; exec sleep 1000"], NOTHING)
     closing = threading.Thread(target=made.__exit__, args=(None, None, None))
     closing.start()
     wait_for("the supervisor to undo", marker.exists)
@@ -209,9 +213,9 @@ def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
         path = supervisor.scratch(run_id, made)
         made.remove(tmp_path / "gone")
         (tmp_path / "gone").mkdir()
-        made.undo(["sh", "-c", f"echo outer >> {tmp_path}/order"])
-        made.undo(["sh", "-c", f"test -d {tmp_path}/gone && echo inner >> {tmp_path}/order"])
-        taken_back = made.undo(["false"])
+        made.undo(["sh", "-c", f"echo outer >> {tmp_path}/order"], NOTHING)
+        made.undo(["sh", "-c", f"test -d {tmp_path}/gone && echo inner >> {tmp_path}/order"], NOTHING)
+        taken_back = made.undo(["false"], NOTHING)
         taken_back()
         process = made.spawn(["sleep", "1000"])
     assert made.problems == []
@@ -225,7 +229,7 @@ def test_a_failure_to_undo_is_reported_and_the_rest_is_done(tmp_path: Path) -> N
     made = Supervisor(run_directory.new_id())
     made.remove(tmp_path / "gone")
     (tmp_path / "gone").mkdir()
-    made.undo(["sh", "-c", "echo busy >&2; exit 1"])
+    made.undo(["sh", "-c", "echo busy >&2; exit 1"], NOTHING)
     with pytest.raises(RunError, match=r"the run could not remove everything it made: .*busy.*ciphercost clean"):
         made.__exit__(None, None, None)
     assert len(made.problems) == 1

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import leftovers, marks, mounts, supervisor, tools, volumes
+from ciphercost.host import journal, leftovers, marks, mounts, supervisor, tools, volumes
+from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import fuse, image, policy, raw, stack
 from ciphercost.host.volumes.raw import Segment
@@ -94,7 +95,8 @@ def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, m
     ours, innocent = tmp_path / "ciphercost-dead-run-ab12", tmp_path / "innocent"
     (ours / "cluster").mkdir(parents=True)
     innocent.mkdir()
-    (dead / marks.OUTSIDE_FILE).write_text(f"{ours}\n{innocent}\n{tmp_path}/ciphercost-other-run-1\n")
+    for place in (ours, innocent, tmp_path / "ciphercost-other-run-1"):
+        journal.add(dead / journal.FILE, Entry("directory", str(place)))
     found = leftovers.leftovers()
     assert {each.what for each in found if each.run == "dead-run"} == {str(dead), str(ours)}
     assert leftovers.remove([each for each in found if each.run == "dead-run"]) == []

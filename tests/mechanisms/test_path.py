@@ -11,7 +11,8 @@ import pytest
 from msgspec import structs
 
 from ciphercost import engines, mechanisms
-from ciphercost.host import marks, supervisor
+from ciphercost.host import journal, supervisor
+from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import image, policy
 from ciphercost.load.agent import Agent
@@ -159,5 +160,6 @@ def test_a_killed_run_leaves_a_note_of_what_is_outside(disk: Disk) -> None:
         resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
         mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume,
     ):
-        assert (scratch / marks.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
+        entries = list(journal.read((scratch / journal.FILE).read_text()))
+        assert Entry("directory", str(volume.path.parent)) in entries
         assert volume.path.parent.name.startswith(f"ciphercost-{rest.supervisor.run_id}-")

@@ -53,6 +53,8 @@ def test_without_a_mark_it_is_nobodys() -> None:
 class Slow:
     """A server that still executes a request of a closed connection."""
 
+    name = "slow"
+
     def __init__(self, looks: int) -> None:
         self.looks = looks
         self.dropped: list[str] = []

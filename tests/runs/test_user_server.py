@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import ciphercost as api
 import processes
 from ciphercost import engines
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import leftovers, marks
+from ciphercost.host import journal, leftovers, marks
 from ciphercost.host.procfs import tree
 from ciphercost.host.relay import Relay
 from ciphercost.load import agent
@@ -241,6 +242,9 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
     wait_for("the supervisor to end", lambda: not any(marks.start_time(pid) for pid in supervisor_pids))
     try:
         assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
+        noted = [each for each in leftovers.leftovers() if each.kind == "schema" and each.run == one.run_id]
+        assert [each.what.partition(" on ")[0] for each in noted] == [named]
+        assert "ciphercost clean --url" in leftovers.remove(noted)[0]
         done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
         assert server.state() == before
@@ -270,6 +274,24 @@ def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path
         taken = ciphercost("clean", "--url", server.url, "--schema", name, cwd=tmp_path, **server.environment)
         assert f"removed schema {name}" in taken.stdout
     finally:
+        if server.mark(name) is not None:
+            server.drop(name)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_run_of_this_machine_before_a_restart_is_taken_by_its_note(tmp_path: Path, server: UserServer) -> None:
+    mark = scratch_schema.Mark("20200101-000000-abcd", "here", "1:1:another-boot")
+    name = scratch_schema.name_for(mark.run)
+    note = scratch_schema.note_of(server.engine.name, server.fields, name, mark.run)
+    journal.keep(marks.scratch_base(), structs.replace(note, owner="1:1:another-boot:1"))
+    server.make(name, str(mark))
+    try:
+        taken = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        assert f"removed schema {name} of run {mark.run}" in taken.stdout
+        assert server.mark(name) is None
+        assert scratch_schema.noted(server.engine.name, server.fields) == {}
+    finally:
+        journal.drop(marks.scratch_base(), note)
         if server.mark(name) is not None:
             server.drop(name)
 
@@ -421,6 +443,8 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
     [
         (("clean", "--schema", "x"), "give its --url too"),
         (("clean", "--url", "nonsense://h/d"), "nonsense://: no engine has this URL scheme"),
+        (("clean", "--url", "postgresql://[h/d"), "not a valid URL"),
+        (("prove", "postgresql://u:secret@[h/d"), "not a valid URL"),
         (("clean", "--url", "postgresql://u:secret@h/d"), "holds a password"),
         (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "takes no --url"),
         (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),

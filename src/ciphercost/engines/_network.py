@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs
 
 from ciphercost.engines import Server
 from ciphercost.host.marks import hand_over
@@ -18,6 +18,7 @@ from ciphercost.host.ports import address_of, crypto_library, listener
 from ciphercost.load.passwords import with_password
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
+from ciphercost.model.url import split
 
 if TYPE_CHECKING:
     from ciphercost.host.launch import Launch
@@ -108,11 +109,7 @@ def parse_url(
 
     Raises UsageError if the URL holds a password, or a parameter that would otherwise be ignored.
     """
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise UsageError(f"--url: not a valid URL: {error}") from None
+    parts = split(url)
     if parts.scheme not in schemes:
         raise UsageError(f"--url must begin with {schemes[0]}://, not '{parts.scheme}://'")
     parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}

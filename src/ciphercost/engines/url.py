@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from ciphercost.engines import Server
 from ciphercost.engines._web.family import http_version, request_ok
@@ -16,6 +16,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, listener
 from ciphercost.model.errors import MissingServer, UsageError
+from ciphercost.model.url import split
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
@@ -66,20 +67,20 @@ def _in_clear(encrypted: Address) -> Address:
 
 
 def _address(url: str) -> Address:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-        name = (parts.hostname or "").encode("idna").decode()
-    except ValueError as error:
-        raise UsageError(f"--url: not a valid URL: {error}") from None
-    if parts.scheme not in PORTS or not name or port == 0:
-        raise UsageError(
-            f"--url {url}: not a web address; write http://HOST/… or https://HOST/…, with :PORT unless it is the default port"
-        )
+    parts = split(url)
+    port = parts.port
     if parts.username or parts.password is not None:
         raise UsageError(
             "--url holds a user or a password, which every user of this machine can read in the process list: name an address "
             "that needs none"
+        )
+    try:
+        name = (parts.hostname or "").encode("idna").decode()
+    except ValueError:
+        raise UsageError(f"--url {url}: the host's name has characters that no host has") from None
+    if parts.scheme not in PORTS or not name or port == 0:
+        raise UsageError(
+            f"--url {url}: not a web address; write http://HOST/… or https://HOST/…, with :PORT unless it is the default port"
         )
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     host = f"[{name}]" if ":" in name else name

@@ -14,13 +14,12 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from ciphercost.host import idle_setting
-from ciphercost.host.idle_setting import JOURNAL, NEVER, Idle, _text, _write, physical, setting
+from ciphercost.host.idle_setting import NEVER, Idle, _text, _write, physical, setting
+from ciphercost.host.journal import Entry
 from ciphercost.host.procfs import ProcFile
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.model import owned
 from ciphercost.model.errors import RunError
 
 HALTS_PER_SECOND = 100.0
@@ -65,8 +64,8 @@ class Awake:
     If this process is killed, the supervisor restores them; if both are killed, `ciphercost clean` does.
     """
 
-    def __init__(self, supervisor: Supervisor, scratch: Path) -> None:
-        self._supervisor, self._journal = supervisor, scratch / JOURNAL
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
         self._before: dict[int, tuple[str, Callable[[], None]]] = {}
         self._open: dict[int, ProcFile] = {}
         """The settings of the CPUs kept awake so far: opening a file takes longer than all else between two slices."""
@@ -126,8 +125,8 @@ class Awake:
         path = setting(cpu)
         if cpu not in self._before:
             was = _text(path)
-            owned.add_line(self._journal, f"{cpu} {was}")
-            forget = self._supervisor.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path])
+            made = Entry("idle setting", idle_setting.changed(cpu, was))
+            forget = self._supervisor.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path], made)
             self._before[cpu] = (was, forget)
         _write(path, NEVER)
 
@@ -140,11 +139,11 @@ class Awake:
 
 
 @contextlib.contextmanager
-def all_awake(supervisor: Supervisor, scratch: Path, wish: str = "") -> Iterator[Idle]:
+def all_awake(supervisor: Supervisor, wish: str = "") -> Iterator[Idle]:
     """Keep every CPU of this process awake, if that is possible and wanted. Yields the resulting state."""
     cpus = os.sched_getaffinity(0)
     shared = len(set(physical(cpus).values())) < len(cpus)
-    with Awake(supervisor, scratch) as awake:
+    with Awake(supervisor) as awake:
         if wish == "halt" or shared or obstacle(cpus, cpus):
             yield "halt"
         else:

@@ -14,10 +14,6 @@ Idle = Literal["poll", "halt"]
 CPUS = Path("/sys/devices/system/cpu")
 NEVER = "n/a"
 """The limit under which a core polls."""
-JOURNAL = "idle-settings"
-"""File in a run's scratch directory with a line `CPU VALUE` for each setting that the run has changed; VALUE is the
-original one.
-"""
 
 
 def setting(cpu: int) -> Path:
@@ -32,13 +28,18 @@ def physical(cpus: Iterable[int]) -> dict[int, str]:
     return {cpu: _text(CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
 
 
-def left_behind(journal: str) -> Iterator[tuple[int, str]]:
-    """(CPU, original value) of each setting that a dead run has changed and nobody has restored. `journal`: the text of
-    its journal.
+def changed(cpu: int, was: str) -> str:
+    """How a run's journal names a setting and its original value. Pure."""
+    return f"cpu{cpu}={was}"
+
+
+def left_behind(journal: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """(CPU, original value) of each setting that a dead run has changed and nobody has restored. `journal`: what
+    `changed` returned for each, in order.
     """
     first: dict[int, str] = {}
-    for line in journal.splitlines():
-        if match := re.fullmatch(r"(\d{1,5}) (\d{1,10})", line):
+    for entry in journal:
+        if match := re.fullmatch(r"cpu(\d{1,5})=(\d{1,10})", entry):
             first.setdefault(int(match[1]), match[2])
     yield from ((cpu, was) for cpu, was in first.items() if _text(setting(cpu)) == NEVER)
 

@@ -91,6 +91,7 @@ def launch(
             cgroups=cgroups,
             log=log,
             stop_signal=stop_signal,
+            writable=[directory, *([logs] if logs else [])],
         )
         try:
             ports = [port, *also()]

@@ -17,11 +17,10 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost.host import idle_setting, mounts
+from ciphercost.host import idle_setting, journal, mounts
 from ciphercost.host.environment import child_environment
 from ciphercost.host.marks import (
     CGROUP_PREFIX,
-    OUTSIDE_FILE,
     OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
@@ -42,9 +41,11 @@ GRACE_SECONDS = 60.0
 """A younger scratch directory without an owner file may still be under construction."""
 ORDERLY_MS, KILL_MS = 5000, 5000
 
-Kind = Literal["process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory"]
+Kind = Literal[
+    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory", "schema"
+]
 ORDER: tuple[Kind, ...] = (
-    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory",
+    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory", "schema",
 )  # fmt: skip
 """The order of removal: each kind may hold the ones after it."""
 
@@ -64,13 +65,14 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 class Dead(msgspec.Struct, frozen=True):
-    """The scratch directory of a run that is over, and the content of its notes."""
+    """The scratch directory of a run that is over, and its journal."""
 
     path: Path
-    outside: tuple[str, ...] = ()
-    """Directories that the run has made elsewhere."""
-    idle: str = ""
-    """Its journal of idle settings."""
+    made: tuple[journal.Entry, ...] = ()
+
+    def of(self, kind: journal.Kind) -> list[str]:
+        """What the run was about to make of this kind, in order."""
+        return [each.what for each in self.made if each.kind == kind]
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,11 +102,11 @@ def leftovers(ended: str = "") -> list[Leftover]:
     living.discard(ended)
     paths = {run: each.path for run, each in dead.items()}
     found = [Leftover("directory", str(path), run) for run, path in paths.items()]
-    found.extend(Leftover("directory", place, run) for run, each in dead.items() for place in each.outside)
+    found.extend(Leftover("directory", place, run) for run, each in dead.items() for place in _outside(run, each))
     found.extend(
         Leftover("idle setting", f"cpu{cpu}={was}", run)
         for run, each in dead.items()
-        for cpu, was in idle_setting.left_behind(each.idle)
+        for cpu, was in idle_setting.left_behind(each.of("idle setting"))
     )
     # PostgreSQL's children overwrite their environment, but their working directory is their data directory.
     runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), paths) for pid in _pids()}
@@ -131,6 +133,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
         for name in namespaces
         if _ours(NAMESPACES / name) and not any(name.startswith(f"{PREFIX}{run}-") for run in living)
     )
+    found.extend(Leftover("schema", f"{each.schema} on {each.url}", each.run) for each in dead_notes())
     found.reverse()  # the newest mount first: it may be inside an older one
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
@@ -180,8 +183,16 @@ def _judged(name: str, within: int, ended: str) -> Iterator[tuple[str, Dead | No
     if lives(owner) and name != ended:
         yield name, None
     else:
-        outside = tuple(_outside(name, _note(OUTSIDE_FILE, within)))
-        yield name, Dead(scratch_base() / name, outside, _note(idle_setting.JOURNAL, within))
+        text = ""
+        with contextlib.suppress(FileNotFoundError):
+            text = owned.read(journal.FILE, within)
+        yield name, Dead(scratch_base() / name, tuple(journal.read(text)))
+
+
+def dead_notes() -> list[journal.Note]:
+    """Notes of schemas on the user's servers whose runs are over. Raises UsageError."""
+    with _base() as base:
+        return [each for each in journal.notes(base) if not lives(each.owner)] if base is not None else []
 
 
 @contextlib.contextmanager
@@ -213,7 +224,7 @@ def distrusted() -> list[str]:
         for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
             try:
                 with owned.opened(name, base) as within:
-                    for note in (OWNER_FILE, OUTSIDE_FILE, idle_setting.JOURNAL):
+                    for note in (OWNER_FILE, journal.FILE):
                         with contextlib.suppress(FileNotFoundError):
                             owned.read(note, within)
             except owned.Distrusted as error:
@@ -224,22 +235,22 @@ def distrusted() -> list[str]:
     return lines
 
 
-def _note(name: str, within: int) -> str:
-    with contextlib.suppress(FileNotFoundError):
-        return owned.read(name, within)
-    return ""
+def _outside(run: str, dead: Dead) -> Iterator[str]:
+    """Directories that a run has made outside of its scratch, by its journal."""
+    for what in dict.fromkeys(dead.of("directory")):
+        if _is_ours(what, run) and not Path(what).is_relative_to(dead.path):
+            yield what
 
 
-def _outside(run: str, notes: str) -> Iterator[str]:
-    """What a run has made elsewhere, from its own notes. Counts only if named as only the run would name it, on a path
-    without links, and owned by our users.
-    """
-    for line in notes.splitlines():
-        path = Path(line)
-        with contextlib.suppress(OSError):
-            named = path.is_absolute() and path.name.startswith(f"ciphercost-{run}-") and path.resolve() == path
-            if named and path.is_dir() and path.lstat().st_uid in _our_users():
-                yield line
+def _is_ours(what: str, run: str) -> bool:
+    """Whether a directory is named as only this run would name it, on a path without links, and owned by our users."""
+    path = Path(what)
+    if not path.is_absolute() or not (path.name.startswith(f"ciphercost-{run}-") or path.name.endswith(f"-{run}")):
+        return False
+    try:
+        return path.resolve() == path and path.is_dir() and path.lstat().st_uid in _our_users()
+    except OSError:
+        return False
 
 
 def _pids() -> list[int]:
@@ -374,7 +385,7 @@ def _remove_directory(each: Leftover) -> None:
     path = Path(each.what)
     _refuse_mounted(path)
     if path.parent != scratch_base():
-        if each.what not in _outside(each.run, each.what):
+        if not _is_ours(each.what, each.run):
             raise OSError("it is now a different directory, and was left alone")
         shutil.rmtree(path)
         return
@@ -383,6 +394,11 @@ def _remove_directory(each: Leftover) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.close(owned.open_directory(path.name, base))
                 shutil.rmtree(path.name, dir_fd=base)
+
+
+def _drop_schema(each: Leftover) -> None:
+    url = each.what.partition(" on ")[2]
+    raise OSError(f"only its server can drop it. Run: ciphercost clean --url {url}")
 
 
 def _refuse_mounted(path: Path) -> None:
@@ -398,6 +414,7 @@ REMOVERS = {
     "network namespace": _remove_namespace,
     "control group": _remove_group,
     "directory": _remove_directory,
+    "schema": _drop_schema,
 }
 
 

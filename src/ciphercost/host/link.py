@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ciphercost.host.journal import Entry
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
@@ -100,10 +101,16 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator
     inside = ["-n", link.namespace]
     with ExitStack() as stack:
         stack.enter_context(
-            _made(supervisor, ["ip", "netns", "add", link.namespace], ["ip", "netns", "del", link.namespace])
+            _made(
+                supervisor,
+                ["ip", "netns", "add", link.namespace],
+                ["ip", "netns", "del", link.namespace],
+                Entry("network namespace", link.namespace),
+            )
         )
         pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
-        stack.enter_context(_made(supervisor, pair, ["ip", "link", "del", "dev", link.device]))
+        undo = ["ip", "link", "del", "dev", link.device]
+        stack.enter_context(_made(supervisor, pair, undo, Entry("network device", link.device)))
         for path in settings_of(link.device):
             if Path(path).exists():
                 Path(path).write_text("1")
@@ -123,8 +130,8 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator
 
 
 @contextmanager
-def _made(supervisor: Supervisor, make: list[str], undo: list[str]) -> Iterator[None]:
-    forget: Callable[[], None] = supervisor.undo(undo)
+def _made(supervisor: Supervisor, make: list[str], undo: list[str], what: Entry) -> Iterator[None]:
+    forget: Callable[[], None] = supervisor.undo(undo, what)
     try:
         supervisor.run(make)
     except RunError as error:

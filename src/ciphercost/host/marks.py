@@ -13,10 +13,6 @@ RUN_MARK = "CIPHERCOST_RUN"
 OWNER_MARK = "CIPHERCOST_OWNER"
 """Set in the environment of everything a run starts: the run's id, and the controller that owns it (`identity()`)."""
 OWNER_FILE = "owner"
-OUTSIDE_FILE = "outside"
-"""File in a run's scratch: directories that the run has made elsewhere, one per line, each with the run's id in its
-name.
-"""
 CGROUP_PREFIX = "ciphercost-"
 SUPERVISOR = Path(__file__).with_name("supervisor_process.py")
 """The program of each run's supervisor; a supervisor process is recognised by its name."""

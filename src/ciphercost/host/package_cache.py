@@ -128,7 +128,8 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     Idempotent, and safe if two runs ask at once: the second one waits and finds it complete.
     """
     home = cache() / engine
-    final, path = home / name, home / f".new-{name}-{os.getpid()}"
+    run = f"fetch-{os.getpid()}"
+    final, path = home / name, home / f".new-{name}-{run}"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o755)
         check_trust(final if final.exists() else home)
@@ -140,7 +141,7 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (final / RECEIPT).exists():
-            with Supervisor(f"fetch-{os.getpid()}") as supervisor:
+            with Supervisor(run) as supervisor:
                 supervisor.remove(path)
                 path.mkdir(mode=0o755)
                 receipt = make(Work(path, final, supervisor))

@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ciphercost.host import journal, marks
+from ciphercost.host.journal import Entry
 from ciphercost.host.marks import (
     OWNER_FILE,
     OWNER_MARK,
@@ -53,21 +55,27 @@ def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
     """Make this run's scratch directory, with `secrets/` in it, and register it with the supervisor for removal at the
     end.
 
-    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError if it can't be
-    made, or if somebody else could write to it.
+    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). A supervisor's run has one; asked
+    again, it returns that. Raises UsageError if it can't be made, or if somebody else could write to it.
     """
+    if supervisor is not None and supervisor.scratch is not None:
+        return supervisor.scratch
     base = scratch_base()
     mode = 0o700 if server_user() is None else 0o711
     path = base / check_run_id(run_id)
     try:
         within = _open_base(base, mode)
         try:
+            _check_reach(base)
             if supervisor is not None:
-                supervisor.remove(path)  # before it exists, so that it is registered at every moment
+                supervisor.register(path)  # before it exists, so that it is registered at every moment
             _fill(run_id, within, mode)
+            os.fsync(within)
         finally:
             os.close(within)
         hand_over(path / "secrets")
+        if supervisor is not None:
+            supervisor.scratch = path
     except owned.Distrusted as error:
         raise UsageError(
             f"{error}. Runs keep data and keys there. Set CIPHERCOST_SCRATCH to a directory that only you can write to."
@@ -76,14 +84,17 @@ def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
         raise UsageError(
             f"can't make scratch space in {base}: {error}. Set CIPHERCOST_SCRATCH to another directory."
         ) from None
-    if server_user() is not None:
-        for parent in base.parents:
-            if not parent.stat().st_mode & 0o001:
-                raise UsageError(
-                    f"servers run as 'nobody' when you are root, and nobody can't reach {base} ({parent} is closed). "
-                    "Set CIPHERCOST_SCRATCH to a directory that others may pass through."
-                )
     return path
+
+
+def _check_reach(base: Path) -> None:
+    """Raise UsageError if the user that servers run as can't pass through to the base directory of all scratch."""
+    for parent in base.parents if server_user() is not None else ():
+        if not parent.stat().st_mode & 0o001:
+            raise UsageError(
+                f"servers run as 'nobody' when you are root, and nobody can't reach {base} ({parent} is closed). "
+                "Set CIPHERCOST_SCRATCH to a directory that others may pass through."
+            )
 
 
 def _open_base(base: Path, mode: int) -> int:
@@ -102,14 +113,20 @@ def _open_base(base: Path, mode: int) -> int:
 
 
 def _fill(run_id: str, within: int, mode: int) -> None:
-    """Make a run's directory in the open one, with its owner's name and `secrets/`. Raises owned.Distrusted, OSError."""
+    """Make a run's directory in the open one, with its owner's name, an empty journal and `secrets/`. All are on disk
+    when this returns. Raises owned.Distrusted, OSError.
+    """
     os.mkdir(run_id, 0o700, dir_fd=within)
     with owned.opened(run_id, within) as own:
-        owner = os.open(OWNER_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=own)
-        with os.fdopen(owner, "w") as file:
-            file.write(identity() + "\n")
+        for name, text in ((OWNER_FILE, identity() + "\n"), (journal.FILE, "")):
+            note = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=own)
+            with os.fdopen(note, "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(note)
         os.mkdir("secrets", 0o700, dir_fd=own)
         os.fchmod(own, mode)
+        os.fsync(own)
 
 
 @contextlib.contextmanager
@@ -117,10 +134,7 @@ def temporary(supervisor: Supervisor, name: str) -> Iterator[Path]:
     """Make a temporary directory (0700) in the scratch of the supervisor's run. If this process is killed, the
     supervisor or `clean` removes it.
     """
-    home = scratch_base() / supervisor.run_id
-    if not home.is_dir():
-        home = scratch(supervisor.run_id, supervisor)
-    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home))
+    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=scratch(supervisor.run_id, supervisor)))
     try:
         yield path
     finally:
@@ -186,10 +200,13 @@ class Supervisor:
         """What could not be undone, known after `close`."""
         self.lost = False
         """Whether the supervisor process ended too early, known after `close`."""
+        self.scratch: Path | None = None
+        """The run's scratch directory, once `scratch` has made it."""
         self._closed = False
         self._removed: list[Path] = []
         self._groups: tuple[Path, ...] = ()
         self._lock = threading.Lock()
+        self._making = threading.Lock()
         self._number = 0
         self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
         self._process = subprocess.Popen(
@@ -267,17 +284,22 @@ class Supervisor:
         stdin: Path | None = None,
         stop_signal: int = signal.SIGTERM,
         umask: int = 0o077,
+        writable: Iterable[Path] | None = None,
     ) -> Process:
         """Start a process that can't outlive the run. Raises RunError if it can't be started.
 
         `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the
         program starts. `stdin` is a file that is opened before that, so `user` needn't be able to read it; without it,
-        standard input is empty.
+        standard input is empty. `writable`: confine the process: it may change only these directories and the run's
+        scratch (see `confinement`).
         """
         command = [str(part) for part in argv]
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment.setdefault("PATH", os.defpath)
         environment |= {"LC_ALL": "C", "HOME": "/nonexistent", **(env or {}), **self._mark}
+        # It can't outlive this machine, and its mark shows whose it is: without room for an entry it may start all the same.
+        with contextlib.suppress(UsageError, OSError):
+            self._announce(*(Entry("control group", str(path)) for path in cgroups), Entry("process", command[0]))
         try:
             answer = self.ask(
                 "spawn",
@@ -291,6 +313,9 @@ class Supervisor:
                 stdin=str(stdin.absolute()) if stdin else None,
                 stop_signal=int(stop_signal),
                 umask=umask,
+                writable=None
+                if writable is None
+                else [str(each) for each in {*writable, *filter(None, [self.scratch])}],
             )
         except RunError as error:
             raise RunError(f"can't start {command[0]}: {error}") from None
@@ -321,14 +346,41 @@ class Supervisor:
             raise RunError(f"{process.name} failed with status {status}:\n{lines}")
         return output
 
-    def remove(self, path: Path) -> None:
-        """Remove this file or directory at the end. It needn't exist yet: register first, make afterwards."""
+    def _announce(self, *made: Entry) -> None:
+        """Write what is about to be made into the run's journal. Raises UsageError, OSError."""
+        with self._making:
+            path = scratch(self.run_id, self) / journal.FILE
+        for each in made:
+            journal.add(path, each)
+
+    def _must_announce(self, *made: Entry) -> None:
+        """The same, and nothing may be made without it. Raises UsageError, RunError."""
+        try:
+            self._announce(*made)
+        except OSError as error:
+            full = marks.disk_full()
+            raise RunError(f"can't write to the run's journal: {error}{full and f'; {full}'}") from None
+
+    def register(self, path: Path) -> None:
+        """Remove this file or directory at the end, without an entry in the journal."""
         self._removed.append(path.absolute())
         self.ask("remove", path=str(path.absolute()))
 
-    def undo(self, argv: Sequence[str | Path]) -> Callable[[], None]:
-        """Run this command at the end (`umount …`). Call the returned function if it was undone earlier by other means."""
+    def remove(self, path: Path) -> None:
+        """Remove this file or directory at the end. It needn't exist yet: register first, make afterwards.
+
+        For `ciphercost clean` to remove it if it is outside of the run's scratch, its name must begin with
+        `ciphercost-RUN-` or end with `-RUN`. Raises UsageError, RunError.
+        """
+        self._must_announce(Entry("directory", str(path.absolute())))
+        self.register(path)
+
+    def undo(self, argv: Sequence[str | Path], *made: Entry) -> Callable[[], None]:
+        """Run this command at the end (`umount …`), which undoes what is about to be `made`. Call the returned function
+        if it was undone earlier by other means. Raises UsageError, RunError.
+        """
         command = [str(part) for part in argv]
+        self._must_announce(*made)
         self.ask("undo", argv=command)
         return lambda: self._forget("undo", command)
 
@@ -339,6 +391,7 @@ class Supervisor:
 
         `limits`: file name -> what to write into it.
         """
+        self._must_announce(Entry("control group", str(group)))
         self.ask("group", path=str(group), limits=dict(limits))
         self._groups = (*self._groups, group)
         try:

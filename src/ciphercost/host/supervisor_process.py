@@ -1,5 +1,5 @@
 # Importing pathlib would double the time that it takes to start.
-# ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH114, PTH118, PTH123, PTH208
+# ruff: noqa: PTH100, PTH102, PTH106, PTH108, PTH112, PTH114, PTH118, PTH120, PTH123, PTH208
 """supervisor_process: the process that owns whatever a run starts or makes outside its own process, and undoes it.
 Standard library only.
 
@@ -20,7 +20,7 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ORDERLY_SECONDS = 5.0
@@ -31,6 +31,14 @@ OUTPUT_BYTES = 256 * 1024
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
+
+if TYPE_CHECKING:
+    from ciphercost.host import confinement
+else:  # a file beside this one: `python -I` does not look for it, and the package would take long to import
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import confinement
+
+    sys.path.pop()
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -148,6 +156,8 @@ class Supervisor:
             if os.getppid() != supervisor:
                 os._exit(127)
             os.chdir(request["cwd"] or "/")
+            if request["writable"] is not None:
+                confinement.confine(request["writable"])
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606

@@ -224,7 +224,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             physical = idle_setting.physical(available)
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
             stack.enter_context(off_measured_cores({cpu for both in cores.values() for side in both for cpu in side}))
-            awake = stack.enter_context(idle.Awake(run.supervisor, run.scratch))
+            awake = stack.enter_context(idle.Awake(run.supervisor))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
                 with recording_errors(unit.measurement.facts, run, alone=alone):

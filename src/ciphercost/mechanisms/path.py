@@ -31,7 +31,6 @@ from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, Look, Rest
 from ciphercost.mechanisms.fscrypt import below as files_below
 from ciphercost.mechanisms.fscrypt import data_of
-from ciphercost.model import owned
 from ciphercost.model.errors import RunError, Unproven, UsageError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS, Arm
@@ -83,7 +82,6 @@ class TwoPaths(AtRest):
                 f"{free / 1e6:.0f} MB are free in {given}, but the data needs {size / 1e6:.0f} MB; is the disk full?"
             )
         ours = given / f"ciphercost-{rest.supervisor.run_id}-{randomness.token_hex(4)}"
-        _remember(rest, ours)
         rest.supervisor.remove(ours)
         try:
             ours.mkdir(mode=0o700)
@@ -176,13 +174,6 @@ def _try_blocks(ours: Path, below: Path) -> None:
         raise Unproven(f"disk witness, encrypted arm: the storage below can't be searched: {error}") from None
     finally:
         trial.unlink(missing_ok=True)
-
-
-def _remember(rest: Rest, ours: Path) -> None:
-    """Record the directory, outside the run's scratch, for `ciphercost clean` in case the supervisor is killed too."""
-    notes = marks.scratch_base() / rest.supervisor.run_id
-    if notes.is_dir():
-        owned.add_line(notes / marks.OUTSIDE_FILE, str(ours))
 
 
 MECHANISM = TwoPaths()

@@ -125,11 +125,27 @@ def read(name: str, within: int) -> str:
         return file.read(LARGEST).decode(errors="replace")
 
 
-def add_line(path: Path, line: str) -> None:
-    """Append a line to a note with mode 0600, whatever the umask is. Raises OSError."""
+def add_line(path: Path, line: str, *, on_disk: bool = False) -> None:
+    """Append a line to a note with mode 0600, whatever the umask is. `on_disk`: return when it would survive a power cut.
+
+    Raises OSError.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "w") as file:
         file.write(f"{line}\n")
+        if on_disk:
+            file.flush()
+            os.fsync(file.fileno())
+            to_disk(path.parent)
+
+
+def to_disk(directory: Path) -> None:
+    """Write a directory's entries to disk. Raises OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def user(uid: int) -> str:

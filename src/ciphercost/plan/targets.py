@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.url import split
 
 
 def schemes() -> dict[str, str]:
@@ -17,8 +17,8 @@ def schemes() -> dict[str, str]:
 
 
 def target_of_url(url: str) -> str:
-    """ENGINE:MECHANISM for a URL. Raises UsageError if no engine has its scheme."""
-    scheme = urlsplit(url).scheme
+    """ENGINE:MECHANISM for a URL. Raises UsageError if it is none, or if no engine has its scheme."""
+    scheme = split(url).scheme
     known = schemes()
     if scheme not in known:
         raise UsageError(f"{scheme}://: no engine has this URL scheme; {nearest(scheme, known)}")

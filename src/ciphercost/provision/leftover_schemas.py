@@ -5,6 +5,7 @@ A schema stays untouched if it has no mark of ciphercost, or the mark of a run t
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +14,14 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import supervisor
+from ciphercost.host import journal, marks, supervisor
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.terms import PREFIX
 from ciphercost.plan import targets
+from ciphercost.provision import scratch_schema
 from ciphercost.provision.scratch_schema import Fate, Mark, read_mark
 
 TRIES = 10
@@ -57,32 +59,38 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     ):
         server = engine.start(engine.find(url=url), logs, run_supervisor)
         fields = reached(server, ca)
+        noted = scratch_schema.noted(engine.name, fields)
         if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
             fields = reached(server, ca)
         try:
-            marks = owner.schemas(agent, fields)
-            for name in wanted:
-                if name not in marks and (there := owner.schema(agent, fields, name)) is not None:
-                    marks[name] = there
+            there = owner.schemas(agent, fields)
+            for name in (*wanted, *noted):
+                if name not in there and (its := owner.schema(agent, fields, name)) is not None:
+                    there[name] = its
         except AgentError as error:
             how = "with TLS" if ca else "unencrypted, like a run's plain arm"
             if not ca and "tls" in mechanisms.of(engine):
                 how += "; use --ca to connect with TLS"
             raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
-        found = {name: read_mark(mark) for name, mark in marks.items()}
+        found = {name: read_mark(mark) for name, mark in there.items()}
         for name in wanted:
             check(name, found)
         lines, worked = [], True
         for name, mark in found.items():
-            if name not in wanted and (wanted or mark.fate != "dead"):
+            # This machine's own note says that the run is over, also when its mark is from before a restart.
+            over = mark.fate == "dead" or (mark.fate == "unseen" and name in noted and noted[name].run == mark.run)
+            if name not in wanted and (wanted or not over):
                 lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark)}")
                 continue
             try:
                 drop(owner, agent, fields, name)
+                forget(noted, name)
                 lines.append(f"removed schema {name} of run {mark.run}")
             except CiphercostError as error:
                 lines.append(f"could not remove schema {name}: {error}")
                 worked = False
+        for name in noted.keys() - found.keys():
+            forget(noted, name)
     lines = lines or [f"Nothing of ciphercost's is on that {engine.title}."]
     if owner.unlisted and not wanted:
         lines.append(f"({owner.unlisted}. To remove another one, name it: --schema NAME)")
@@ -93,6 +101,13 @@ def reached(server: Server, ca: str) -> dict[str, object]:
     """Fields of the agent's `connect`: with TLS if a certificate authority was given, else unencrypted."""
     tls = {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())} if ca else {}
     return server.connection() | tls
+
+
+def forget(noted: Mapping[str, journal.Note], name: str) -> None:
+    """Remove the note of a schema that is gone."""
+    if name in noted:
+        with contextlib.suppress(OSError):
+            journal.drop(marks.scratch_base(), noted[name])
 
 
 def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: str) -> None:

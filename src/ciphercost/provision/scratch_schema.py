@@ -14,17 +14,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.host import marks
+from ciphercost.host import journal, leftovers, marks
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
 from ciphercost.model.terms import PREFIX
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Engine
 
 STILL_MAKING_SECONDS = 5.0
 """Seconds after an interrupted CREATE in which a schema may still appear."""
@@ -79,6 +82,21 @@ def name_for(run_id: str, number: int = 0) -> str:
     return PREFIX + run_id.replace("-", "_") + (f"_{number}" if number else "")
 
 
+def note_of(engine: str, fields: Mapping[str, object], name: str, run_id: str) -> journal.Note:
+    """The note of a schema that this process is about to create. `fields`: of the agent's `connect`."""
+    texts = [str(fields.get(each, "")) for each in ("user", "database")]
+    return journal.Note(name, run_id, marks.identity(), engine, *_place(fields), *texts)
+
+
+def _place(fields: Mapping[str, object]) -> tuple[str, int]:
+    return str(fields.get("host", "")), int(str(fields.get("port", 0)))
+
+
+def noted(engine: str, fields: Mapping[str, object]) -> dict[str, journal.Note]:
+    """Schemas that runs of this machine that are over were about to create on this server, and have not dropped."""
+    return {each.schema: each for each in leftovers.dead_notes() if each.is_on(engine, *_place(fields))}
+
+
 def say_left(sentence: str) -> None:
     print(f"ciphercost: {sentence}", file=sys.stderr)
 
@@ -98,6 +116,7 @@ def own(
     `fields`: of the agent's `connect`, to reach your server. `left`: called with a sentence if dropping fails.
     """
     mark = mark_of(run_id)
+    note = note_of(cast("Engine", engine).name, fields, name, run_id)
     with Agent(log=log) as agent:
         there = engine.schema(agent, fields, name)
     if there is not None:
@@ -105,6 +124,13 @@ def own(
             f"the server already has a schema {name}, and this run did not make it; ciphercost leaves it alone"
         )
     ours = {run_id}
+    try:
+        journal.keep(marks.scratch_base(), note)
+    except (OSError, CiphercostError) as error:
+        raise RunError(
+            f"can't note in {marks.scratch_base()} that the schema {name} will be on your server: {error}. Without that, "
+            "`ciphercost clean` could not find it after a power cut, so it was not created."
+        ) from None
     with ended_in_order():
         try:
             with Agent(log=log) as agent:
@@ -128,6 +154,8 @@ def own(
                         still = engine.schema(agent, fields, name)
                     if still is not None and read_mark(still).run in ours:
                         engine.drop_schema(agent, fields, name, unmarked="" in ours)
+                with suppress(OSError):
+                    journal.drop(marks.scratch_base(), note)
             except (CiphercostError, OSError) as error:
                 left(f"could not drop the schema {name} ({error}); `ciphercost clean --url` removes it")
 

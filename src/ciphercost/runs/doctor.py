@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ciphercost import engines
-from ciphercost.host import aes, debian, idle, leftovers, link, programs, supervisor, tools
+from ciphercost.host import aes, confinement, debian, idle, leftovers, link, programs, supervisor, tools
 from ciphercost.host.marks import cgroup_parents, scratch_base
 from ciphercost.host.volumes import fuse, image, policy
 from ciphercost.load import agent
@@ -51,6 +51,7 @@ def checks() -> list[Check]:
         _fscrypt(),
         _fuse(),
         *_engines(),
+        _sandbox(),
         _leftovers(),
     ]
 
@@ -258,6 +259,16 @@ def _engines() -> Iterator[Check]:
         for each in found:
             version = f"{each.version} " if each.version else ""
             yield name, "ok", f"{version}from {each.source}: {each.location}"
+
+
+def _sandbox() -> Check:
+    version = confinement.abi()
+    found = "; ".join(confinement.restricts(version))
+    text = f"servers that ciphercost starts get: {found}"
+    if len(confinement.restricts(version)) == len(confinement.restricts(confinement.COMPLETE)):
+        return "sandbox", "ok", text
+    why = f"this kernel's Landlock is version {version}" if version else "this kernel has no Landlock"
+    return "sandbox", "warn", f"{text} ({why}; Linux 6.12 restricts more)"
 
 
 def _leftovers() -> Check:

@@ -75,7 +75,7 @@ def as_published(
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
     with (
         display.aside(f"{study.name} as published", seconds),
-        idle.all_awake(run_supervisor, scratch, wish) as kept.idle,
+        idle.all_awake(run_supervisor, wish) as kept.idle,
     ):
         _pairs(study, kept, seconds, record, run_supervisor, scratch, display)
     if kept.reason:

@@ -35,6 +35,7 @@ def parse(data: bytes, place: Path) -> None:
 def seeds(place: Path) -> Iterator[bytes]:
     yield b"postgresql@18:tls"
     yield b"postgresql://me@host:5432/db?sslmode=require&sslrootcert=/ca.pem"
+    yield b"http://[::1"
     yield b"90s"
     yield b"$0.04/vcpu-hour"
     yield b'[client]\nuser = \'me\'\npassword="a\\"b" # no\n!include x\n'

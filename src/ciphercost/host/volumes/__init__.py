@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ciphercost.host.journal import Entry
 from ciphercost.host.mounts import escaped
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError
@@ -26,12 +27,13 @@ def unmounting(path: Path) -> list[str]:
 
 
 @contextmanager
-def mounted(supervisor: Supervisor, path: Path, mount: Callable[[], object]) -> Iterator[None]:
-    """Call `mount`, which mounts something at `path`; afterwards nothing is mounted there, even if the run is killed.
-    Raises RunError.
+def mounted(supervisor: Supervisor, path: Path, mount: Callable[[], object], *also: Entry) -> Iterator[None]:
+    """Call `mount`, which mounts something at `path` and makes what is named in `also`; afterwards nothing is mounted
+    there, even if the run is killed. Raises RunError.
     """
     undo = unmounting(path)
-    forget = supervisor.undo(undo)  # before it is mounted, so that it is registered at every moment
+    # Before it is mounted, so that it is registered at every moment.
+    forget = supervisor.undo(undo, *also, Entry("mount", str(path)))
     try:
         mount()
         yield

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ciphercost.host import go_program, mounts, tools, volumes
+from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 
@@ -101,9 +102,8 @@ class Fuse:
     def mount(self) -> None:
         """Mount it. Raises RunError with the daemon's last output."""
         began = time.monotonic()
-        self._forget = self._supervisor.undo(
-            volumes.unmounting(self.place)
-        )  # first, so that it is registered at every moment
+        # First, so that it is registered at every moment.
+        self._forget = self._supervisor.undo(volumes.unmounting(self.place), Entry("mount", str(self.place)))
         self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env, stdin=self._stdin)
         deadline = began + self._patience
         try:

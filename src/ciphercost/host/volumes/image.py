@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost.host import mounts, volumes
+from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
 
@@ -81,7 +82,7 @@ def attached(supervisor: Supervisor, image: Path, place: Path) -> Iterator[None]
                 f"the image {image} can't be mounted: {error}. Are loop devices there (/dev/loop*)?"
             ) from None
 
-    with volumes.mounted(supervisor, place, mount):
+    with volumes.mounted(supervisor, place, mount, Entry("loop device", str(image))):
         yield
 
 

@@ -1,0 +1,94 @@
+"""confinement: restricts a process that is about to become a server: it gains no privileges, writes only to the run's own
+directories, opens no TCP connections and signals nobody outside. Standard library only: the supervisor process loads it.
+
+It uses Landlock, which needs no rights (Linux 5.13; connections 6.7; signals 6.12). Documentation/userspace-api/landlock.rst
+and include/uapi/linux/landlock.h are the sources of all numbers here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+
+PR_SET_NO_NEW_PRIVS = 38
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+"""System calls; the same numbers on every architecture."""
+VERSION_ONLY = 1
+PATH_BENEATH = 1
+WRITE_FILE, REFER, TRUNCATE = 1 << 1, 1 << 13, 1 << 14
+CHANGES = WRITE_FILE | sum(1 << bit for bit in range(4, 13))
+"""Write a file; remove directory or file; make a character device, directory, file, socket, FIFO, block device, link."""
+ON_A_FILE = WRITE_FILE | TRUNCATE
+CONNECT_TCP = 1 << 1
+ABSTRACT_SOCKETS_AND_SIGNALS = 1 << 0 | 1 << 1
+COMPLETE = 6
+"""The first version of Landlock that restricts all of this."""
+SHARED = ("/dev", "/proc")
+"""Where every server may write as far as its rights go: /dev/null, shared memory, and settings of its own process."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Ruleset(ctypes.Structure):
+    _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("access", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def abi() -> int:
+    """The version of Landlock that this kernel offers; 0: none."""
+    version: int = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION_ONLY))
+    return max(0, version)
+
+
+def changes(version: int) -> int:
+    """The accesses to files that are restricted. Pure."""
+    return CHANGES | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
+
+
+def restricts(version: int) -> list[str]:
+    """What `confine` achieves with that version of Landlock, in words. Pure."""
+    found = ["no new privileges"]
+    if version:
+        found.append("writes only to the run's directories")
+    if version >= 4:
+        found.append("no outgoing TCP connections")
+    if version >= 6:
+        found.append("no signals to others")
+    return found
+
+
+def confine(writable: list[str]) -> None:
+    """Restrict this process, and all that it starts, as far as the kernel can. Raises OSError.
+
+    `writable`: directories and files that it may change, with everything below them.
+    """
+    _must(_libc.prctl(PR_SET_NO_NEW_PRIVS, *(ctypes.c_ulong(each) for each in (1, 0, 0, 0))))
+    version = abi()
+    if not version:
+        return
+    wanted = Ruleset(
+        changes(version), CONNECT_TCP if version >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
+    )
+    # An older kernel knows only the first fields.
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    rules = _must(_libc.syscall(CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    for path in (*SHARED, *writable):
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        allowed = changes(version) if stat.S_ISDIR(os.fstat(place).st_mode) else changes(version) & ON_A_FILE
+        rule = Beneath(allowed, place)
+        _must(_libc.syscall(ADD_RULE, rules, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
+        os.close(place)
+    _must(_libc.syscall(RESTRICT_SELF, rules, ctypes.c_uint32(0)))
+    os.close(rules)
+
+
+def _must(result: int) -> int:
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"can't confine the process: {os.strerror(error)}")
+    return result

@@ -1,0 +1,115 @@
+"""confinement: a server changes nothing outside of the run's directories, connects to nobody and gains no privileges."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost.host import confinement
+from ciphercost.host.supervisor import Supervisor
+from ciphercost.model import run_directory
+from ciphercost.runs import doctor
+from conftest import Require
+from directories import let_through
+from processes import PATIENCE
+
+TRY = """
+import os, signal, socket, sys
+ours, foreign, port, pid = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+def attempt(what, do):
+    try:
+        do()
+        print(what, "done")
+    except OSError as error:
+        print(what, error.strerror)
+attempt("write within", lambda: open(f"{ours}/new", "w").write("x"))
+attempt("make within", lambda: os.mkdir(f"{ours}/inner"))
+attempt("write to the null device", lambda: open("/dev/null", "w").write("x"))
+attempt("read outside", lambda: open(f"{foreign}/theirs").read())
+attempt("write outside", lambda: open(f"{foreign}/theirs", "w").write("x"))
+attempt("make outside", lambda: open(f"{foreign}/new", "w").write("x"))
+attempt("truncate outside", lambda: os.truncate(f"{foreign}/theirs", 0))
+attempt("remove outside", lambda: os.unlink(f"{foreign}/theirs"))
+attempt("move out", lambda: os.rename(f"{ours}/new", f"{foreign}/moved"))
+attempt("listen", lambda: socket.create_server(("127.0.0.1", 0)))
+attempt("connect", lambda: socket.create_connection(("127.0.0.1", port)))
+attempt("signal within", lambda: os.kill(os.getpid(), 0))
+attempt("signal outside", lambda: os.kill(pid, 0))
+print("no new privileges", [line.split()[1] for line in open("/proc/self/status") if line.startswith("NoNewPrivs")][0])
+"""
+
+
+@pytest.fixture
+def run_supervisor() -> Iterator[Supervisor]:
+    with Supervisor(run_directory.new_id()) as made:
+        yield made
+    assert made.problems == []
+
+
+def attempts(made: Supervisor, places: tuple[Path, Path], *, confined: bool) -> dict[str, str]:
+    """What a process could do: attempt -> "done" or the error."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, subprocess.Popen(["sleep", "1000"]) as other:
+        port = listening.getsockname()[1]
+        argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", TRY, *places, str(port), str(other.pid)]
+        process = made.spawn(argv, writable=places[:1] if confined else None)
+        assert process.wait(PATIENCE) == 0, process.output()
+        other.kill()
+    return dict(split(line) for line in process.output().splitlines())
+
+
+def split(line: str) -> tuple[str, str]:
+    for error in ("done", "Permission denied", "Operation not permitted", "Invalid cross-device link"):
+        if line.endswith(error):
+            return line.removesuffix(error).strip(), error
+    name, _, value = line.rpartition(" ")
+    return name, value
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    let_through(tmp_path)
+    ours, foreign = tmp_path / "ours", tmp_path / "foreign"
+    for each in (ours, foreign):
+        each.mkdir()
+    (foreign / "theirs").write_text("x")
+    return ours, foreign
+
+
+def test_a_confined_process_changes_nothing_outside_and_connects_to_nobody(
+    run_supervisor: Supervisor, places: tuple[Path, Path], require: Require
+) -> None:
+    version = confinement.abi()
+    require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
+    found = attempts(run_supervisor, places, confined=True)
+    can = {"write within", "make within", "write to the null device", "read outside", "listen", "signal within"}
+    assert {name for name, result in found.items() if result == "done"} == can
+    assert found.pop("no new privileges") == "1"
+    assert {found[name] for name in found.keys() - can} <= {
+        "Permission denied",
+        "Operation not permitted",
+        "Invalid cross-device link",
+    }
+    assert (places[1] / "theirs").read_text() == "x"
+
+
+def test_without_confinement_all_of_it_works(run_supervisor: Supervisor, places: tuple[Path, Path]) -> None:
+    """Otherwise the test above could not fail."""
+    found = attempts(run_supervisor, places, confined=False)
+    assert found.pop("no new privileges") == "0"
+    # The earlier attempts remove the file.
+    assert set(found.values()) == {"done"}
+
+
+def test_doctor_says_what_servers_are_kept_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    for version, state in ((0, "warn"), (3, "warn"), (6, "ok"), (9, "ok")):
+        monkeypatch.setattr(confinement, "abi", lambda version=version: version)
+        name, found, text = doctor._sandbox()
+        assert (name, found) == ("sandbox", state)
+        assert "no new privileges" in text
+        assert ("no Landlock" in text) == (version == 0)
+        assert ("no outgoing TCP connections" in text) == (version >= 4)
