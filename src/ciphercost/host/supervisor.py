@@ -315,7 +315,7 @@ class Supervisor:
                 umask=umask,
                 writable=None
                 if writable is None
-                else [str(each) for each in {*writable, *filter(None, [self.scratch])}],
+                else [str(each.absolute()) for each in (*writable, *filter(None, [self.scratch]))],
             )
         except RunError as error:
             raise RunError(f"can't start {command[0]}: {error}") from None

@@ -14,6 +14,6 @@ def split(url: str) -> SplitResult:
         _ = parts.port
     except ValueError:
         raise UsageError(
-            "--url: not a valid URL; write SCHEME://USER@HOST:PORT/…, with a number as port and an IPv6 address in [brackets]"
+            "--url: not a valid URL; write SCHEME://USER@HOST:PORT/…, with a port up to 65535 and an IPv6 address in [brackets]"
         ) from None
     return parts
