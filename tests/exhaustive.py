@@ -267,10 +267,15 @@ RULES = [
     Rule(r"test_import_real\.py::test_sar_in_every_language.*\[(C|pt_BR)\]", COMBINATION),
     # ── where one or two servers have every case, and the others the whole suite ──
     Rule(r"test_user_server\.py::test_a_run_that_is_killed_with.*\[(mysql|mariadb)\]", COMBINATION),
-    Rule(r"test_user_server\.py::test_(clean_asks|a_schema_that|a_run_of_(an|this)).*\[(.*-)?(mysql|mariadb)", COMBINATION),
+    Rule(
+        r"test_user_server\.py::test_(clean_asks|a_schema_that|a_run_of_(an|this)).*\[(.*-)?(mysql|mariadb)",
+        COMBINATION,
+    ),
     Rule(r"test_user_server\.py::test_a_schema_(without|that_is).*\[(mysql|mariadb)", COMBINATION),
     Rule(r"test_user_server\.py::test_a_server_that_can_not.*\[(mysql|mariadb|firebird)-", COMBINATION),
-    Rule(r"test_user_server\.py::test_a_server_that_can_not.*\[postgresql-(calibrate|clean)-(port|password)", COMBINATION),
+    Rule(
+        r"test_user_server\.py::test_a_server_that_can_not.*\[postgresql-(calibrate|clean)-(port|password)", COMBINATION
+    ),
     Rule(
         r"test_server_limits\.py::test_(no_phase|the_server_sees)",
         LONG,
@@ -299,7 +304,9 @@ RULES = [
     Rule(r"test_hospital_app\.py::test_the_servers_own.*mariadb", COMBINATION),
     Rule(r"test_supervisor\.py::test_a_controller_killed_at_any_moment.*-30\]", REPETITION),
     Rule(r"test_kill\.py::test_a_controller.*(postgresql:tls-in the middle|sqlite:sqlcipher-while data)", COMBINATION),
-    Rule(r"test_kill\.py::test_a_run_whose_supervisor.*(postgresql:tls|firebird:wire-crypt)-in the middle", COMBINATION),
+    Rule(
+        r"test_kill\.py::test_a_run_whose_supervisor.*(postgresql:tls|firebird:wire-crypt)-in the middle", COMBINATION
+    ),
     Rule(r"test_passwords\.py::test_a_server_without_encryption.*\[(mysql|mariadb)\]", COMBINATION),
     Rule(r"test_passwords\.py::test_(without|on)_a_terminal.*\[mariadb\]", COMBINATION),
     Rule(r"test_client_aes_gcm_256\.py::test_literals_are_sealed.*\[(mysql|firebird)\]", COMBINATION),
