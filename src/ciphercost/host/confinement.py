@@ -51,7 +51,7 @@ def changes(version: int) -> int:
 
 
 def restricts(version: int) -> list[str]:
-    """What `confine` achieves with that version of Landlock, in words. Pure."""
+    """What `enforce` achieves with that version of Landlock, in words. Pure."""
     found = ["no new privileges"]
     if version:
         found.append("writes only to the run's directories")
@@ -62,29 +62,36 @@ def restricts(version: int) -> list[str]:
     return found
 
 
-def confine(writable: list[str]) -> None:
-    """Restrict this process, and all that it starts, as far as the kernel can. Raises OSError.
+def rules(writable: list[str]) -> int:
+    """A descriptor of rules for `enforce`; -1 if this kernel has no Landlock. Raises OSError.
 
-    `writable`: directories and files that it may change, with everything below them.
+    `writable`: directories and files that may be changed, with everything below them. Call it before a change of user, who
+    may be unable to reach them by name.
     """
-    _must(_libc.prctl(PR_SET_NO_NEW_PRIVS, *(ctypes.c_ulong(each) for each in (1, 0, 0, 0))))
     version = abi()
     if not version:
-        return
+        return -1
     wanted = Ruleset(
         changes(version), CONNECT_TCP if version >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
     )
     # An older kernel knows only the first fields.
     size = 8 if version < 4 else 16 if version < 6 else 24
-    rules = _must(_libc.syscall(CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    made = _must(_libc.syscall(CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0)))
     for path in (*SHARED, *writable):
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         allowed = changes(version) if stat.S_ISDIR(os.fstat(place).st_mode) else changes(version) & ON_A_FILE
         rule = Beneath(allowed, place)
-        _must(_libc.syscall(ADD_RULE, rules, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
+        _must(_libc.syscall(ADD_RULE, made, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
         os.close(place)
-    _must(_libc.syscall(RESTRICT_SELF, rules, ctypes.c_uint32(0)))
-    os.close(rules)
+    return made
+
+
+def enforce(made: int) -> None:
+    """Restrict this process, and all that it starts, by these rules, and to the privileges that it has. Raises OSError."""
+    _must(_libc.prctl(PR_SET_NO_NEW_PRIVS, *(ctypes.c_ulong(each) for each in (1, 0, 0, 0))))
+    if made >= 0:
+        _must(_libc.syscall(RESTRICT_SELF, made, ctypes.c_uint32(0)))
+        os.close(made)
 
 
 def _must(result: int) -> int:

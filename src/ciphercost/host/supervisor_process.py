@@ -147,6 +147,7 @@ class Supervisor:
                     file.write(str(os.getpid()))
             if request["cpus"]:
                 os.sched_setaffinity(0, request["cpus"])
+            rules = None if request["writable"] is None else confinement.rules(request["writable"])
             if request["user"]:
                 uid, gid = request["user"]
                 os.setgroups([])
@@ -156,8 +157,8 @@ class Supervisor:
             if os.getppid() != supervisor:
                 os._exit(127)
             os.chdir(request["cwd"] or "/")
-            if request["writable"] is not None:
-                confinement.confine(request["writable"])
+            if rules is not None:
+                confinement.enforce(rules)
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606
