@@ -12,8 +12,9 @@ PATHS  ?=
 # make faults MOMENTS=2 ONLY='disk;Ctrl-C': fewer trials of each fault; only faults whose name contains one of these.
 MOMENTS ?=
 ONLY    ?=
-# make middle SERVERS='nginx valkey' ATTACKS='expired;injected': only these servers; attacks whose name contains one of these.
+# make middle SERVERS='nginx valkey' CLIENTS=rust ATTACKS='expired;injected': only these; attacks whose name contains one of these.
 SERVERS ?=
+CLIENTS ?=
 ATTACKS ?=
 # make fuzz SECONDS_EACH=60 TARGETS='spec record': shorter; only these of tests/fuzz/targets.
 SECONDS_EACH ?=
@@ -54,7 +55,7 @@ help:
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
-	@echo "make middle    let a man in the middle attack every server, client and command (about 20 minutes); writes benchmarks/middle.json"
+	@echo "make middle    let a man in the middle attack every server, client and command (a quarter of an hour); writes benchmarks/middle.json"
 	@echo "make fuzz      feed every parser what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
 	@echo "make soak      half an hour of load from a thousand connections: does memory, files or threads of any process grow?"
 	@echo "make docs      build the documentation site into site/docs, without a network"
@@ -118,7 +119,7 @@ faults: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m faults $(if $(MOMENTS),--moments $(MOMENTS)) $(if $(ONLY),--faults '$(ONLY)')
 
 middle: dev servers
-	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m middle $(if $(SERVERS),--servers '$(SERVERS)') $(if $(ATTACKS),--attacks '$(ATTACKS)')
+	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m middle $(if $(SERVERS),--servers '$(SERVERS)') $(if $(CLIENTS),--clients '$(CLIENTS)') $(if $(ATTACKS),--attacks '$(ATTACKS)')
 
 docs: dev
 	$(BIN)/python tools/docs.py

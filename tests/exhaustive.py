@@ -245,7 +245,7 @@ RULES = [
         r"test_man_in_the_middle\.py::test_(no_later|the_verdict|a_run_warns|an_unchecked).*\[(mysql|mariadb)\]",
         COMBINATION,
     ),
-    Rule(r"test_man_in_the_middle\.py::test_a_failed_encryption.*(stripped|closed)", COMBINATION),
+    Rule(r"test_man_in_the_middle\.py::test_a_failed_encryption.*(stripped|closed|\[tls none)", COMBINATION),
     Rule(r"test_deadlines\.py::test_the_command_ends.*\[prove-(mysql|firebird|web|postgresql, TLS)", COMBINATION),
     Rule(r"test_deadlines\.py::test_the_command_ends.*\[run-.*(TLS|greeting)\]", COMBINATION),
     Rule(

@@ -17,6 +17,10 @@ from middle.case import CASES, CONTROLS, Case, Outcome, attempt
 from middle.chains import Chains
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "middle.json"
+USAGE = 2
+"""Exit status of a command that can't do what it was asked for."""
+WIDTH = 8
+"""Characters of a cell of the table."""
 LONGEST = 110
 """Characters of an error in the table."""
 
@@ -24,13 +28,23 @@ LONGEST = 110
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make middle", description=__doc__)
     parser.add_argument("--servers", default=" ".join(CLIENTS), help=f"[default: {' '.join(CLIENTS)}]")
+    parser.add_argument("--clients", default="rust jdbc", help="[default: rust jdbc]")
     parser.add_argument(
         "--attacks", default="", help="only those whose name contains one of these words, separated by ;"
     )
-    parser.add_argument("--kept", type=Path, default=KEPT, help="where the outcomes are written")
+    parser.add_argument(
+        "--kept", type=Path, default=KEPT, help="where the outcomes are written; those of other cases stay"
+    )
     asked = parser.parse_args(argv)
     words = [each.strip() for each in asked.attacks.split(";") if each.strip()]
-    chosen = [each for each in CASES if not words or any(word in each.attack.name for word in words)]
+    chosen = [
+        *(each for each in CONTROLS if each.client in asked.clients.split()),
+        *(
+            each
+            for each in CASES
+            if each.client in asked.clients.split() and (not words or any(word in each.attack.name for word in words))
+        ),
+    ]
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="ciphercost-middle-", dir="/var/tmp") as place:
         Path(place).chmod(0o711)
@@ -38,17 +52,27 @@ def main(argv: Sequence[str]) -> int:
             for each in _server(name, chosen, Path(place)):
                 outcomes.append(each)
                 print(f"{line(each)}\n{each.text if each.wrong else ''}".rstrip(), flush=True)
-    kept = [{**msgspec.to_builtins(each), "text": each.text if each.wrong else ""} for each in outcomes]
-    asked.kept.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    keep(asked.kept, outcomes)
     print(f"\n{table(outcomes)}")
     return 0 if not any(each.wrong for each in outcomes) else 1
+
+
+def keep(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write them to a file, in the place of earlier outcomes of the same cases; others stay as they are."""
+    earlier = msgspec.json.decode(path.read_bytes(), type=list[Outcome]) if path.exists() else []
+    found = {(each.attack, each.server, each.client, each.command): each for each in (*earlier, *outcomes)}
+    known = [(each.attack.name, *each[1:]) for each in (*CONTROLS, *CASES)]
+    kept = [found[key] for key in known if key in found]
+    for each in kept:
+        each.text = each.text if each.wrong else ""
+    path.write_text(json.dumps(msgspec.to_builtins(kept), indent=1, ensure_ascii=False) + "\n")
 
 
 def _server(name: str, chosen: Sequence[Case], place: Path) -> Iterator[Outcome]:
     """The cases of one server."""
     chains = Chains(place / "chains" / name)
     with server(name, place / name) as behind:
-        for number, each in enumerate(each for each in (*CONTROLS, *chosen) if each.server == name):
+        for number, each in enumerate(each for each in chosen if each.server == name):
             directory = place / f"{name}-{number}"
             directory.mkdir()
             yield attempt(each, behind, chains, directory)
@@ -65,15 +89,20 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """A row per attack, a column per server, client and command."""
     columns = list(dict.fromkeys((each.server, each.client, each.command) for each in outcomes))
     found = {(each.attack, each.server, each.client, each.command): each for each in outcomes}
-    heads = [f"{server[:8]} {client[:1]}{command[:1]}" for server, client, command in columns]
-    lines = [f"{'attack':<27}" + " ".join(f"{head:>11}" for head in heads)]
+    rows = [
+        ("attack", *(server[:WIDTH] for server, _, _ in columns)),
+        ("", *(client for _, client, _ in columns)),
+        ("", *(command for _, _, command in columns)),
+    ]
     for name in ("none", *(each.name for each in ATTACKS)):
         row = [found.get((name, *column)) for column in columns]
         if any(row):
-            lines.append(f"{name:<27}" + " ".join(f"{_cell(each):>11}" for each in row))
+            rows.append((name, *map(_cell, row)))
+    lines = [f"{name:<26} {' '.join(f'{cell:>{WIDTH}}' for cell in cells)}".rstrip() for name, *cells in rows]
     refused = [each for each in outcomes if each.attack != "none" and not each.wrong]
     tried = [each for each in outcomes if each.attack != "none"]
-    lines.append(f"columns: server, client (rust, jdbc), command (prove, run). {len(refused)} of {len(tried)} refused")
+    lines.append(f"{len(refused)} of {len(tried)} refused")
+    lines.append("*: before it connects, since JDBC drivers take no revocation list")
     return "\n".join(lines)
 
 
@@ -82,7 +111,9 @@ def _cell(outcome: Outcome | None) -> str:
         return "–"
     if outcome.wrong:
         return "WRONG"
-    return "works" if outcome.attack == "none" else "refused"
+    if outcome.attack == "none":
+        return "works"
+    return "refused*" if outcome.status == USAGE else "refused"
 
 
 if __name__ == "__main__":
