@@ -83,7 +83,7 @@ RULES = [
     Rule(r"test_real_key_value\.py::test_a_cell_is_proven.*\[connect-resumption=on-memcached\]", COMBINATION),
     Rule(r"test_server_limits\.py::test_a_slow.*\[(mysql|mariadb|firebird)\]", COMBINATION),
     Rule(
-        r"test_faults\.py::test_a_fault_loses.*(controller, supervisor|agent killed|twice|frozen|servers. data|supervisor killed\]|SIGHUP)",
+        r"test_faults\.py::test_a_fault_loses.*(controller, supervisor|agent killed|twice|frozen|servers. data|supervisor killed\]|SIGHUP|memory|connections|nothing arrives)",
         REPETITION,
     ),
     Rule(
