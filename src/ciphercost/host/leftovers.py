@@ -397,8 +397,9 @@ def _remove_directory(each: Leftover) -> None:
 
 
 def _drop_schema(each: Leftover) -> None:
-    url = each.what.partition(" on ")[2]
-    raise OSError(f"only its server can drop it. Run: ciphercost clean --url {url}")
+    name, _, url = each.what.partition(" on ")
+    note = scratch_base() / journal.NOTES / f"{name}-*.json"
+    raise OSError(f"only its server can drop it. Run: ciphercost clean --url {url} (if the server is gone: rm {note})")
 
 
 def _refuse_mounted(path: Path) -> None:
