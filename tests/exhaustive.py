@@ -82,10 +82,7 @@ RULES = [
     Rule(r"test_progress\.py::test_on_a_terminal_it_is_live.*\[\[\((40, 10|80, 24)", COMBINATION),
     Rule(r"test_real_key_value\.py::test_a_cell_is_proven.*\[connect-resumption=on-memcached\]", COMBINATION),
     Rule(r"test_server_limits\.py::test_a_slow.*\[(mysql|mariadb|firebird)\]", COMBINATION),
-    Rule(
-        r"test_faults\.py::test_a_fault_loses.*(controller, supervisor|agent killed|twice|frozen|servers. data|supervisor killed\]|SIGHUP)",
-        REPETITION,
-    ),
+    Rule(r"test_faults\.py::test_a_fault_loses.*\[(?!postgresql:tls-server killed\])", REPETITION),
     Rule(
         r"test_fuzz\.py::test_some_seconds",
         LONG,
@@ -308,7 +305,6 @@ RULES = [
         LONG,
         "test_server_limits.py::test_a_slow_answer_stops_the_load_and_the_other_cells_of_that_server",
     ),
-    Rule(r"test_faults\.py::test_a_fault_loses.*disk of the record full", REPETITION),
     Rule(
         r"test_study_postgres_tde\.py::test_a_run_that_pgbench_gives_up",
         STUDY,

@@ -102,6 +102,7 @@ def everything() -> Iterator[Need]:
     yield Need("cryfs", lambda: tools.tool("cryfs", fetch=False), lambda: tools.tool("cryfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
+    yield Need("mariadb-dump", other_tools.dumps, lambda: tools.together(other_tools.DUMPS))
 
 
 def found(need: Need) -> bool:

@@ -28,6 +28,8 @@ TOOLS = tools.Tools(
     ),
     "bookworm",
 )
+DUMPS = tools.Tools("dumps", ("mariadb-client",), ("usr/bin/mariadb-dump",), "trixie")
+"""What dumps a server, if the server's own packages have no such tool."""
 SECONDS = 60
 
 
@@ -35,6 +37,14 @@ def place() -> Path | None:
     """The directory of the programs; None if they weren't fetched."""
     try:
         return tools.together(TOOLS, fetch=False)
+    except MissingServer:
+        return None
+
+
+def dumps() -> Path | None:
+    """The directory of DUMPS; None if they weren't fetched."""
+    try:
+        return tools.together(DUMPS, fetch=False)
     except MissingServer:
         return None
 

@@ -49,11 +49,16 @@ def main(argv: Sequence[str]) -> int:
             ]
             if not wanted:
                 continue
-            reference = trial.undisturbed(target, Path(place))
-            print(f"── {target}: {len(wanted)} trials; undisturbed {reference}", flush=True)
+            references = {
+                own: trial.undisturbed(target, Path(place), *([next(iter(prepared))] if own else []))
+                for own in (False, True)
+                if (prepared := [fault.prepare for fault, _ in wanted if fault.own_reference == own])
+            }
+            print(f"── {target}: {len(wanted)} trials; undisturbed {references}", flush=True)
             with ThreadPoolExecutor(asked.jobs) as pool:
                 runs = [
-                    pool.submit(trial.attempt, target, fault, seed, reference, Path(place)) for fault, seed in wanted
+                    pool.submit(trial.attempt, target, fault, seed, references[fault.own_reference], Path(place))
+                    for fault, seed in wanted
                 ]
                 for each in runs:
                     outcome = each.result()

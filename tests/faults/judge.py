@@ -62,8 +62,9 @@ def left(world: World, run_id: str) -> list[str]:
 def _left(world: World, run_id: str) -> list[str]:
     if not run_id:
         return []
+    also = [each for look in world.also_left for each in look()]
     base = Path(world.environment.get("CIPHERCOST_SCRATCH", "") or marks.scratch_base())
-    found = [f"process {pid}" for pid in processes.marked(run_id)]
+    found = also + [f"process {pid}" for pid in processes.marked(run_id)]
     found += [str(base / run_id)] if (base / run_id).exists() else []
     found += resting.left_of(run_id)
     groups = (path for parent in marks.cgroup_parents() for path in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*"))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -71,9 +71,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def undisturbed(target: str, base: Path) -> Reference:
-    """Run a target without a fault."""
+def undisturbed(target: str, base: Path, prepare: Callable[[World], None] = lambda _: None) -> Reference:
+    """Run a target without a fault, in what `prepare` makes."""
     with world_of(target, base, random.Random(0)) as world:
+        prepare(world)
         began = time.monotonic()
         going = Going(world)
         going.process.wait(LONGEST)
@@ -109,7 +110,8 @@ def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Pa
         run_id, text = going.run_id(), going.text()
         left_before = judge.left(world, run_id)
         fault.mend(world)
-        world.ciphercost("clean")
+        for more in ([], *world.cleaning):
+            world.ciphercost("clean", *more)
         left_after = judge.left(world, run_id) if left_before else []
         kept = judge.record(world.run)
         found = judge.cell(world.run) if kept.state == "intact" else None

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from ciphercost.host.procfs import tree
 from ciphercost.model import run_directory
+from faults.proxy import Proxy
+from userservers import UserServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
 TIME = "6s"
@@ -37,6 +39,15 @@ class World:
         """Command in front of ciphercost, e.g. one that enters a control group."""
         self.more: list[str] = []
         """More arguments of `ciphercost run`."""
+        self.cleaning: list[list[str]] = []
+        """Arguments of further calls of `ciphercost clean`."""
+        self.also_left: list[Callable[[], list[str]]] = []
+        """What else may be left, as functions that look."""
+        self.server: UserServer
+        """The user's server, and the proxy in front of it, of faults that prepare one."""
+        self.proxy: Proxy
+        self.group: Path
+        """The run's control group, of faults that prepare one."""
 
     @property
     def engine(self) -> str:
@@ -137,6 +148,8 @@ class Fault(NamedTuple):
     """Whether the fault can happen to this target."""
     times: int = 1
     """Strikes, a second apart."""
+    own_reference: bool = False
+    """Whether what it prepares changes the figures, so that an undisturbed run needs it too."""
 
 
 def send(pids: list[int], number: signal.Signals) -> bool:

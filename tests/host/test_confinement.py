@@ -51,12 +51,12 @@ def run_supervisor() -> Iterator[Supervisor]:
     assert made.problems == []
 
 
-def attempts(made: Supervisor, places: tuple[Path, Path], *, confined: bool) -> dict[str, str]:
+def attempts(made: Supervisor, places: tuple[Path, Path], writable: list[Path] | None) -> dict[str, str]:
     """What a process could do: attempt -> "done" or the error."""
     with socket.create_server(("127.0.0.1", 0)) as listening, subprocess.Popen(["sleep", "1000"]) as other:
         port = listening.getsockname()[1]
         argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", TRY, *places, str(port), str(other.pid)]
-        process = made.spawn(argv, writable=places[:1] if confined else None)
+        process = made.spawn(argv, writable=writable)
         assert process.wait(PATIENCE) == 0, process.output()
         other.kill()
     return dict(split(line) for line in process.output().splitlines())
@@ -85,7 +85,7 @@ def test_a_confined_process_changes_nothing_outside_and_connects_to_nobody(
 ) -> None:
     version = confinement.abi()
     require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
-    found = attempts(run_supervisor, places, confined=True)
+    found = attempts(run_supervisor, places, [places[0]])
     can = {"write within", "make within", "write to the null device", "read outside", "listen", "signal within"}
     assert {name for name, result in found.items() if result == "done"} == can
     assert found.pop("no new privileges") == "1"
@@ -97,9 +97,20 @@ def test_a_confined_process_changes_nothing_outside_and_connects_to_nobody(
     assert (places[1] / "theirs").read_text() == "x"
 
 
+def test_a_process_that_may_write_everywhere_still_connects_to_nobody(
+    run_supervisor: Supervisor, places: tuple[Path, Path], require: Require
+) -> None:
+    """So are web servers confined, which open a file for each request."""
+    version = confinement.abi()
+    require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
+    found = attempts(run_supervisor, places, [Path(confinement.EVERYWHERE)])
+    assert found.pop("no new privileges") == "1"
+    assert {name for name, result in found.items() if result != "done"} == {"connect", "signal outside"}
+
+
 def test_without_confinement_all_of_it_works(run_supervisor: Supervisor, places: tuple[Path, Path]) -> None:
     """Otherwise the test above could not fail."""
-    found = attempts(run_supervisor, places, confined=False)
+    found = attempts(run_supervisor, places, None)
     assert found.pop("no new privileges") == "0"
     # The earlier attempts remove the file.
     assert set(found.values()) == {"done"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.host import journal, leftovers, marks, supervisor
+from ciphercost.host import dead_runs, journal, leftovers, marks, supervisor
 from ciphercost.host.journal import Entry, Note
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -92,7 +92,7 @@ def test_a_note_comes_back_until_it_is_dropped(base: Path) -> None:
     journal.keep(base, other)
     assert NOTE.url == "postgresql://me@db.example:5432/app"
     assert other.url == "firebird://me%20you@[::1]:3050//x%20y.fdb"
-    assert leftovers.dead_notes() == [NOTE]
+    assert dead_runs.dead_notes() == [NOTE]
     assert [str(each) for each in leftovers.leftovers()] == [f"schema ciphercost_x on {NOTE.url} of run {NOTE.run}"]
     text, worked = leftovers.sweep()
     assert not worked

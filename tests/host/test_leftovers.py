@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import leftovers, marks, supervisor
+from ciphercost.host import dead_runs, leftovers, marks, supervisor
 from ciphercost.host.leftovers import Leftover
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -102,7 +102,7 @@ def test_never_touches_what_a_living_controller_owns(monkeypatch: pytest.MonkeyP
 def test_a_recent_directory_without_an_owner_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
     young, old = run_directory.new_id(), run_directory.new_id()
-    long_ago = time.time() - 2 * leftovers.GRACE_SECONDS
+    long_ago = time.time() - 2 * dead_runs.GRACE_SECONDS
     for name in (young, old, "lost+found", "mine"):
         (tmp_path / name).mkdir()
         if name != young:

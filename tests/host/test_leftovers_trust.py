@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import journal, leftovers, marks, supervisor
+from ciphercost.host import dead_runs, journal, leftovers, marks, supervisor
 from ciphercost.host.journal import Entry
 from ciphercost.model import owned, run_directory
 from ciphercost.model.errors import UsageError
@@ -30,7 +30,7 @@ CLI = [sys.executable, "-m", "ciphercost"]
 NOBODY = 65534
 STRANGER = 54321
 DEAD = "1:1:another-boot:1\n"
-LONG_AGO = 10 * leftovers.GRACE_SECONDS
+LONG_AGO = 10 * dead_runs.GRACE_SECONDS
 
 
 @pytest.fixture

@@ -25,8 +25,9 @@ def base() -> Iterator[Path]:
 
 
 @cache
-def undisturbed(target: str, base: Path) -> trial.Reference:
-    return trial.undisturbed(target, base)
+def undisturbed(target: str, base: Path, prepared_by: str = "") -> trial.Reference:
+    """`prepared_by`: the fault whose preparations change the figures; empty: none."""
+    return trial.undisturbed(target, base, *([FAULTS[prepared_by].prepare] if prepared_by else []))
 
 
 @pytest.mark.parametrize(
@@ -38,14 +39,21 @@ def undisturbed(target: str, base: Path) -> trial.Reference:
         *(("sqlite:sqlcipher", name) for name in ("agent killed", "Ctrl-C twice", "agent frozen for 2 s")),
         *(
             ("postgresql:tls", name)
-            for name in ("disk of the servers' data full", "supervisor killed", "hang-up (SIGHUP)")
+            for name in (
+                "disk of the servers' data full",
+                "supervisor killed",
+                "hang-up (SIGHUP)",
+                "memory limit reached",
+            )
         ),
+        *(("postgresql:tls", name) for name in ("connections reset", "nothing arrives any more")),
     ],
 )
 def test_a_fault_loses_nothing_and_leaves_nothing(target: str, name: str, base: Path, require: Require) -> None:
     fault = FAULTS[name]
-    require(fault.suits(target), f"{name}: needs root")
-    outcome = trial.attempt(target, fault, 1, undisturbed(target, base), base)
+    require(fault.suits(target), f"{name}: needs root, and control groups of version 1")
+    reference = undisturbed(target, base, name if fault.own_reference else "")
+    outcome = trial.attempt(target, fault, 1, reference, base)
     assert outcome.good, outcome
 
 

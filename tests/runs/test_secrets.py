@@ -9,6 +9,8 @@ import ast
 import base64
 import contextlib
 import os
+import re
+import resource
 import secrets
 import subprocess
 import sys
@@ -196,6 +198,8 @@ class Search:
         self.found: list[str] = []
         self.started: set[bytes] = set()
         self.looks = 0
+        self.may_dump: set[bytes] = set()
+        """Programs that could leave a core dump, with all that their memory holds."""
         self.keys: dict[Path, bytes] = {}
 
     def within(self, where: str, content: bytes) -> None:
@@ -212,6 +216,9 @@ class Search:
                 own = own or arguments
                 if arguments != own:
                     self.within(f"environment of {arguments[:60]!r}", environment_of(pid))
+                    limits = Path(f"/proc/{pid}/limits").read_text()
+                    if limits and not re.search(r"^Max core file size +0 ", limits, re.MULTILINE):
+                        self.may_dump.add(arguments[:60])
 
     def scratch(self, place: Path) -> None:
         """Read keys from their own files; a server's random password is in such a file too."""
@@ -243,7 +250,13 @@ class Search:
         (directory / "tmp").mkdir()
         env = {**os.environ, **environment, "CIPHERCOST_PAGE": "on", "TMPDIR": str(directory / "tmp")}
         with subprocess.Popen(
-            argv, env=env, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            argv,
+            env=env,
+            cwd=directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=core_dumps_wanted,
         ) as process:
             ended = threading.Event()
 
@@ -281,6 +294,12 @@ class Search:
             self.file(path)
 
 
+def core_dumps_wanted() -> None:
+    """As on a machine that is set up to keep core dumps of any size."""
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+
+
 def reported(directory: Path, run: Path) -> None:
     """Write a report in every format."""
     made = directory / "reports"
@@ -298,6 +317,7 @@ def searched(search: Search, directory: Path, run: Path) -> None:
     assert [*(directory / "tmp").iterdir()] == []
     assert search.looks > 10
     assert search.found == []
+    assert search.may_dump == set()
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import other_tools
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
@@ -86,6 +87,38 @@ UNMARKED: dict[str, str] = {
 """A schema that looks like ciphercost's and isn't."""
 
 
+def _mysqldump(program: Path, fields: Mapping[str, object]) -> list[str | Path]:
+    """What only statistics of the server's own change is left out."""
+    what = [
+        "--all-databases",
+        "--routines",
+        "--events",
+        "--triggers",
+        "--hex-blob",
+        "--skip-comments",
+        "--skip-dump-date",
+    ]
+    own = [f"--ignore-table=mysql.innodb_{name}_stats" for name in ("table", "index")]
+    return [program, "--host=127.0.0.1", f"--port={fields['port']}", f"--user={fields['user']}", *what, *own]
+
+
+DUMPS: dict[str, Callable[[Path, Mapping[str, object]], list[str | Path]]] = {
+    "postgresql": lambda bindir, fields: [
+        bindir / "pg_dumpall", "-h", "127.0.0.1", "-p", str(fields["port"]), "-U", str(fields["user"]),
+    ],
+    "mysql": lambda bindir, fields: [
+        *_mysqldump(bindir.parent / "bin" / "mysqldump", fields), "--set-gtid-purged=OFF",
+    ],
+    "mariadb": lambda _, fields: _mysqldump((other_tools.dumps() or Path()) / "mariadb-dump", fields),
+    "firebird": lambda bindir, fields: [
+        bindir / "isql-fb", "-x", "-user", str(fields["user"]), f"127.0.0.1/{fields['port']}:{fields['database']}",
+    ],
+}  # fmt: skip
+"""By engine: the command that dumps a whole server; of Firebird, the definitions of a database. Arguments: the directory of the
+server's programs, and the fields of `connect`.
+"""
+
+
 class UserServer:
     """A running server of which `ciphercost` knows only the URL."""
 
@@ -140,23 +173,25 @@ class UserServer:
         return [*seen, *files, *self._dump()]
 
     def _dump(self) -> list[str]:
-        program = Path(self.installation.location) / "pg_dumpall"
-        if not os.access(program, os.X_OK):
-            return []
-        argv: list[str | Path] = [
-            program,
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.fields["port"]),
-            "-U",
-            str(self.fields["user"]),
-        ]
+        """The lines of a dump by the server's own tool."""
+        argv = DUMPS[self.engine.name](Path(self.installation.location), self.fields)
         done = subprocess.run(
-            argv, capture_output=True, text=True, check=True, env={**os.environ, **self.environment}, timeout=60
+            argv,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self._for_dumps(),
+            stdin=subprocess.DEVNULL,
+            timeout=60,
         )
+        assert done.returncode == 0, f"{argv[0]}: {done.stderr}"
         # \restrict and \unrestrict carry a word that is random for each dump.
         return [line for line in done.stdout.splitlines() if "restrict " not in line]
+
+    def _for_dumps(self) -> dict[str, str]:
+        """The environment of a tool that dumps, with the password where that tool looks for it."""
+        password = reveal(self.fields["password"])
+        return {**os.environ, "PGPASSWORD": password, "MYSQL_PWD": password, "ISC_PASSWORD": password}
 
 
 @contextmanager

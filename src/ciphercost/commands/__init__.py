@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import resource
 import sys
 from typing import NoReturn
 
@@ -78,6 +79,8 @@ for _module in pkgutil.iter_modules(__path__):
 
 def main() -> NoReturn:
     """Entry point. Prints every known failure as one message, without a traceback, and exits with its status."""
+    # A core dump would hold passwords.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
         deadlines.login()  # refuses a wrong setting before anything starts
         if VARIABLE in os.environ:

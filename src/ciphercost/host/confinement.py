@@ -24,6 +24,7 @@ CONNECT_TCP = 1 << 1
 ABSTRACT_SOCKETS_AND_SIGNALS = 1 << 0 | 1 << 1
 COMPLETE = 6
 """The first version of Landlock that restricts all of this."""
+EVERYWHERE = "/"
 SHARED = ("/dev", "/proc")
 """Where every server may write as far as its rights go: /dev/null, shared memory, and settings of its own process."""
 
@@ -54,7 +55,7 @@ def restricts(version: int) -> list[str]:
     """What `enforce` achieves with that version of Landlock, in words. Pure."""
     found = ["no new privileges"]
     if version:
-        found.append("writes only to the run's directories")
+        found.append("databases write only to the run's directories")
     if version >= 4:
         found.append("no outgoing TCP connections")
     if version >= 6:
@@ -63,23 +64,24 @@ def restricts(version: int) -> list[str]:
 
 
 def rules(writable: list[str]) -> int:
-    """A descriptor of rules for `enforce`; -1 if this kernel has no Landlock. Raises OSError.
+    """A descriptor of rules for `enforce`; -1 if this kernel can enforce none of them. Raises OSError.
 
-    `writable`: directories and files that may be changed, with everything below them. Call it before a change of user, who
-    may be unable to reach them by name.
+    `writable`: directories and files that may be changed, with everything below them. With `/` no file is restricted, and
+    opening one takes no longer; otherwise the kernel checks each (0.6 µs, measured on an AMD EPYC). Call this before a change
+    of user, who may be unable to reach them by name.
     """
     version = abi()
-    if not version:
+    files = 0 if EVERYWHERE in writable else changes(version) if version else 0
+    connections = CONNECT_TCP if version >= 4 else 0
+    if not files and not connections:
         return -1
-    wanted = Ruleset(
-        changes(version), CONNECT_TCP if version >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
-    )
+    wanted = Ruleset(files, connections, ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0)
     # An older kernel knows only the first fields.
     size = 8 if version < 4 else 16 if version < 6 else 24
     made = _must(_libc.syscall(CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0)))
-    for path in (*SHARED, *writable):
+    for path in (*SHARED, *writable) if files else ():
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        allowed = changes(version) if stat.S_ISDIR(os.fstat(place).st_mode) else changes(version) & ON_A_FILE
+        allowed = files if stat.S_ISDIR(os.fstat(place).st_mode) else files & ON_A_FILE
         rule = Beneath(allowed, place)
         _must(_libc.syscall(ADD_RULE, made, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
         os.close(place)

@@ -64,13 +64,15 @@ def launch(
     stop_signal: int = signal.SIGTERM,
     hopeless: str = "",
     also: Callable[[], Iterable[int]] = tuple,
+    writable: Iterable[Path] | None = None,
 ) -> Launch:
     """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's
     log.
 
     `title`: name and version for messages. `answers` raises RunError if the server refuses for good. `hopeless`: if
     this text appears in the log, the server will never answer and might never end, so it is stopped. `also`: other
-    ports that the command was given.
+    ports that the command was given. `writable`: what the server may change, with everything below it, besides the run's
+    scratch. [default: its directory and its logs]
 
     Another program may take the port between its choice and the server's start. So we check that the server itself
     holds the port before we send anything; otherwise we try another port.
@@ -91,7 +93,7 @@ def launch(
             cgroups=cgroups,
             log=log,
             stop_signal=stop_signal,
-            writable=[directory, *([logs] if logs else [])],
+            writable=[directory, *([logs] if logs else [])] if writable is None else writable,
         )
         try:
             ports = [port, *also()]

@@ -10,18 +10,16 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from ciphercost.host import idle_setting, journal, mounts
+from ciphercost.host import dead_runs, idle_setting, journal, mounts
 from ciphercost.host.environment import child_environment
 from ciphercost.host.marks import (
     CGROUP_PREFIX,
-    OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
     SUPERVISOR,
@@ -35,10 +33,7 @@ from ciphercost.host.marks import (
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX, left_behind
 from ciphercost.model import owned
 from ciphercost.model.errors import UsageError
-from ciphercost.model.run_directory import is_id
 
-GRACE_SECONDS = 60.0
-"""A younger scratch directory without an owner file may still be under construction."""
 ORDERLY_MS, KILL_MS = 5000, 5000
 
 Kind = Literal[
@@ -64,17 +59,6 @@ class Leftover(msgspec.Struct, frozen=True):
         return f"{self.kind} {self.what} of run {self.run}"
 
 
-class Dead(msgspec.Struct, frozen=True):
-    """The scratch directory of a run that is over, and its journal."""
-
-    path: Path
-    made: tuple[journal.Entry, ...] = ()
-
-    def of(self, kind: journal.Kind) -> list[str]:
-        """What the run was about to make of this kind, in order."""
-        return [each.what for each in self.made if each.kind == kind]
-
-
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -94,7 +78,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
     # Servers run as nobody when we are root, and any process may do so: only our own processes prove that a run lives.
     living = {run for run, owner, supervisors, own in marks.values() if own and (supervisors or lives(owner))}
     dead = {}
-    for run, found_dead in _directories(ended):
+    for run, found_dead in dead_runs.directories(ended):
         if found_dead is None:
             living.add(run)
         elif run == ended or run not in living:
@@ -133,7 +117,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
         for name in namespaces
         if _ours(NAMESPACES / name) and not any(name.startswith(f"{PREFIX}{run}-") for run in living)
     )
-    found.extend(Leftover("schema", f"{each.schema} on {each.url}", each.run) for each in dead_notes())
+    found.extend(Leftover("schema", f"{each.schema} on {each.url}", each.run) for each in dead_runs.dead_notes())
     found.reverse()  # the newest mount first: it may be inside an older one
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
@@ -163,79 +147,7 @@ def supervised(run: str) -> bool:
     return any(supervisors for of, _, supervisors, own in dict(_marked()).values() if own and of == run)
 
 
-def _directories(ended: str) -> Iterator[tuple[str, Dead | None]]:
-    """(run, facts about it, or None if it lives) for each scratch directory that is ours alone. Raises UsageError."""
-    with _base() as base:
-        for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
-            with contextlib.suppress(OSError, owned.Distrusted), owned.opened(name, base) as within:
-                yield from _judged(name, within, ended)
-
-
-def _judged(name: str, within: int, ended: str) -> Iterator[tuple[str, Dead | None]]:
-    """Judge one directory opened in our scratch. Yields nothing if it is no run's, or may be under construction."""
-    try:
-        owner = owned.read(OWNER_FILE, within)
-    except FileNotFoundError:
-        # Any other name is lost+found, or something of the user's.
-        if not is_id(name) or time.time() - os.fstat(within).st_mtime <= GRACE_SECONDS:
-            return
-        owner = ""
-    if lives(owner) and name != ended:
-        yield name, None
-    else:
-        text = ""
-        with contextlib.suppress(FileNotFoundError):
-            text = owned.read(journal.FILE, within)
-        yield name, Dead(scratch_base() / name, tuple(journal.read(text)))
-
-
-def dead_notes() -> list[journal.Note]:
-    """Notes of schemas on the user's servers whose runs are over. Raises UsageError."""
-    with _base() as base:
-        return [each for each in journal.notes(base) if not lives(each.owner)] if base is not None else []
-
-
-@contextlib.contextmanager
-def _base() -> Iterator[int | None]:
-    """The base directory of all scratch, opened; None if there is none. Raises UsageError if others could write to it."""
-    base = scratch_base()
-    try:
-        owned.check_above(base)
-        descriptor = owned.open_directory(base)
-    except FileNotFoundError:
-        yield None
-        return
-    except (owned.Distrusted, OSError) as error:
-        raise UsageError(
-            f"can't trust the scratch directory {error}. Somebody else may have written its lists of what to remove, "
-            "so nothing was removed. Inspect it and remove it yourself, or set CIPHERCOST_SCRATCH to the scratch "
-            "directory of your own runs."
-        ) from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def distrusted() -> list[str]:
-    """Entries of our scratch that look like a run's but are not ours alone, so they are not removed: one line each."""
-    lines = []
-    with _base() as base:
-        for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
-            try:
-                with owned.opened(name, base) as within:
-                    for note in (OWNER_FILE, journal.FILE):
-                        with contextlib.suppress(FileNotFoundError):
-                            owned.read(note, within)
-            except owned.Distrusted as error:
-                if is_id(name):
-                    lines.append(f"left {scratch_base() / name}: {error}; inspect it and remove it yourself")
-            except OSError:
-                continue
-    return lines
-
-
-def _outside(run: str, dead: Dead) -> Iterator[str]:
+def _outside(run: str, dead: dead_runs.Dead) -> Iterator[str]:
     """Directories that a run has made outside of its scratch, by its journal."""
     for what in dict.fromkeys(dead.of("directory")):
         if _is_ours(what, run) and not Path(what).is_relative_to(dead.path):
@@ -389,7 +301,7 @@ def _remove_directory(each: Leftover) -> None:
             raise OSError("it is now a different directory, and was left alone")
         shutil.rmtree(path)
         return
-    with _base() as base:
+    with dead_runs.opened_base() as base:
         if base is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.close(owned.open_directory(path.name, base))
@@ -397,8 +309,9 @@ def _remove_directory(each: Leftover) -> None:
 
 
 def _drop_schema(each: Leftover) -> None:
-    url = each.what.partition(" on ")[2]
-    raise OSError(f"only its server can drop it. Run: ciphercost clean --url {url}")
+    name, _, url = each.what.partition(" on ")
+    note = scratch_base() / journal.NOTES / f"{name}-*.json"
+    raise OSError(f"only its server can drop it. Run: ciphercost clean --url {url} (if the server is gone: rm {note})")
 
 
 def _refuse_mounted(path: Path) -> None:
@@ -446,5 +359,5 @@ def sweep() -> tuple[str, bool]:
     problems = remove(found)
     failed = {problem.split(": ")[0] for problem in problems}
     lines = [f"removed {each}" for each in found if str(each) not in failed]
-    left = [*(f"could not remove {problem}" for problem in problems), *distrusted()]
+    left = [*(f"could not remove {problem}" for problem in problems), *dead_runs.distrusted()]
     return "\n".join([*lines, *left]) or "Nothing is left over.", not left

@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -362,6 +363,7 @@ def main() -> None:
     controller = int(sys.argv[2])
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends only through its input
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a server's core dump would hold keys and passwords
     if os.getppid() != controller:
         return
     prctl(PR_SET_CHILD_SUBREAPER, 1)

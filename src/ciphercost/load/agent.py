@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import selectors
 import shlex
 import shutil
@@ -153,6 +154,7 @@ class Agent:
                 enter(netns)
             if wanted:
                 os.sched_setaffinity(0, wanted)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the password
 
         with contextlib.ExitStack() as stack:
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL

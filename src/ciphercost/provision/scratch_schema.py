@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import msgspec
 
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.host import journal, leftovers, marks
+from ciphercost.host import dead_runs, journal, marks
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
 from ciphercost.model.terms import PREFIX
@@ -94,7 +94,7 @@ def _place(fields: Mapping[str, object]) -> tuple[str, int]:
 
 def noted(engine: str, fields: Mapping[str, object]) -> dict[str, journal.Note]:
     """Schemas that runs of this machine that are over were about to create on this server, and have not dropped."""
-    return {each.schema: each for each in leftovers.dead_notes() if each.is_on(engine, *_place(fields))}
+    return {each.schema: each for each in dead_runs.dead_notes() if each.is_on(engine, *_place(fields))}
 
 
 def say_left(sentence: str) -> None:

@@ -22,6 +22,7 @@ from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import tls_names, versions
+from ciphercost.host.confinement import EVERYWHERE
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
 from ciphercost.host.marks import hand_over
@@ -183,6 +184,7 @@ class Web(Packaged, HasTls, Payload, Documents):
             env=env,
             cpus=chosen,
             also=lambda: (made[-1].ports.tls, made[-1].ports.no_sendfile),
+            writable=[Path(EVERYWHERE)],  # it opens a file for each request, and a check would slow each of them
         )
         return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 
