@@ -61,7 +61,7 @@ def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(base:
         text = (base / run_id / journal.FILE).read_text()
         undone()
     assert list(journal.read(text)) == [
-        Entry("directory", str(elsewhere)),
+        Entry("directory", str(elsewhere), tmp_path.stat().st_ino),
         Entry("mount", "/somewhere"),
         *(Entry("control group", str(each)) for each in group),
         Entry("process", "sleep"),

@@ -8,6 +8,7 @@ run's scratch, so it has a note of its own, a file in `schemas` beside the runs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -41,11 +42,36 @@ class Entry(msgspec.Struct, frozen=True):
     kind: Kind
     what: str
     """Program, path or name; of an idle setting `cpu3=0`: the CPU and its original value; of a loop device its image."""
+    within: int = 0
+    """Of a directory: the inode of the one that contains it; 0: unknown."""
+
+    @classmethod
+    def directory(cls, path: Path) -> Entry:
+        """The entry of a directory that is about to be made."""
+        within = 0
+        with contextlib.suppress(OSError):
+            within = path.parent.stat().st_ino
+        return cls("directory", str(path), within)
+
+    def hidden(self) -> bool:
+        """Whether a directory may exist although it can't be seen: its file system is not mounted, or is locked."""
+        parent = Path(self.what).parent
+        try:
+            if self.within and parent.stat().st_ino != self.within:
+                return True
+            os.close(os.open(parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            # The kernel shows the names of a locked directory only in their encrypted form.
+            return error.errno == errno.ENOKEY or (error.errno == errno.ENOENT and bool(self.within))
+        return False
 
 
 def add(journal: Path, entry: Entry) -> None:
     """Append an entry. When this returns, a lasting one is on disk. Raises OSError."""
-    owned.add_line(journal, msgspec.json.encode(entry).decode(), on_disk=entry.kind in LASTING)
+    lasting = entry.kind in LASTING
+    owned.add_line(journal, msgspec.json.encode(entry).decode(), on_disk=lasting)
+    if lasting:  # the run's scratch directory, too
+        owned.to_disk(journal.parent.parent)
 
 
 def read(text: str) -> Iterator[Entry]:

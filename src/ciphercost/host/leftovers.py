@@ -148,19 +148,24 @@ def supervised(run: str) -> bool:
 
 
 def _outside(run: str, dead: dead_runs.Dead) -> Iterator[str]:
-    """Directories that a run has made outside of its scratch, by its journal."""
-    for what in dict.fromkeys(dead.of("directory")):
-        if _is_ours(what, run) and not Path(what).is_relative_to(dead.path):
-            yield what
+    """Directories that a run has made outside of its scratch, by its journal. Also those that can't be seen now."""
+    entries = [each for each in dead.made if each.kind == "directory" and not Path(each.what).is_relative_to(dead.path)]
+    for each in dict.fromkeys(entries):
+        if _is_ours(each.what, run) or (_is_named(each.what, run) and each.hidden()):
+            yield each.what
+
+
+def _is_named(what: str, run: str) -> bool:
+    """Whether a path is absolute and has a name that only this run would give."""
+    name = Path(what).name
+    return Path(what).is_absolute() and (name.startswith(f"ciphercost-{run}-") or name.endswith(f"-{run}"))
 
 
 def _is_ours(what: str, run: str) -> bool:
     """Whether a directory is named as only this run would name it, on a path without links, and owned by our users."""
     path = Path(what)
-    if not path.is_absolute() or not (path.name.startswith(f"ciphercost-{run}-") or path.name.endswith(f"-{run}")):
-        return False
     try:
-        return path.resolve() == path and path.is_dir() and path.lstat().st_uid in _our_users()
+        return _is_named(what, run) and path.resolve() == path and path.is_dir() and path.lstat().st_uid in _our_users()
     except OSError:
         return False
 
@@ -223,12 +228,15 @@ def _nul(path: Path) -> list[str]:
 
 def remove(found: Iterable[Leftover]) -> list[str]:
     """Remove them, in order. Returns what could not be removed and why, one line each."""
-    problems = []
+    problems, failed = [], set()
     for each in sorted(found, key=lambda one: ORDER.index(one.kind)):
         try:
+            if each.run in failed and Path(each.what) == scratch_base() / each.run:
+                raise OSError("kept, because its journal names what could not be removed")
             REMOVERS[each.kind](each)
         except (OSError, subprocess.SubprocessError, UsageError) as error:
             detail = getattr(error, "stderr", "") or error
+            failed.add(each.run)
             problems.append(f"{each}: {str(detail).strip()}")
     return problems
 
@@ -298,7 +306,10 @@ def _remove_directory(each: Leftover) -> None:
     _refuse_mounted(path)
     if path.parent != scratch_base():
         if not _is_ours(each.what, each.run):
-            raise OSError("it is now a different directory, and was left alone")
+            raise OSError(
+                "it is now a different directory, or its file system is not mounted or is locked. It was left alone; mount and "
+                f"unlock it and run this again. If it is gone for good: rm -r {scratch_base() / each.run}"
+            )
         shutil.rmtree(path)
         return
     with dead_runs.opened_base() as base:

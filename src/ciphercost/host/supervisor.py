@@ -70,7 +70,6 @@ def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
             if supervisor is not None:
                 supervisor.register(path)  # before it exists, so that it is registered at every moment
             _fill(run_id, within, mode)
-            os.fsync(within)
         finally:
             os.close(within)
         hand_over(path / "secrets")
@@ -113,8 +112,8 @@ def _open_base(base: Path, mode: int) -> int:
 
 
 def _fill(run_id: str, within: int, mode: int) -> None:
-    """Make a run's directory in the open one, with its owner's name, an empty journal and `secrets/`. All are on disk
-    when this returns. Raises owned.Distrusted, OSError.
+    """Make a run's directory in the open one, with its owner's name, an empty journal and `secrets/`. Raises
+    owned.Distrusted, OSError.
     """
     os.mkdir(run_id, 0o700, dir_fd=within)
     with owned.opened(run_id, within) as own:
@@ -122,11 +121,8 @@ def _fill(run_id: str, within: int, mode: int) -> None:
             note = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=own)
             with os.fdopen(note, "w") as file:
                 file.write(text)
-                file.flush()
-                os.fsync(note)
         os.mkdir("secrets", 0o700, dir_fd=own)
         os.fchmod(own, mode)
-        os.fsync(own)
 
 
 @contextlib.contextmanager
@@ -372,7 +368,7 @@ class Supervisor:
         For `ciphercost clean` to remove it if it is outside of the run's scratch, its name must begin with
         `ciphercost-RUN-` or end with `-RUN`. Raises UsageError, RunError.
         """
-        self._must_announce(Entry("directory", str(path.absolute())))
+        self._must_announce(Entry.directory(path.absolute()))
         self.register(path)
 
     def undo(self, argv: Sequence[str | Path], *made: Entry) -> Callable[[], None]:
