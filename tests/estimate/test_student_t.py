@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,3 +34,9 @@ def test_infinitely_many_degrees_are_the_normal_distribution() -> None:
 @given(probability=st.floats(0.001, 0.999), nu=DEGREES)
 def test_the_quantile_inverts_the_tail(probability: float, nu: float) -> None:
     assert student_t.upper_tail(student_t.quantile(probability, nu), nu) == pytest.approx(1 - probability, rel=1e-8)
+
+
+def test_the_type_of_an_earlier_argument_is_not_remembered() -> None:
+    """A number of numpy's equals a float, so the cache answers for both. A result may only hold floats."""
+    assert type(student_t.quantile(np.float64(0.987), np.float64(7.25))) is float
+    assert type(student_t.quantile(0.987, 7.25)) is float

@@ -40,6 +40,8 @@ def quantile(probability: float, nu: float) -> float:
     Newton's method on `upper_tail` from the normal quantile. The tail is convex and the start lies below the root, so the steps
     only go up.
     """
+    # The cache takes numpy's numbers for equal ones of Python's; it must not answer with theirs.
+    probability, nu = float(probability), float(nu)
     if probability < 0.5:
         return -quantile(1 - probability, nu)
     t = _NORMAL.inv_cdf(probability)

@@ -129,7 +129,8 @@ fn an_unusable_greeting_is_a_clear_error() {
     let no_tls = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED));
     assert_eq!(refused(&no_tls, &tls).code, "tls");
     // Unencrypted bytes that follow don't come from the server that TLS will authenticate.
-    assert_eq!(refused(&[&good[..], b"x"].concat(), &tls).code, "connect");
+    assert_eq!(refused(&[&good[..], b"x"].concat(), &tls).code, "tls");
+    assert_eq!(refused(&[&good[..], b"x"].concat(), &here("")).code, "connect");
     let old = packet(0, &greeting("5.5.62", NATIVE, NEEDED & !DEPRECATE_EOF));
     assert!(refused(&old, &here("")).text.contains("too old"));
     let full = packet(0, b"\xff\x10\x04Too many connections");
