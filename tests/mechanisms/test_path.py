@@ -161,5 +161,5 @@ def test_a_killed_run_leaves_a_note_of_what_is_outside(disk: Disk) -> None:
         mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume,
     ):
         entries = list(journal.read((scratch / journal.FILE).read_text()))
-        assert Entry("directory", str(volume.path.parent)) in entries
+        assert Entry.directory(volume.path.parent) in entries
         assert volume.path.parent.name.startswith(f"ciphercost-{rest.supervisor.run_id}-")

@@ -309,9 +309,7 @@ class Supervisor:
                 stdin=str(stdin.absolute()) if stdin else None,
                 stop_signal=int(stop_signal),
                 umask=umask,
-                writable=None
-                if writable is None
-                else [str(each.absolute()) for each in (*writable, *filter(None, [self.scratch]))],
+                writable=None if writable is None else self._writable(writable),
             )
         except RunError as error:
             raise RunError(f"can't start {command[0]}: {error}") from None
@@ -341,6 +339,18 @@ class Supervisor:
             lines = "\n".join(output.strip().splitlines()[-20:])
             raise RunError(f"{process.name} failed with status {status}:\n{lines}")
         return output
+
+    def _writable(self, places: Iterable[Path]) -> list[str]:
+        """The run's scratch, and those places that are outside of it.
+
+        The kernel keeps each place that a rule names in use for as long as a process has that rule, and a moment longer: too
+        long for the key of an encrypted directory to be removed. Scratch contains those directories.
+        """
+        scratch_ = self.scratch
+        outside = [
+            each.absolute() for each in places if scratch_ is None or not each.absolute().is_relative_to(scratch_)
+        ]
+        return [str(each) for each in (*outside, *filter(None, [scratch_]))]
 
     def _announce(self, *made: Entry) -> None:
         """Write what is about to be made into the run's journal. Raises UsageError, OSError."""
