@@ -12,7 +12,7 @@ PATHS  ?=
 # make faults MOMENTS=2 ONLY='disk;Ctrl-C': fewer trials of each fault; only faults whose name contains one of these.
 MOMENTS ?=
 ONLY    ?=
-# make fuzz SECONDS_EACH=60 TARGETS='spec record': shorter; only these of tests/fuzz/targets.
+# make fuzz SECONDS_EACH=60 TARGETS='spec postgres': shorter; only these of tests/fuzz/targets and agents/rust/src/fuzz.
 SECONDS_EACH ?=
 TARGETS      ?=
 # make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid.
@@ -47,7 +47,7 @@ help:
 	@echo "make fresh-wheels  run 'pip install' of these wheels and 'ciphercost quick' in minimal Debian systems with only Python"
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
-	@echo "make fuzz      feed every parser what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
+	@echo "make fuzz      feed every parser, of Python and Rust, what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
 	@echo "make soak      half an hour of load from a thousand connections: does memory, files or threads of any process grow?"
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
