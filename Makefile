@@ -16,7 +16,7 @@ ONLY    ?=
 SERVERS ?=
 CLIENTS ?=
 ATTACKS ?=
-# make fuzz SECONDS_EACH=60 TARGETS='spec record': shorter; only these of tests/fuzz/targets.
+# make fuzz SECONDS_EACH=60 TARGETS='spec postgres': shorter; only these of tests/fuzz/targets and agents/rust/src/fuzz.
 SECONDS_EACH ?=
 TARGETS      ?=
 # make audit ADVISORIES=required: fail where a database of known vulnerabilities can't be reached, instead of skipping it.
@@ -56,7 +56,7 @@ help:
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
 	@echo "make middle    let a man in the middle attack every server, client and command (a quarter of an hour); writes benchmarks/middle.json"
-	@echo "make fuzz      feed every parser what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
+	@echo "make fuzz      feed every parser, of Python and Rust, what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
 	@echo "make soak      half an hour of load from a thousand connections: does memory, files or threads of any process grow?"
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"

@@ -1,24 +1,36 @@
-"""`make fuzz`: every target for SECONDS, by coverage (atheris, libFuzzer). Prints a table; keeps the corpus and what it found."""
+"""`make fuzz`: every target for SECONDS, by coverage (libFuzzer; for Python atheris). Prints a table, writes
+benchmarks/fuzz.json, and keeps the corpus and what it found.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pkgutil
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from fuzz import agent
+
 HERE = Path(__file__).parent
 CORPUS, FOUND = HERE / "corpus", HERE / "found"
-TARGETS = sorted(each.name for each in pkgutil.iter_modules([str(HERE / "targets")]))
+KEPT = HERE.parents[1] / "benchmarks" / "fuzz.json"
+OURS = sorted(each.name for each in pkgutil.iter_modules([str(HERE / "targets")]))
+"""Targets in Python."""
+TARGETS = [*OURS, *agent.TARGETS]
 LONGEST_S, MOST_MB = 10, 256
-"""Limits of a single input: time, and memory beyond what the libraries take when nothing was parsed yet."""
+"""Limits of a single input: time, and memory beyond what the libraries take when nothing was parsed yet.
+
+The agent's targets count what they allocate (`fuzz/memory.rs`), so that memory they ask for and don't touch counts too.
+libFuzzer's own limit for that, -malloc_limit_mb, needs a sanitizer.
+"""
 LIBRARIES_MB = 256
 """Memory of Python with numpy and the instrumented package, measured: 170 MB."""
 BYTES = 4096
@@ -27,9 +39,13 @@ BYTES = 4096
 
 class Outcome(NamedTuple):
     target: str
-    status: int
+    minutes: float
     executions: int
-    kept: int
+    coverage: int
+    """Edges of the program that some input has taken."""
+    inputs: int
+    kept_bytes: int
+    """The corpus: how many inputs, and their bytes."""
     peak_mb: int
     finding: str
 
@@ -39,19 +55,36 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}. [default: all]")
     parser.add_argument("--seconds", type=int, default=600, help="for each target. [default: 600]")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--keep-nothing", action="store_true", help="leave the corpus as it is")
+    parser.add_argument(
+        "--keep-nothing", action="store_true", help="leave the corpus and benchmarks/fuzz.json as they are"
+    )
     asked = parser.parse_args(argv)
     if unknown := set(asked.targets) - set(TARGETS):
         parser.error(f"unknown target {unknown.pop()}; there are {', '.join(TARGETS)}")
     FOUND.mkdir(exist_ok=True)
+    targets = asked.targets or TARGETS
+    if set(targets) & set(agent.TARGETS):
+        agent.build()
     with ThreadPoolExecutor(asked.jobs) as pool:
-        outcomes = list(
-            pool.map(lambda name: fuzz(name, asked.seconds, keep=not asked.keep_nothing), asked.targets or TARGETS)
-        )
-    print(f"{'target':<12} {'executions':>11} {'corpus':>7} {'peak MB':>8}  finding")
-    for each in outcomes:
-        print(f"{each.target:<12} {each.executions:>11,} {each.kept:>7} {each.peak_mb:>8}  {each.finding or 'none'}")
+        outcomes = list(pool.map(lambda name: fuzz(name, asked.seconds, keep=not asked.keep_nothing), targets))
+    print(table(outcomes))
+    if not asked.keep_nothing:
+        known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+        known |= {each.target: each._asdict() for each in outcomes}
+        KEPT.write_text(json.dumps({name: known[name] for name in TARGETS if name in known}, indent=1) + "\n")
     return 1 if any(each.finding for each in outcomes) else 0
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    head = (
+        f"{'target':<12} {'minutes':>7} {'executions':>12} {'edges':>6} {'corpus':>7} {'KB':>5} {'peak MB':>8}  finding"
+    )
+    rows = [
+        f"{each.target:<12} {each.minutes:>7.1f} {each.executions:>12,} {each.coverage:>6,} {each.inputs:>7} "
+        f"{each.kept_bytes / 1000:>5.0f} {each.peak_mb:>8}  {each.finding or 'none'}"
+        for each in outcomes
+    ]
+    return "\n".join([head, *rows])
 
 
 def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
@@ -62,34 +95,48 @@ def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
         work, fresh, small = (Path(place) / name for name in ("work", "fresh", "small"))
         for each in (work, fresh, small):
             each.mkdir()
-        subprocess.run([sys.executable, "-m", "fuzz.seeds", target, str(fresh)], check=True)
-        command = [sys.executable, "-m", "fuzz.one", target, str(work)]
+        begin = [str(fresh), str(kept)]
+        command, environment = [sys.executable, "-m", "fuzz.one", target, str(work)], dict(os.environ)
+        if target in agent.TARGETS:
+            command, environment = [str(agent.build())], environment | {"CIPHERCOST_FUZZ": target}
+            begin.append(str(agent.SAMPLES / target))
+        else:
+            subprocess.run([sys.executable, "-m", "fuzz.seeds", target, str(fresh)], check=True)
         limits = [
             f"-timeout={LONGEST_S}",
             f"-rss_limit_mb={MOST_MB + LIBRARIES_MB}",
             f"-artifact_prefix={FOUND}/{target}-",
         ]
         asked = [f"-max_total_time={seconds}", f"-max_len={BYTES}", "-print_final_stats=1", *limits]
-        done = subprocess.run([*command, *asked, str(fresh), str(kept)], capture_output=True, text=True)
-        (FOUND / f"{target}.log").write_text(done.stdout + done.stderr)
-        finding = ""
-        if done.returncode:
-            said = re.search(r"=== Uncaught Python exception: ===\n(.*)", done.stdout + done.stderr)
-            finding = said[1] if said else (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        if keep and not done.returncode and _merged([*command, "-merge=1", str(small), str(fresh), str(kept)]):
+        done = subprocess.run(
+            [*command, *asked, *begin], capture_output=True, text=True, errors="replace", env=environment
+        )
+        said = done.stdout + done.stderr
+        (FOUND / f"{target}.log").write_text(said)
+        if keep and not done.returncode and _merged([*command, "-merge=1", str(small), *begin], environment):
             for each in kept.iterdir():
                 each.unlink()
             for each in small.iterdir():
                 (kept / each.name).write_bytes(each.read_bytes())
         count = {name: int(value) for name, value in re.findall(r"stat::(\w+):\s+(\d+)", done.stderr)}
+        edges = re.findall(r" cov: (\d+)", done.stderr)
+        sizes = [each.stat().st_size for each in kept.iterdir()]
         return Outcome(
-            target, done.returncode, count.get("number_of_executed_units", 0), len(list(kept.iterdir())),
-            count.get("peak_rss_mb", 0), finding,
+            target, round(seconds / 60, 2), count.get("number_of_executed_units", 0), int(edges[-1]) if edges else 0,
+            len(sizes), sum(sizes), count.get("peak_rss_mb", 0), _finding(said) if done.returncode else "",
         )  # fmt: skip
 
 
-def _merged(command: list[str]) -> bool:
-    return subprocess.run(command, capture_output=True).returncode == 0
+def _finding(said: str) -> str:
+    """Why the fuzzer stopped, in one line."""
+    for mark in (r"=== Uncaught Python exception: ===\n(.*)", r"panicked at (.*\n.*)", r"ERROR: (libFuzzer: .*)"):
+        if found := re.search(mark, said):
+            return found[1].replace("\n", " ")
+    return (said.strip().splitlines() or ["it ended without a word"])[-1]
+
+
+def _merged(command: list[str], environment: Mapping[str, str]) -> bool:
+    return subprocess.run(command, capture_output=True, env=environment).returncode == 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ use std::sync::Arc;
 pub trait Arm {
     fn query(&mut self, sql: &str, all: bool) -> Result<Rows>;
     fn slice(&mut self, script: &Arc<Script>, plan: &Plan, counting: &mut dyn FnMut()) -> Result<Total>;
+    /// Its first connection, for fuzzing without a clock and threads.
+    #[cfg(any(test, fuzzing))]
+    fn first(&mut self) -> &mut dyn Connection;
 }
 
 pub struct Pool<C> {
@@ -40,6 +43,11 @@ impl<C: Connection> Arm for Pool<C> {
             self.connections.iter_mut().try_for_each(|connection| connection.prepare(script))
         })?;
         load::run(&mut self.connections, self.threads, script, plan, counting)
+    }
+
+    #[cfg(any(test, fuzzing))]
+    fn first(&mut self) -> &mut dyn Connection {
+        &mut self.connections[0]
     }
 }
 

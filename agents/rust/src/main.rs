@@ -1,6 +1,9 @@
 //! ciphercost-agent: one message per line in, one answer per line out. It only makes load; PROTOCOL.md describes the protocol.
 //! `ciphercost-agent relay …` is a separate program: it makes no load but adds network delay.
 
+// libFuzzer brings its own `main`.
+#![cfg_attr(fuzzing, no_main, allow(dead_code))]
+
 mod alarms;
 mod arm;
 mod clock;
@@ -13,6 +16,8 @@ mod drivers;
 mod envelope;
 mod failure;
 mod floor;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod histogram;
 mod kinds;
 mod load;
@@ -29,6 +34,7 @@ use session::{Next, Session};
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+#[cfg(not(fuzzing))]
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("relay") {
         std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));

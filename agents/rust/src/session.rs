@@ -1,6 +1,6 @@
 //! Handles requests in order. Holds the program and the arms; a refused request changes nothing.
 
-use crate::arm::Arm;
+use crate::arm::{Arm, Opened};
 use crate::cpu;
 use crate::deadline;
 use crate::draw::{Kind, Zipf};
@@ -133,7 +133,7 @@ impl Session {
         })
     }
 
-    fn program(&mut self) -> Result<&mut Program> {
+    pub fn program(&mut self) -> Result<&mut Program> {
         self.program.as_mut().ok_or_else(|| Failure::no_program("send `program` first"))
     }
 
@@ -142,16 +142,7 @@ impl Session {
         let pool = connect.pool();
         self.arms.remove(&pool.arm);
         let seconds = pool.seconds() * deadline::of_all(pool.connections);
-        let (arm, connected) = deadline::within(seconds, "open all connections", || match &connect {
-            Connect::Null(pool, asked) => null::connect(pool, asked),
-            Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),
-            Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked),
-            Connect::Resp(pool, asked) => network::connect::<KeyValue<Resp>>(pool, asked),
-            Connect::Memcached(pool, asked) => network::connect::<KeyValue<Memcached>>(pool, asked),
-            Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
-            Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
-            Connect::Http(pool, asked) => http::connect(pool, asked),
-        })?;
+        let (arm, connected) = deadline::within(seconds, "open all connections", || open(&connect))?;
         let mut connected = connected.bounded();
         connected.arm.clone_from(&pool.arm);
         connected.connections = pool.connections;
@@ -207,6 +198,20 @@ impl Session {
     /// After a crash the arms are in no known state.
     pub fn forget_arms(&mut self) {
         self.arms.clear();
+    }
+}
+
+/// Opens an arm's connections by its driver.
+pub fn open(connect: &Connect) -> Result<Opened> {
+    match connect {
+        Connect::Null(pool, asked) => null::connect(pool, asked),
+        Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),
+        Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked),
+        Connect::Resp(pool, asked) => network::connect::<KeyValue<Resp>>(pool, asked),
+        Connect::Memcached(pool, asked) => network::connect::<KeyValue<Memcached>>(pool, asked),
+        Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
+        Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
+        Connect::Http(pool, asked) => http::connect(pool, asked),
     }
 }
 

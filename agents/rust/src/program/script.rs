@@ -143,6 +143,13 @@ pub enum Parameter<'a> {
 }
 
 impl Operation {
+    /// An operation whose only value is this text.
+    #[cfg(any(test, fuzzing))]
+    pub fn of_text(text: &str) -> Operation {
+        let values = vec![Value::Text { start: 0, end: text.len() }];
+        Operation { values, texts: text.into(), ..Operation::default() }
+    }
+
     /// Seals the value of each pair's second variable with its own nonce. Numbers are sealed as decimal digits.
     fn seal(&mut self, sealed: &[(usize, usize)]) {
         envelope::with(|vault, _| {

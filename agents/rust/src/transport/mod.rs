@@ -1,5 +1,7 @@
 //! A TCP connection, unencrypted, under TLS or under Firebird's wire encryption, with as few system calls as there are flights.
 
+#[cfg(any(test, fuzzing))]
+pub mod scripted;
 pub mod socket;
 pub mod tls;
 pub mod wirecrypt;

@@ -1,5 +1,7 @@
 //! A TCP socket whose every call is one system call, and its TCP_INFO.
 
+#[cfg(any(test, fuzzing))]
+use super::scripted;
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use std::cell::Cell;
@@ -54,6 +56,10 @@ impl Socket {
     }
 
     fn connect(&self, address: SocketAddr, mode: Mode) -> io::Result<()> {
+        #[cfg(any(test, fuzzing))]
+        if scripted::accept(self.as_raw_fd()) {
+            return Ok(());
+        }
         // SAFETY: each sockaddr is fully initialised and passed with its own length.
         let result = unsafe {
             match address {
@@ -168,6 +174,10 @@ impl Socket {
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         deadline::check()?;
+        #[cfg(any(test, fuzzing))]
+        if let Some(received) = scripted::receive(self.as_raw_fd(), self.polled.get(), into) {
+            return received;
+        }
         self.call(libc::POLLIN, |flags| {
             // SAFETY: the kernel writes at most `into.len()` bytes into `into`.
             unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) }
@@ -176,6 +186,10 @@ impl Socket {
 
     #[inline]
     pub fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(any(test, fuzzing))]
+        if let Some(sent) = scripted::send(self.as_raw_fd(), bytes) {
+            return Ok(sent);
+        }
         self.call(libc::POLLOUT, |flags| {
             // SAFETY: the kernel reads at most `bytes.len()` bytes of `bytes`.
             unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL) }
@@ -224,6 +238,10 @@ impl Socket {
 
     /// The same, for at most this many milliseconds (-1: no limit). `false`: not ready yet.
     pub fn wait_for(&self, events: i16, ms: i32) -> io::Result<bool> {
+        #[cfg(any(test, fuzzing))]
+        if scripted::serves(self.as_raw_fd()) {
+            return Ok(true);
+        }
         let mut poll = libc::pollfd { fd: self.as_raw_fd(), events, revents: 0 };
         // SAFETY: one pollfd, which the kernel fills.
         match unsafe { libc::poll(&mut poll, 1, deadline::left_ms(ms)) } {

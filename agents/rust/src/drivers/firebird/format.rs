@@ -190,7 +190,7 @@ fn counted(blr: u8, described: &Described, kind: Kind) -> (Vec<u8>, Kind, usize)
     let length = (described.length as u16).to_le_bytes();
     // Uses the described character set; convertible types were described in our connection's character set.
     let set = described.sub_type as u16 as u8;
-    (vec![blr, set, 0, length[0], length[1]], kind, described.length as usize + 2)
+    (vec![blr, set, 0, length[0], length[1]], kind, usize::from(described.length as u16) + 2)
 }
 
 fn text_of_value() -> (Vec<u8>, Kind, usize) {
@@ -206,6 +206,9 @@ fn digits(outbox: &mut Vec<u8>, value: i64) {
 
 /// Items requested when a statement is prepared.
 pub const PREPARE_ITEMS: [u8; 19] = [21, 4, 7, 9, 11, 12, 13, 14, 19, 8, 5, 7, 9, 11, 12, 13, 14, 8, 1];
+
+/// Most columns or parameters of a statement: a message counts twice as many in two bytes.
+const MOST_FIELDS: usize = 32_767;
 
 /// A prepared statement's kind, columns and parameters.
 #[derive(Debug, Default, PartialEq)]
@@ -239,6 +242,9 @@ pub fn describe(info: &[u8]) -> Result<Description> {
                     21 => found.kind = number,
                     9 => {
                         at = (number.max(1) - 1) as usize;
+                        if at >= MOST_FIELDS {
+                            return Err(Failure::statement("the server describes more columns than a statement has"));
+                        }
                         fields.resize_with(fields.len().max(at + 1), Described::default);
                     }
                     7 => {}
@@ -344,6 +350,20 @@ mod tests {
         assert_eq!(found.columns, [wanted]);
         assert_eq!(found.parameters, [column(448, 80)]);
         assert!(describe(&[2]).is_err());
+    }
+
+    #[test]
+    fn a_description_of_more_columns_than_a_statement_has_is_refused() {
+        let of_column = |number: i32| [&[4, 9, 4, 0][..], &number.to_le_bytes(), &[1]].concat();
+        assert_eq!(describe(&of_column(32_767)).unwrap().columns.len(), 32_767);
+        assert!(describe(&of_column(32_768)).is_err());
+        // As many as would take 100 GB.
+        assert!(describe(&of_column(i32::MAX)).is_err());
+    }
+
+    #[test]
+    fn a_negative_length_is_read_as_the_server_would() {
+        assert_eq!(Format::native(&[column(448, -1)]).length, 65_535 + 2 + 4);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod login;
 mod operations;
 mod query;
 mod rows;
-mod sql;
+pub mod sql;
 mod srp;
 mod statement;
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::connection::{QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::program::{Script, Statement};
 
+/// Memory for the values of a batch, without their texts: a NULL takes one bit of a row, and a row may have no column.
+const MOST_HELD_BYTES: usize = 4 * QUERY_LIMIT_BYTES;
+
 /// A value of a row, or the BLOB that holds it.
 enum Value {
     Null,
@@ -184,12 +187,13 @@ impl FirebirdConnection {
             refusal = Some(failure);
         }
         while !last {
-            let mut size = 0;
+            let (mut size, mut held) = (0, 0);
             loop {
                 match self.next_now(&prepared.columns)? {
                     Packet::Row(row) => {
                         size += row.len();
-                        if rows.text.len() + size <= QUERY_LIMIT_BYTES {
+                        held += size_of::<Vec<Value>>() + prepared.columns.kinds.len() * size_of::<Value>();
+                        if rows.text.len() + size <= QUERY_LIMIT_BYTES && held <= MOST_HELD_BYTES {
                             batch.push(values(row, &prepared.columns));
                         } else {
                             too_long = true;

@@ -5,6 +5,7 @@ use crate::arm::Arm;
 use crate::load::{Plan, Tally};
 use crate::message::{Arrivals, Connect, Line, Request};
 use crate::program::{Program, Script};
+use crate::transport::scripted::{self, Speech};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -216,4 +217,22 @@ fn a_database_is_created_once_for_any_number_of_connections() {
         drop(arm);
         assert_eq!(served.join().unwrap(), wanted, "{fields}");
     }
+}
+
+/// A row without columns has three numbers on the wire, and would take more in memory.
+#[test]
+fn a_result_of_endless_empty_rows_is_refused() {
+    let select = [ints(&[9, 0, 0, 0, 8]), vec![21, 4, 0, 1, 0, 0, 0, 1], ints(&[1, 0, 0])].concat();
+    let rows = ints(&[66, 0, 1]).repeat(3_000_000);
+    let flights = vec![
+        vec![accept(), done(1), done(0)].concat(),
+        done(1),
+        [done(2), select].concat(),
+        [done(0), rows, ints(&[66, 100, 0])].concat(),
+        [done(0), done(0)].concat(),
+    ];
+    scripted::with(Speech { flights, ..Speech::default() }, || {
+        let refused = arm_with(1, r#""connections":1"#).query("SELECT 1", false).unwrap_err();
+        assert_eq!(refused.text, "the answer is longer than 16 MiB");
+    });
 }

@@ -9,7 +9,7 @@ mod one;
 mod operations;
 mod reader;
 mod site;
-mod statement;
+pub mod statement;
 #[cfg(test)]
 mod tests;
 mod two;

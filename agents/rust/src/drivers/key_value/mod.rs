@@ -127,11 +127,11 @@ fn reply<D: Dialect>(link: &mut Link<KeyValue<D>>, rows: &mut Rows) -> Result<()
         while let Some((part, last)) = link.inbox.next(false)? {
             match part {
                 Part::Value(text) if rows.text.len() + text.len() <= QUERY_LIMIT_BYTES => add(Some(text), rows),
-                Part::Null => add(None, rows),
+                Part::Null if rows.text.len() <= QUERY_LIMIT_BYTES => add(None, rows),
                 // Values have come to an end, and there was none: a miss.
                 Part::End if rows.rows == 0 => add(None, rows),
                 Part::Error(text) => refusal = refusal.or(Some(D::error_of(text))),
-                Part::Value(_) | Part::TooLong => {
+                Part::Value(_) | Part::Null | Part::TooLong => {
                     refusal = refusal.or_else(|| Some(Failure::statement("the answer is longer than 16 MiB")));
                 }
                 Part::Array(_) | Part::End | Part::Hash(_) => {}
@@ -152,5 +152,30 @@ fn add(value: Option<&[u8]>, rows: &mut Rows) {
     match value {
         Some(text) => escape(&String::from_utf8_lossy(text), &mut rows.text),
         None => rows.text.push_str("\\N"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::network::connect;
+    use crate::drivers::resp::Resp;
+    use crate::message::{Connect, Line, Request};
+    use crate::transport::scripted::{self, Speech};
+
+    #[test]
+    fn a_reply_of_endless_nulls_is_refused() {
+        let line = r#"{"type":"connect","driver":"resp","arm":"a","host":"127.0.0.1","port":1,"user":""}"#;
+        let Ok(Request::Connect(Connect::Resp(pool, asked))) = Line::read(line.as_bytes()).and_then(Line::request)
+        else {
+            panic!("{line}")
+        };
+        let nulls = QUERY_LIMIT_BYTES / 2;
+        let said = [format!("*{nulls}\r\n").into_bytes(), b"$-1\r\n".repeat(nulls)].concat();
+        scripted::with(Speech { flights: vec![b"+OK\r\n".to_vec(), said], ..Speech::default() }, || {
+            let (mut arm, _) = connect::<KeyValue<Resp>>(&pool, &asked).unwrap();
+            let refused = arm.query("LRANGE endless 0 -1", false).unwrap_err();
+            assert_eq!(refused.text, "the answer is longer than 16 MiB");
+        });
     }
 }

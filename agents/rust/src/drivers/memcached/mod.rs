@@ -1,6 +1,6 @@
 //! memcached's text protocol.
 
-mod command;
+pub mod command;
 mod inbox;
 mod login;
 

@@ -4,11 +4,11 @@ mod answers;
 mod lexer;
 mod login;
 mod opened;
-mod outbox;
+pub mod outbox;
 mod packets;
-mod placeholders;
+pub mod placeholders;
 mod scramble;
-mod sql;
+pub mod sql;
 
 use super::network::link::Link;
 use super::network::protocol::{Protocol, Ready};

@@ -3,7 +3,7 @@
 mod inbox;
 mod login;
 mod outbox;
-mod sql;
+pub mod sql;
 
 use super::network::link::Link;
 use super::network::protocol::{Protocol, Ready};

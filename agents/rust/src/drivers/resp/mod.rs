@@ -1,6 +1,6 @@
 //! The protocol of Valkey and Redis (RESP2).
 
-mod command;
+pub mod command;
 mod inbox;
 mod login;
 

@@ -1,0 +1,114 @@
+"""Record what real servers send to the agent, as samples for its fuzz targets: `python -m fuzz.record [TARGET…]`.
+
+A proxy notes what a server sends between two messages of the agent: a flight. The agent's requests are those that the target
+itself sends (`agents/rust/src/fuzz/requests`). Needs the servers of `make test`; run it after a change of these requests.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import needs
+from ciphercost import engines
+from ciphercost.engines import Server
+from ciphercost.engines._web.family import Web
+from ciphercost.host import supervisor
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError
+from fuzz.agent import REQUESTS, SAMPLES
+from listening import Listener
+
+SERVERS = {
+    "postgres": ["postgresql"],
+    "mysql": ["mysql", "mariadb"],
+    "firebird": ["firebird"],
+    "http-1": ["nginx@1.26", "apache@2.4"],
+    "http-2": ["nginx@1.26", "apache@2.4"],
+    "resp": ["valkey"],
+    "memcached": ["memcached"],
+}
+HEAD = bytes(4)
+"""Options and cut plan of a sample: none, and uncut."""
+NEXT = b"<-->"
+"""As `agents/rust/src/fuzz/servers.rs` says it."""
+DOCUMENTS = {"/page": 1000, "/text": 100}
+
+
+class Recorder(Listener):
+    """Forwards to a server; `flights` is what the server sent on the last connection."""
+
+    def __init__(self, port: int) -> None:
+        self._server = port
+        self.flights: list[bytes] = []
+        super().__init__()
+
+    def serve(self, connection: socket.socket) -> None:
+        self.flights, asked = [b""], False
+        with socket.create_connection(("127.0.0.1", self._server)) as server, selectors.DefaultSelector() as waiting:
+            waiting.register(connection, selectors.EVENT_READ, server)
+            waiting.register(server, selectors.EVENT_READ, connection)
+            while True:
+                for key, _ in waiting.select():
+                    assert isinstance(key.fileobj, socket.socket)
+                    if not (data := key.fileobj.recv(1 << 16)):
+                        return
+                    if key.fileobj is connection:
+                        asked = True
+                    else:
+                        if asked and self.flights[-1]:
+                            self.flights.append(b"")
+                        self.flights[-1] += data
+                        asked = False
+                    key.data.sendall(data)
+
+
+@contextmanager
+def started(name: str) -> Iterator[Server]:
+    engine_name, _, version = name.partition("@")
+    engine = engines.get(engine_name)
+    installation = needs.here(engine_name, version)[0]
+    run_id = run_directory.new_id()
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        if isinstance(engine, Web):
+            engine.lay_out(scratch / "data", scratch / "documents", DOCUMENTS, "canary")
+        server = engine.start(installation, scratch / "data", run_supervisor, logs=scratch)
+        yield server
+        server.stop()
+
+
+def record(target: str, name: str) -> bytes:
+    """What a real server sends to this target's requests."""
+    requests: list[dict[str, Any]] = [json.loads(line) for line in (REQUESTS / f"{target}.jsonl").open()]
+    with started(name) as server, Agent() as agent:
+        fields = server.connection()
+        if target == "http-2":
+            fields |= server.other_ports.get("http2-in-clear", {})
+        with Recorder(int(str(fields["port"]))) as recorder:
+            for request in requests[1:]:  # `hello` has been said
+                own = {key: value for key, value in request.items() if key in ("type", "arm", "setup", "http")}
+                asked = {**fields, **own, "port": recorder.port} if request["type"] == "connect" else request
+                try:
+                    agent.request(asked)
+                except AgentError as error:
+                    print(f"{target} {name}: {request['type']}: {error}")
+        return HEAD + NEXT.join(recorder.flights)
+
+
+def main(targets: list[str]) -> None:
+    for target in targets or SERVERS:
+        for name in SERVERS[target]:
+            (SAMPLES / target).mkdir(parents=True, exist_ok=True)
+            (SAMPLES / target / name.partition("@")[0]).write_bytes(record(target, name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
