@@ -11,8 +11,11 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-/// Every target: its name, and what it does with bytes.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+/// A target's name, and what it does with bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
     ("requests", requests::parse),
     ("statements", statements::parse),
     ("sealed", sealed::parse),

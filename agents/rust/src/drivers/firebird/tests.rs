@@ -225,7 +225,7 @@ fn a_result_of_endless_empty_rows_is_refused() {
     let select = [ints(&[9, 0, 0, 0, 8]), vec![21, 4, 0, 1, 0, 0, 0, 1], ints(&[1, 0, 0])].concat();
     let rows = ints(&[66, 0, 1]).repeat(3_000_000);
     let flights = vec![
-        vec![accept(), done(1), done(0)].concat(),
+        [accept(), done(1), done(0)].concat(),
         done(1),
         [done(2), select].concat(),
         [done(0), rows, ints(&[66, 100, 0])].concat(),
