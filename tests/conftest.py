@@ -18,8 +18,11 @@ import needs
 import repetitions
 from ciphercost.host.installation import Installation
 from ciphercost.measure import session
+from ciphercost.model.errors import CiphercostError
+from directories import let_through
 
 Require = Callable[[object, str], None]
+RequirePossible = Callable[[Callable[[], object]], None]
 RequireServer = Callable[..., Installation]
 
 # No deadline, because a noisy machine is no failure; derandomized, so that failures are repeatable.
@@ -79,6 +82,21 @@ def require() -> Require:
 
 
 @pytest.fixture(scope="session")
+def require_possible() -> RequirePossible:
+    """`require_possible(check)`: skip the test, or fail it, if the check raises CiphercostError."""
+
+    def use(check: Callable[[], object]) -> None:
+        reason = ""
+        try:
+            check()
+        except CiphercostError as error:
+            reason = str(error)
+        _require(not reason, reason)
+
+    return use
+
+
+@pytest.fixture(scope="session")
 def chromium(require: Require) -> Iterator[Any]:
     """The headless browser, for tests of pages."""
     import browser
@@ -108,6 +126,16 @@ def require_server() -> RequireServer:
 def require_postgresql() -> Installation:
     """A PostgreSQL of any version."""
     return _require_server("postgresql")
+
+
+@pytest.fixture
+def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scratch directory of this test alone, which the user that servers run as can reach."""
+    place = tmp_path / "scratch"
+    place.mkdir(mode=0o711)
+    let_through(tmp_path)
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
+    return place
 
 
 @pytest.fixture

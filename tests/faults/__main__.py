@@ -50,14 +50,13 @@ def main(argv: Sequence[str]) -> int:
             if not wanted:
                 continue
             references = {
-                own: trial.undisturbed(target, Path(place), *([next(iter(prepared))] if own else []))
-                for own in (False, True)
-                if (prepared := [fault.prepare for fault, _ in wanted if fault.own_reference == own])
+                prepare: trial.undisturbed(target, Path(place), prepare)
+                for prepare in dict.fromkeys(fault.compared_with for fault, _ in wanted)
             }
-            print(f"── {target}: {len(wanted)} trials; undisturbed {references}", flush=True)
+            print(f"── {target}: {len(wanted)} trials; undisturbed {list(references.values())}", flush=True)
             with ThreadPoolExecutor(asked.jobs) as pool:
                 runs = [
-                    pool.submit(trial.attempt, target, fault, seed, references[fault.own_reference], Path(place))
+                    pool.submit(trial.attempt, target, fault, seed, references[fault.compared_with], Path(place))
                     for fault, seed in wanted
                 ]
                 for each in runs:

@@ -18,7 +18,7 @@ from ciphercost.model.result import Cell
 from faults import judge
 from faults.world import Fault, Going, World
 
-LONGEST = 150.0
+LONGEST = 300.0
 """Seconds after which a run counts as hanging."""
 
 
@@ -71,7 +71,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def undisturbed(target: str, base: Path, prepare: Callable[[World], None] = lambda _: None) -> Reference:
+def undisturbed(target: str, base: Path, prepare: Callable[[World], None]) -> Reference:
     """Run a target without a fault, in what `prepare` makes."""
     with world_of(target, base, random.Random(0)) as world:
         prepare(world)

@@ -19,7 +19,7 @@ from faults.proxy import Proxy
 from userservers import UserServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
-TIME = "6s"
+TIME = "4s"
 """Load of a trial's run: long enough for an interval, short enough for hundreds of trials."""
 SERVERS = ("postgres", "mysqld", "mariadbd", "firebird", "nginx", "valkey-server", "memcached", "gocryptfs")
 """Names of server programs, as /proc/PID/comm shows them."""
@@ -134,22 +134,31 @@ class Going:
         return [pid for pid in tree(self.process.pid)[1:] if wanted(pid)]
 
 
+def nothing(_: World) -> None:
+    """Prepare or mend nothing."""
+
+
 class Fault(NamedTuple):
     """Something that breaks."""
 
     name: str
     strike: Callable[[Going], bool]
     """Break it. False if there was nothing to break at this moment."""
-    prepare: Callable[[World], None] = lambda _: None
+    prepare: Callable[[World], None] = nothing
     """What must exist before the run starts."""
-    mend: Callable[[World], None] = lambda _: None
+    mend: Callable[[World], None] = nothing
     """What a user would repair before `resume`."""
     suits: Callable[[str], bool] = lambda _: True
     """Whether the fault can happen to this target."""
     times: int = 1
     """Strikes, a second apart."""
-    own_reference: bool = False
-    """Whether what it prepares changes the figures, so that an undisturbed run needs it too."""
+    changes_figures: bool = False
+    """Whether what it prepares does."""
+
+    @property
+    def compared_with(self) -> Callable[[World], None]:
+        """What an undisturbed run prepares, to be compared with."""
+        return self.prepare if self.changes_figures else nothing
 
 
 def send(pids: list[int], number: signal.Signals) -> bool:

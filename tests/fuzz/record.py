@@ -7,7 +7,6 @@ itself sends (`agents/rust/src/fuzz/requests`). Needs the servers of `make test`
 from __future__ import annotations
 
 import json
-import selectors
 import socket
 import sys
 from collections.abc import Iterator
@@ -21,9 +20,8 @@ from ciphercost.engines._web.family import Web
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
-from ciphercost.model.errors import AgentError
 from fuzz.agent import REQUESTS, SAMPLES
-from listening import Listener
+from listening import Listener, forward
 
 SERVERS = {
     "postgres": ["postgresql"],
@@ -40,6 +38,10 @@ NEXT = b"<-->"
 """As `agents/rust/src/fuzz/servers.rs` says it."""
 SCRAM_FINAL = 12
 """AuthenticationSASLFinal of PostgreSQL's protocol."""
+PASSWORD_IN_CLEAR = b"R\0\0\0\x08\0\0\0\x03"
+"""AuthenticationCleartextPassword."""
+SECONDS = 60.0
+"""Longest wait for an answer."""
 DOCUMENTS = {"/page": 1000, "/text": 100}
 
 
@@ -52,23 +54,16 @@ class Recorder(Listener):
         super().__init__()
 
     def serve(self, connection: socket.socket) -> None:
-        self.flights, asked = [b""], False
-        with socket.create_connection(("127.0.0.1", self._server)) as server, selectors.DefaultSelector() as waiting:
-            waiting.register(connection, selectors.EVENT_READ, server)
-            waiting.register(server, selectors.EVENT_READ, connection)
-            while True:
-                for key, _ in waiting.select():
-                    assert isinstance(key.fileobj, socket.socket)
-                    if not (data := key.fileobj.recv(1 << 16)):
-                        return
-                    if key.fileobj is connection:
-                        asked = True
-                    else:
-                        if asked and self.flights[-1]:
-                            self.flights.append(b"")
-                        self.flights[-1] += data
-                        asked = False
-                    key.data.sendall(data)
+        self.flights, self._asked = [b""], False
+        with socket.create_connection(("127.0.0.1", self._server)) as server:
+            forward(connection, server, lambda source, data: self._note(data if source is server else b""))
+
+    def _note(self, said: bytes) -> None:
+        """What the server said; nothing: the agent has said something."""
+        if said and self._asked and self.flights[-1]:
+            self.flights.append(b"")
+        self.flights[-1] += said
+        self._asked = not said
 
 
 @contextmanager
@@ -98,21 +93,28 @@ def record(target: str, name: str) -> bytes:
             for request in requests[1:]:  # `hello` has been said
                 own = {key: value for key, value in request.items() if key in ("type", "arm", "setup", "http")}
                 asked = {**fields, **own, "port": recorder.port} if request["type"] == "connect" else request
-                try:
-                    agent.request(asked)
-                except AgentError as error:
-                    print(f"{target} {name}: {request['type']}: {error}")
+                if (answer := answered(agent, asked))["type"] == "error":
+                    print(f"{target} {name}: {request['type']}: {answer['text']}")
         return HEAD + NEXT.join(without_scram(recorder.flights) if target == "postgres" else recorder.flights)
 
 
+def answered(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
+    """The agent's answer; of a slice, what follows the message that counting begins."""
+    agent.send(request)
+    while True:
+        answer: dict[str, Any] = json.loads(agent.line(SECONDS))
+        if answer["type"] != "counting":
+            return answer
+
+
 def without_scram(flights: list[bytes]) -> list[bytes]:
-    """The same as if the server had asked for no password: its proof is for one nonce only, so it can't be replayed."""
+    """The same as if the server had asked for the password in clear: its proof is for one nonce only, so it can't be replayed."""
     for number, flight in enumerate(flights):
         at = 0
         while at + 9 <= len(flight):
             length = 1 + int.from_bytes(flight[at + 1 : at + 5])
             if flight[at : at + 1] == b"R" and int.from_bytes(flight[at + 5 : at + 9]) == SCRAM_FINAL:
-                return [flight[at + length :], *flights[number + 1 :]]
+                return [PASSWORD_IN_CLEAR, flight[at + length :], *flights[number + 1 :]]
             at += length
     return flights
 

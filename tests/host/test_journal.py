@@ -14,20 +14,9 @@ from ciphercost.host.journal import Entry, Note
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
-from directories import let_through
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NOTE = Note("ciphercost_x", "20261123-120000-ab12", "1:1:another-boot:1", "postgresql", "db.example", 5432, "me", "app")
-
-
-@pytest.fixture
-def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A separate scratch directory for this test."""
-    place = tmp_path / "scratch"
-    place.mkdir(mode=0o711)
-    let_through(tmp_path)
-    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
-    return place
 
 
 @given(
@@ -50,7 +39,7 @@ def test_entries_come_back_and_a_torn_line_announces_nothing(
     assert read[whole:] in ([], made[whole : whole + 1])
 
 
-def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(base: Path, tmp_path: Path) -> None:
+def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(own_scratch: Path, tmp_path: Path) -> None:
     run_id = run_directory.new_id()
     group = marks.cgroup_for(run_id, "one")
     with Supervisor(run_id) as made:
@@ -58,7 +47,7 @@ def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(base:
         made.remove(elsewhere)
         undone = made.undo(["true"], Entry("mount", "/somewhere"))
         made.spawn(["sleep", "1000"], cgroups=group)
-        text = (base / run_id / journal.FILE).read_text()
+        text = (own_scratch / run_id / journal.FILE).read_text()
         undone()
     assert list(journal.read(text)) == [
         Entry("directory", str(elsewhere), tmp_path.stat().st_ino),
@@ -66,13 +55,13 @@ def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(base:
         *(Entry("control group", str(each)) for each in group),
         Entry("process", "sleep"),
     ]
-    assert list(base.iterdir()) == []
+    assert list(own_scratch.iterdir()) == []
 
 
-def test_nothing_is_made_without_an_entry(base: Path, tmp_path: Path) -> None:
+def test_nothing_is_made_without_an_entry(own_scratch: Path, tmp_path: Path) -> None:
     with Supervisor(run_directory.new_id()) as made:
         (supervisor.scratch(made.run_id, made) / journal.FILE).unlink()
-        (base / made.run_id / journal.FILE).mkdir()
+        (own_scratch / made.run_id / journal.FILE).mkdir()
         with pytest.raises(RunError, match="can't write to the run's journal"):
             made.remove(tmp_path / "x")
         with pytest.raises(RunError, match="can't write to the run's journal"):
@@ -84,12 +73,12 @@ def test_nothing_is_made_without_an_entry(base: Path, tmp_path: Path) -> None:
 # ── schemas on your own server ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_note_comes_back_until_it_is_dropped(base: Path) -> None:
+def test_a_note_comes_back_until_it_is_dropped(own_scratch: Path) -> None:
     other = Note(
         "ciphercost_y", "20261123-120000-ab12", marks.identity(), "firebird", "::1", 3050, "me you", "/x y.fdb"
     )
-    journal.keep(base, NOTE)
-    journal.keep(base, other)
+    journal.keep(own_scratch, NOTE)
+    journal.keep(own_scratch, other)
     assert NOTE.url == "postgresql://me@db.example:5432/app"
     assert other.url == "firebird://me%20you@[::1]:3050//x%20y.fdb"
     assert dead_runs.dead_notes() == [NOTE]
@@ -97,17 +86,17 @@ def test_a_note_comes_back_until_it_is_dropped(base: Path) -> None:
     text, worked = leftovers.sweep()
     assert not worked
     assert f"only its server can drop it. Run: ciphercost clean --url {NOTE.url}" in text
-    journal.drop(base, NOTE)
+    journal.drop(own_scratch, NOTE)
     assert leftovers.sweep() == ("Nothing is left over.", True)
 
 
 @pytest.mark.parametrize("fault", ["open", "link", "renamed", "no note", "control characters"])
 def test_notes_that_others_could_have_written_or_that_are_none_are_left_out(
-    base: Path, tmp_path: Path, fault: str
+    own_scratch: Path, tmp_path: Path, fault: str
 ) -> None:
     note = NOTE if fault != "control characters" else Note("ciphercost_x\x1b[2J", "r", "", "mysql", "h", 1)
-    journal.keep(base, note)
-    path = base / journal.NOTES / note.file
+    journal.keep(own_scratch, note)
+    path = own_scratch / journal.NOTES / note.file
     if fault == "open":
         path.chmod(0o666)
     elif fault == "link":
@@ -117,7 +106,7 @@ def test_notes_that_others_could_have_written_or_that_are_none_are_left_out(
         path.rename(path.with_name("other.json"))
     elif fault == "no note":
         path.write_text("{}\n")
-    within = os.open(base, os.O_RDONLY)
+    within = os.open(own_scratch, os.O_RDONLY)
     try:
         assert list(journal.notes(within)) == []
     finally:

@@ -34,22 +34,13 @@ LONG_AGO = 10 * dead_runs.GRACE_SECONDS
 
 
 @pytest.fixture
-def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A separate scratch directory for this test."""
-    place = tmp_path / "scratch"
-    place.mkdir(mode=0o711)
-    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
-    return place
-
-
-@pytest.fixture
 def root(require: Require) -> None:
     require(os.geteuid() == 0, "giving files to another user needs root")
 
 
-def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
+def dead_run(own_scratch: Path, run: str = "", outside: str = "") -> Path:
     """What a run leaves when it is killed together with its supervisor."""
-    made = base / (run or run_directory.new_id())
+    made = own_scratch / (run or run_directory.new_id())
     made.mkdir(mode=0o711)
     owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
     if outside:
@@ -79,15 +70,17 @@ def swept() -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("root")
-def test_a_scratch_directory_of_another_user_is_refused_and_its_content_ignored(base: Path, tmp_path: Path) -> None:
+def test_a_scratch_directory_of_another_user_is_refused_and_its_content_ignored(
+    own_scratch: Path, tmp_path: Path
+) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    dead_run(base, run, str(wanted))
-    give_away(base)
+    dead_run(own_scratch, run, str(wanted))
+    give_away(own_scratch)
     done = swept()
     assert done.returncode == 2
     assert f"uid {STRANGER}" in done.stderr
-    assert str(base) in done.stderr
+    assert str(own_scratch) in done.stderr
     assert "CIPHERCOST_SCRATCH" in done.stderr
     assert "Traceback" not in done.stderr
     assert (wanted / "thesis").exists()
@@ -99,12 +92,12 @@ def test_a_scratch_directory_of_another_user_is_refused_and_its_content_ignored(
 
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o722])
-def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp_path: Path, mode: int) -> None:
+def test_a_scratch_directory_that_others_may_write_to_is_refused(own_scratch: Path, tmp_path: Path, mode: int) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    made = dead_run(base, run, str(wanted))
-    os.chown(base, os.geteuid(), STRANGER)  # a group with more than one member
-    base.chmod(mode)
+    made = dead_run(own_scratch, run, str(wanted))
+    os.chown(own_scratch, os.geteuid(), STRANGER)  # a group with more than one member
+    own_scratch.chmod(mode)
     done = swept()
     assert done.returncode == 2
     assert f"mode {mode:04o}" in done.stderr
@@ -112,15 +105,15 @@ def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp
     assert (wanted / "thesis").exists()
     with pytest.raises(UsageError, match=f"mode {mode:04o}"):
         supervisor.scratch(run_directory.new_id())
-    assert base.stat().st_mode & 0o7777 == mode, "a directory that isn't trusted isn't changed either"
+    assert own_scratch.stat().st_mode & 0o7777 == mode, "a directory that isn't trusted isn't changed either"
 
 
-def test_a_scratch_directory_of_the_umask_002_is_trusted(base: Path, tmp_path: Path, require: Require) -> None:
+def test_a_scratch_directory_of_the_umask_002_is_trusted(own_scratch: Path, tmp_path: Path, require: Require) -> None:
     """A user's private group has nobody else in it."""
     require(owned.private_group() is not None, "this user has no group of its own")
     run = run_directory.new_id()
-    made = dead_run(base, run, str(victim(tmp_path, run)))
-    base.chmod(0o775)
+    made = dead_run(own_scratch, run, str(victim(tmp_path, run)))
+    own_scratch.chmod(0o775)
     done = swept()
     assert done.returncode == 0, done.stderr
     assert not made.exists()
@@ -142,10 +135,10 @@ def test_a_private_group_has_our_name_and_nobody_else(
 
 
 def test_a_link_in_the_place_of_the_scratch_directory_is_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = dead_run(base)
-    (tmp_path / "link").symlink_to(base)
+    made = dead_run(own_scratch)
+    (tmp_path / "link").symlink_to(own_scratch)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
     done = swept()
     assert done.returncode == 2
@@ -158,7 +151,7 @@ def test_a_link_in_the_place_of_the_scratch_directory_is_refused(
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("how", ["foreign", "open"])
 def test_a_scratch_directory_that_others_could_replace_is_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    own_scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     parent = tmp_path / "theirs"
     (parent / "scratch").mkdir(parents=True, mode=0o711)
@@ -201,11 +194,11 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
 @pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, journal.FILE])
 @pytest.mark.parametrize("how", ["foreign", "open", "link"])
 def test_run_directories_that_others_could_have_written_are_kept_and_named(
-    base: Path, tmp_path: Path, what: str, how: str
+    own_scratch: Path, tmp_path: Path, what: str, how: str
 ) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    made = dead_run(base, run, str(wanted))
+    made = dead_run(own_scratch, run, str(wanted))
     path = made if what == "directory" else made / what
     if how == "foreign":
         os.chown(path, STRANGER, STRANGER)
@@ -222,10 +215,10 @@ def test_run_directories_that_others_could_have_written_are_kept_and_named(
     assert (wanted / "thesis").exists()
 
 
-def test_our_own_directories_are_removed_with_what_they_list_elsewhere(base: Path, tmp_path: Path) -> None:
+def test_our_own_directories_are_removed_with_what_they_list_elsewhere(own_scratch: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    made = dead_run(base, run, str(wanted))
+    made = dead_run(own_scratch, run, str(wanted))
     done = swept()
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"removed directory {made} of run {run}" in done.stdout
@@ -234,7 +227,7 @@ def test_our_own_directories_are_removed_with_what_they_list_elsewhere(base: Pat
 
 
 @pytest.mark.usefixtures("root")
-def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(base: Path, tmp_path: Path) -> None:
+def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(own_scratch: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     foreign = victim(tmp_path, run)
     (tmp_path / "way").symlink_to(foreign.parent)
@@ -246,17 +239,17 @@ def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(base: Path,
         relative,
         f"{tmp_path}/home/../home/{foreign.name}",
     ):
-        made = dead_run(base, run, line)
+        made = dead_run(own_scratch, run, line)
         assert [each.what for each in leftovers.leftovers() if each.run == run] == [str(made)]
         shutil.rmtree(made)
     os.chown(foreign, 0, 0)
-    dead_run(base, run, str(tmp_path / "way" / foreign.name))
+    dead_run(own_scratch, run, str(tmp_path / "way" / foreign.name))
     assert not [each for each in leftovers.leftovers() if "precious" in each.what]
 
 
-def test_a_directory_that_became_a_link_after_it_was_found_is_not_followed(base: Path, tmp_path: Path) -> None:
+def test_a_directory_that_became_a_link_after_it_was_found_is_not_followed(own_scratch: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
-    made = dead_run(base, run)
+    made = dead_run(own_scratch, run)
     found = [each for each in leftovers.leftovers() if each.run == run]
     precious = victim(tmp_path, run)
     shutil.rmtree(made)
@@ -266,8 +259,8 @@ def test_a_directory_that_became_a_link_after_it_was_found_is_not_followed(base:
     assert shutil.rmtree.avoids_symlink_attacks
 
 
-def test_links_within_a_run_are_removed_and_not_followed(base: Path, tmp_path: Path) -> None:
-    made = dead_run(base)
+def test_links_within_a_run_are_removed_and_not_followed(own_scratch: Path, tmp_path: Path) -> None:
+    made = dead_run(own_scratch)
     precious = victim(tmp_path, "x")
     (made / "data").symlink_to(precious)
     assert swept().returncode == 0
@@ -307,7 +300,7 @@ def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[by
     return process
 
 
-@pytest.mark.usefixtures("root", "base")
+@pytest.mark.usefixtures("root", "own_scratch")
 def test_another_users_process_is_never_killed_whatever_its_mark(sleeper: list[subprocess.Popen[bytes]]) -> None:
     run = run_directory.new_id()
     theirs, ours, servers = (marked(run, uid) for uid in (STRANGER, 0, NOBODY))
@@ -322,20 +315,20 @@ def test_another_users_process_is_never_killed_whatever_its_mark(sleeper: list[s
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("uid", [STRANGER, NOBODY])
 def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
-    base: Path, sleeper: list[subprocess.Popen[bytes]], uid: int
+    own_scratch: Path, sleeper: list[subprocess.Popen[bytes]], uid: int
 ) -> None:
-    made = dead_run(base)
+    made = dead_run(own_scratch)
     sleeper.append(marked(made.name, uid, marks.identity()))
     assert str(made) in [each.what for each in leftovers.leftovers()]
 
 
 @pytest.mark.usefixtures("root")
-def test_a_user_who_cleans_touches_nothing_of_others(base: Path, tmp_path: Path) -> None:
+def test_a_user_who_cleans_touches_nothing_of_others(own_scratch: Path, tmp_path: Path) -> None:
     """Root's scratch, cleaned by nobody."""
-    made = dead_run(base)
+    made = dead_run(own_scratch)
     let_through(tmp_path)
     tmp_path.chmod(0o755)
-    base.chmod(0o755)
+    own_scratch.chmod(0o755)
     os.seteuid(NOBODY)
     try:
         with pytest.raises(UsageError, match="user root"):
@@ -345,8 +338,8 @@ def test_a_user_who_cleans_touches_nothing_of_others(base: Path, tmp_path: Path)
     assert made.exists()
 
 
-def test_an_old_directory_without_notes_is_still_found(base: Path) -> None:
-    made = base / run_directory.new_id()
+def test_an_old_directory_without_notes_is_still_found(own_scratch: Path) -> None:
+    made = own_scratch / run_directory.new_id()
     made.mkdir(mode=0o700)
     before = time.time() - LONG_AGO
     os.utime(made, (before, before))

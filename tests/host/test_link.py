@@ -20,17 +20,14 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load import agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
-from conftest import Require
+from conftest import RequirePossible
 from processes import wait_for
 
 
 @pytest.fixture
-def rights(require: Require) -> None:
+def rights(require_possible: RequirePossible) -> None:
     """The right to make a link."""
-    try:
-        link.check_rights()
-    except UsageError as error:
-        require(False, str(error))
+    require_possible(link.check_rights)
 
 
 @pytest.fixture

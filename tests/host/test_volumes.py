@@ -7,20 +7,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ciphercost.host import journal, leftovers, marks, mounts, supervisor, tools, volumes
+from ciphercost.host import journal, leftovers, marks, mounts, supervisor, volumes
 from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.host.volumes import fuse, image, policy, raw, stack
+from ciphercost.host.volumes import image, policy, raw, stack
 from ciphercost.host.volumes.raw import Segment
 from ciphercost.model import run_directory
-from ciphercost.model.errors import CiphercostError, RunError
-from conftest import Require
+from ciphercost.model.errors import RunError
+from conftest import Require, RequirePossible
 from processes import wait_for
-from resting import CANARY, left_of
+from resting import CANARY, left_of, mountable
 
 CONTROLLER = """
 import sys
@@ -41,25 +42,13 @@ with mechanism.volume("plain", scratch / "plain", rest, 1 << 20), mechanism.volu
 """
 
 
-def able(require: Require, name: str) -> None:
-    reason = ""
-    try:
-        if name == "gocryptfs":
-            fuse.check_rights()
-            tools.tool("gocryptfs", fetch=False)
-            fuse.passing(fetch=False)
-        else:
-            image.check_rights()
-    except CiphercostError as error:
-        reason = str(error)
-    require(not reason, reason)
-
-
 @pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
 @pytest.mark.parametrize("supervised", [True, False])
-def test_nothing_stays_mounted_whichever_process_is_killed(name: str, supervised: bool, require: Require) -> None:
+def test_nothing_stays_mounted_whichever_process_is_killed(
+    name: str, supervised: bool, require_possible: RequirePossible
+) -> None:
     """Kill the controller only: its supervisor undoes it. Kill both at once: `ciphercost clean` does."""
-    able(require, name)
+    require_possible(partial(mountable, name))
     run_id = run_directory.new_id()
     given = ["scrypt=10"] if name == "gocryptfs" else []
     argv = [sys.executable, "-c", CONTROLLER, name, run_id, *given]
@@ -114,9 +103,9 @@ def run_supervisor() -> Iterator[tuple[Supervisor, Path]]:
 
 
 def test_the_blocks_of_a_file_are_read_below_the_policy(
-    run_supervisor: tuple[Supervisor, Path], require: Require
+    run_supervisor: tuple[Supervisor, Path], require_possible: RequirePossible
 ) -> None:
-    able(require, "fscrypt")
+    require_possible(partial(mountable, "fscrypt"))
     made, scratch = run_supervisor
     seen = {}
     with image.mounted(made, scratch / "m", 1 << 20):
@@ -174,8 +163,10 @@ def test_a_file_system_that_does_not_report_extents_is_an_error(tmp_path: Path, 
         path.unlink()
 
 
-def test_mounts_with_odd_names_are_parsed_correctly(run_supervisor: tuple[Supervisor, Path], require: Require) -> None:
-    able(require, "fscrypt")
+def test_mounts_with_odd_names_are_parsed_correctly(
+    run_supervisor: tuple[Supervisor, Path], require_possible: RequirePossible
+) -> None:
+    require_possible(partial(mountable, "fscrypt"))
     made, scratch = run_supervisor
     place = scratch / "a b\\c ü"
     with image.mounted(made, place, 1 << 20) as file:
@@ -192,13 +183,13 @@ def test_mounts_with_odd_names_are_parsed_correctly(run_supervisor: tuple[Superv
     ids=["load", "image", "session"],
 )
 def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
-    mechanism: str, mebibytes: int, tmp_path: Path, require: Require, require_postgresql: object
+    mechanism: str, mebibytes: int, tmp_path: Path, require_possible: RequirePossible, require_postgresql: object
 ) -> None:
     """Scratch is on a small image, which fills up while data is loaded, when the arms' images are made, or when data is
     copied.
     """
-    able(require, "fscrypt")
-    able(require, mechanism)
+    require_possible(partial(mountable, "fscrypt"))
+    require_possible(partial(mountable, mechanism))
     run_id = run_directory.new_id()
     with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from msgspec import structs
 
 from ciphercost import mechanisms
-from ciphercost.host import mounts, tools
-from ciphercost.host.volumes import fuse
+from ciphercost.host import mounts
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRest, Look
-from ciphercost.model.errors import CiphercostError
 from ciphercost.model.spec import ARMS, Arm
-from conftest import Require
-from resting import CANARY, NAME, SIZE, both, done, look, resting, write
+from conftest import RequirePossible
+from resting import CANARY, NAME, SIZE, both, done, look, mountable, resting, write
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _able(require: Require) -> None:
-    reason = ""
-    try:
-        fuse.check_rights()
-        tools.tool("cryfs", fetch=False)
-        fuse.passing(fetch=False)
-    except CiphercostError as error:
-        reason = str(error)
-    require(not reason, reason)
+def _able(require_possible: RequirePossible) -> None:
+    require_possible(partial(mountable, "cryfs"))
 
 
 def test_what_is_written_rests_in_clear_in_one_arm_alone() -> None:

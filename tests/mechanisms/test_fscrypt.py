@@ -18,20 +18,15 @@ from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.fscrypt import DATA
-from ciphercost.model.errors import CiphercostError, RunError, Unproven
+from ciphercost.model.errors import RunError, Unproven
 from ciphercost.model.spec import ARMS, Arm
-from conftest import Require
+from conftest import Require, RequirePossible
 from resting import CANARY, NAME, SIZE, both, done, found, left_of, look, resting, write
 
 
 @pytest.fixture(autouse=True)
-def _able(require: Require) -> None:
-    reason = ""
-    try:
-        image.check_rights()
-    except CiphercostError as error:
-        reason = str(error)
-    require(not reason, reason)
+def _able(require_possible: RequirePossible) -> None:
+    require_possible(image.check_rights)
 
 
 def test_what_is_written_rests_in_clear_in_one_arm_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,23 +15,16 @@ from ciphercost.host import marks, mounts, tools, volumes
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState
-from ciphercost.model.errors import CiphercostError, MissingServer
+from ciphercost.model.errors import MissingServer
 from ciphercost.model.spec import ARMS, Arm
-from conftest import Require
+from conftest import RequirePossible
 from processes import wait_for
-from resting import CANARY, NAME, SIZE, both, done, left_of, look, resting, write
+from resting import CANARY, NAME, SIZE, both, done, left_of, look, mountable, resting, write
 
 
 @pytest.fixture(autouse=True)
-def _able(require: Require) -> None:
-    reason = ""
-    try:
-        fuse.check_rights()
-        tools.tool("gocryptfs", fetch=False)
-        fuse.passing(fetch=False)
-    except CiphercostError as error:
-        reason = str(error)
-    require(not reason, reason)
+def _able(require_possible: RequirePossible) -> None:
+    require_possible(partial(mountable, "gocryptfs"))
 
 
 @pytest.mark.parametrize("cipher", ["aes-gcm", "xchacha", "aes-siv"])

@@ -19,9 +19,9 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import path
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import run_directory
-from ciphercost.model.errors import CiphercostError, RunError, Unproven, UsageError
+from ciphercost.model.errors import RunError, Unproven, UsageError
 from ciphercost.model.spec import ARMS, Arm
-from conftest import Require
+from conftest import Require, RequirePossible
 from resting import SIZE, both, done, found, left_of, look, resting, write
 
 SQLITE = engines.get("sqlite")
@@ -44,13 +44,8 @@ class Disk:
 
 
 @pytest.fixture
-def disk(require: Require) -> Iterator[Disk]:
-    reason = ""
-    try:
-        image.check_rights()
-    except CiphercostError as error:
-        reason = str(error)
-    require(not reason, reason)
+def disk(require_possible: RequirePossible) -> Iterator[Disk]:
+    require_possible(image.check_rights)
     run_id = run_directory.new_id()
     with Supervisor(run_id) as made:
         users = Disk(made, supervisor.scratch(run_id, made))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-import struct
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from impostors import Line
-from listening import Listener
+from listening import RESET, Listener
 from middle.attacks import Attack
 from middle.chains import Presented
 from middle.tls import Tls, not_tls
@@ -128,7 +127,7 @@ class Middle(Listener):
 
     def _break(self, line: Line) -> None:
         if self._attack.breaks == "reset":
-            line.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            line.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         elif self._attack.breaks != "close":
             line.send(ALERT if self._attack.breaks == "alert" else self._upgrade.answer)
             line.rest()

@@ -111,7 +111,7 @@ FORMATS = {
 RUNS = {
     "quick": "test_quick.py::",
     "full": "test_real.py::test_full_mode_takes_sessions_and_measures_latency",
-    "matrix": "test_real_web.py::test_a_matrix_of_sizes_each_with_its_own_control",
+    "matrix": "test_jdbc.py::test_a_matrix_of_drivers_goes_on_where_one_can_not_connect",
     "calibrate": "test_user_server.py::test_plain_against_plain_leaves_the_server_as_it_was",
     "prove": "test_real.py::test_prove_needs_no_server_of_the_users",
     "a server by URL": "test_user_server.py::test_a_run_leaves_the_server_as_it_was",
@@ -122,7 +122,7 @@ RUNS = {
     "the application encrypts": "test_client_aes_gcm_256.py::test_it_is_run_end_to_end",
     "at rest": "test_real.py::test_a_cell_is_proven_and_measured[sqlite:sqlcipher",
     "a delayed link": "test_real_conditions.py::test_a_delayed_cell_says_what_its_round_trips_predict",
-    "a study": "test_study_column_functions.py::test_a_very_small_replication_is_proven_run_recorded_and_reported_again",
+    "a study": "test_study_postgres_tde.py::test_a_small_run_is_made_recorded_and_reported_again",
     "all studies": "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
     "resume": "test_resume.py::test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed",
     "import": "test_import_real.py::test_several_runs_of_pgbench_in_one_file_are_several_runs",

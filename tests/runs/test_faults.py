@@ -24,10 +24,7 @@ def base() -> Iterator[Path]:
         yield Path(place)
 
 
-@cache
-def undisturbed(target: str, base: Path, prepared_by: str = "") -> trial.Reference:
-    """`prepared_by`: the fault whose preparations change the figures; empty: none."""
-    return trial.undisturbed(target, base, *([FAULTS[prepared_by].prepare] if prepared_by else []))
+undisturbed = cache(trial.undisturbed)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +49,7 @@ def undisturbed(target: str, base: Path, prepared_by: str = "") -> trial.Referen
 def test_a_fault_loses_nothing_and_leaves_nothing(target: str, name: str, base: Path, require: Require) -> None:
     fault = FAULTS[name]
     require(fault.suits(target), f"{name}: needs root, and control groups of version 1")
-    reference = undisturbed(target, base, name if fault.own_reference else "")
+    reference = undisturbed(target, base, fault.compared_with)
     outcome = trial.attempt(target, fault, 1, reference, base)
     assert outcome.good, outcome
 

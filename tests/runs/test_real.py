@@ -105,7 +105,7 @@ def test_a_cell_is_proven_and_measured(tmp_path: Path, target: str, extra: tuple
 
 @pytest.mark.usefixtures("postgresql")
 def test_full_mode_takes_sessions_and_measures_latency(tmp_path: Path) -> None:
-    argv = ("run", "postgresql:tls", "--sessions", "2", "--time", "16s", "--no-progress", "--regime", "one-core")
+    argv = ("run", "postgresql:tls", "--sessions", "2", "--time", "10s", "--no-progress", "--regime", "one-core")
     done = ciphercost(*argv, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]

@@ -11,8 +11,7 @@ import pytest
 
 from ciphercost.host import leftovers, link, namespaces
 from ciphercost.model import run_directory
-from ciphercost.model.errors import UsageError
-from conftest import Require, RequireServer
+from conftest import RequirePossible, RequireServer
 from processes import marked, wait_for
 from test_real import CLI, SHORT, Start, ciphercost, own_server, result_of
 
@@ -20,12 +19,9 @@ __all__ = ["own_server"]
 
 
 @pytest.fixture
-def rights(require: Require) -> None:
+def rights(require_possible: RequirePossible) -> None:
     """The right to create a link."""
-    try:
-        link.check_rights()
-    except UsageError as error:
-        require(False, str(error))
+    require_possible(link.check_rights)
 
 
 @pytest.mark.usefixtures("require_postgresql")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import struct
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 SECONDS = 10.0
 """Longest wait for a thread to end."""
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: close with RST instead of FIN."""
 
 
 class Listener(ABC):
@@ -44,9 +48,7 @@ class Listener(ABC):
         self._listening.close()
         for each in list(self._open):
             with contextlib.suppress(OSError):
-                if reset:
-                    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                each.shutdown(socket.SHUT_RDWR)
+                end(each, reset=reset)
         self._join()
 
     def finish(self) -> None:
@@ -81,3 +83,25 @@ class Listener(ABC):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.serve(connection)
         self._open.discard(connection)
+
+
+def end(each: socket.socket, *, reset: bool = False) -> None:
+    """End a connection on which a thread waits: that thread hears of it and closes. Raises OSError if it has ended."""
+    if reset:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    # Ending what is sent would say FIN, before closing can say RST.
+    each.shutdown(socket.SHUT_RD if reset else socket.SHUT_RDWR)
+
+
+def forward(one: socket.socket, other: socket.socket, passed: Callable[[socket.socket, bytes], object]) -> None:
+    """Send what each of two connections says to the other, until one ends. `passed(source, data)` comes before it is sent."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(one, selectors.EVENT_READ, other)
+        waiting.register(other, selectors.EVENT_READ, one)
+        while True:
+            for key, _ in waiting.select():
+                assert isinstance(key.fileobj, socket.socket)
+                if not (data := key.fileobj.recv(1 << 16)):
+                    return
+                passed(key.fileobj, data)
+                key.data.sendall(data)

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.host import canary_scan, marks, supervisor
+from ciphercost.host import canary_scan, marks, supervisor, tools
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.host.volumes import fuse, image
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRest, Look, Rest
@@ -21,6 +22,16 @@ from ciphercost.model.spec import Arm
 CANARY = "canary4f0c2a77d1be"
 NAME = "a-name-to-be-found"
 SIZE = 10 << 20
+
+
+def mountable(name: str) -> None:
+    """Raises CiphercostError with the reason if a volume of this name can't be made here."""
+    if name == "fscrypt":
+        image.check_rights()
+    else:
+        fuse.check_rights()
+        tools.tool(name, fetch=False)
+        fuse.passing(fetch=False)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
 from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import replicate
 from ciphercost.studies.postgres_tde import PostgresTde, findings, pgbench, procedure, published, servers
-from conftest import Require
+from conftest import RequirePossible
 
 STUDY = studies.get("postgres-tde")
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -642,17 +642,11 @@ def test_a_missing_pgbench_is_an_error_with_advice(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("mechanism", ["none", "fscrypt"])
 def test_a_small_run_is_made_recorded_and_reported_again(
-    tmp_path: Path, mechanism: str, require: Require, require_postgresql: Installation
+    tmp_path: Path, mechanism: str, require_possible: RequirePossible, require_postgresql: Installation
 ) -> None:
     if mechanism == "fscrypt":
-        try:
-            image.check_rights()
-        except UsageError as error:
-            require(None, str(error))
-    try:
-        procedure.find(require_postgresql)
-    except MissingServer as error:
-        require(None, str(error))
+        require_possible(image.check_rights)
+    require_possible(lambda: procedure.find(require_postgresql))
     small = PostgresTde((100_000,), (3,), 2.0, mechanisms=(mechanism,))
     spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")

@@ -47,7 +47,9 @@ def abi() -> int:
 
 
 def changes(version: int) -> int:
-    """The accesses to files that are restricted. Pure."""
+    """The accesses to files that are restricted. `version` 0: there is no Landlock. Pure."""
+    if not version:
+        return 0
     return CHANGES | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
 
 
@@ -71,7 +73,7 @@ def rules(writable: list[str]) -> int:
     of user, who may be unable to reach them by name.
     """
     version = abi()
-    files = 0 if EVERYWHERE in writable else changes(version) if version else 0
+    files = 0 if EVERYWHERE in writable else changes(version)
     connections = CONNECT_TCP if version >= 4 else 0
     if not files and not connections:
         return -1

@@ -22,6 +22,8 @@ from ciphercost.model.errors import RunError
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.2
 """Seconds between two reads of a server's log while it starts."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.05
+"""Seconds between two looks at its port: the kernel's list of sockets takes milliseconds of CPU time on a machine with much memory."""
 MOST_READ = 10_000_000
 """Maximum bytes read of a log: a server without its key may repeat a message forever."""
 ATTEMPTS = 5
@@ -128,11 +130,11 @@ def _wait(
 ) -> bool:
     """True when the server answers on the first of its ports; False when it has ended, or was hopeless and was stopped.
 
-    Raises Taken if another program listens on one of them.
+    Raises PortTaken if another program listens on one of them.
     """
     port = ports[0]
     deadline = time.monotonic() + START_SECONDS
-    look = time.monotonic() + LOOK_SECONDS
+    look, pause = time.monotonic() + LOOK_SECONDS, SHORTEST_PAUSE
     while process.poll() is None:
         if _listens(process, port) and answers(port):
             for each in ports:
@@ -144,13 +146,14 @@ def _wait(
             if hopeless():
                 break
             look = time.monotonic() + LOOK_SECONDS
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(1.2 * pause, LONGEST_PAUSE)
     process.stop(0.1)
     return False
 
 
 def _listens(process: Process, port: int) -> bool:
-    """Whether the server listens on this port. Raises Taken if another program does."""
+    """Whether the server listens on this port. Raises PortTaken if another program does."""
     user = server_user()
     found = port_owner(port, process.pid, user[0] if user else os.geteuid())
     if found.others:

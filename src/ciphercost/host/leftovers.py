@@ -50,7 +50,8 @@ class Leftover(msgspec.Struct, frozen=True):
 
     kind: Kind
     what: str
-    """Process number, path or device; for an idle setting `cpu3=0`: the CPU and its original value."""
+    """Process number, path or device; for an idle setting `cpu3=0`: the CPU and its original value; for a schema
+    `NAME on URL`."""
     run: str
     start: str = ""
     """For a process: its start time, so that a later process with the same number is not meant."""

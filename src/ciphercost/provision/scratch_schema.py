@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal
 
 import msgspec
 
@@ -25,9 +25,6 @@ from ciphercost.host import dead_runs, journal, marks
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
 from ciphercost.model.terms import PREFIX
-
-if TYPE_CHECKING:
-    from ciphercost.engines import Engine
 
 STILL_MAKING_SECONDS = 5.0
 """Seconds after an interrupted CREATE in which a schema may still appear."""
@@ -116,7 +113,7 @@ def own(
     `fields`: of the agent's `connect`, to reach your server. `left`: called with a sentence if dropping fails.
     """
     mark = mark_of(run_id)
-    note = note_of(cast("Engine", engine).name, fields, name, run_id)
+    note = note_of(engine.name, fields, name, run_id)
     with Agent(log=log) as agent:
         there = engine.schema(agent, fields, name)
     if there is not None:

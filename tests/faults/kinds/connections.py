@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError
@@ -12,7 +11,7 @@ from faults.proxy import Proxy
 from faults.world import Fault, Going, World
 from userservers import ENGINES, user_server
 
-DEADLINE = "5"
+DEADLINE = "1"
 """CIPHERCOST_TIMEOUT of these runs, so that silence does not last long."""
 WHILE = 2.0
 """Seconds that a passing disturbance lasts."""
@@ -23,8 +22,7 @@ MOST = 400
 def behind_a_proxy(world: World) -> None:
     """Start a server as a user has it, with a proxy in front, and measure it by its URL."""
     server = world.stack.enter_context(user_server(world.engine, world.directory))
-    proxy = Proxy(int(str(server.fields["port"])))
-    world.stack.callback(proxy.close)
+    proxy = world.stack.enter_context(Proxy(int(str(server.fields["port"]))))
     world.proxy, world.server = proxy, server
     world.environment |= {**server.environment, "CIPHERCOST_TIMEOUT": DEADLINE}
     world.more = ["--url", server.url_for(str(server.fields["user"]), proxy.port), *server.by_ca]
@@ -58,11 +56,10 @@ def refused_for_a_while(proxy: Proxy) -> bool:
 
 def used_up(going: Going) -> bool:
     """Take every connection that the server has, for a while."""
-    fields = {**going.world.server.fields, "connections": 1}
-    with ExitStack() as stack:
+    with Agent() as agent:
         for number in range(MOST):
             try:
-                stack.enter_context(Agent()).connect(f"taken{number}", **fields)
+                agent.connect(f"taken{number}", **{**going.world.server.fields, "connections": 1})
             except AgentError:
                 time.sleep(WHILE)
                 return True
@@ -73,8 +70,12 @@ def can_be_a_users(target: str) -> bool:
     return target.partition(":")[0] in ENGINES
 
 
-def broken(name: str, strike: Callable[[Going], bool]) -> Fault:
-    return Fault(name, strike, behind_a_proxy, mended, can_be_a_users, own_reference=True)
+def has_a_limit(target: str) -> bool:
+    return can_be_a_users(target) and not target.startswith("firebird")
+
+
+def broken(name: str, strike: Callable[[Going], bool], suits: Callable[[str], bool] = can_be_a_users) -> Fault:
+    return Fault(name, strike, behind_a_proxy, mended, suits, changes_figures=True)
 
 
 FAULTS = (
@@ -84,4 +85,5 @@ FAULTS = (
     broken("nothing arrives any more", by(Proxy.silence)),
     broken("nothing arrives for 2 s", by(silent_for_a_while)),
     broken("connections reset and refused for 2 s", by(refused_for_a_while)),
+    broken("no connection left for 2 s", used_up, has_a_limit),
 )

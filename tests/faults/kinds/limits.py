@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
+import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import processes
 from faults.world import Fault, Going, World
 
 GROUPS = Path("/sys/fs/cgroup")
 SLOW = 200_000
 """Bytes per second that a slow disk writes."""
 WHILE = 3.0
+HOG = 1 << 30
+"""Most bytes that the hog takes."""
+TAKE = """
+import pathlib, sys, time
+pathlib.Path(sys.argv[1]).write_text("0")
+until, taken = time.monotonic() + float(sys.argv[3]), []
+while time.monotonic() < until:
+    if len(taken) << 20 < int(sys.argv[2]):
+        taken.append(b"x" * (1 << 20))
+    else:
+        time.sleep(0.01)
+"""
 
 
-def grouped(controller: str, world: World) -> Path:
+def grouped(controller: str, world: World) -> None:
     """Start the run in a control group of its own."""
     group = GROUPS / controller / f"fault-{os.getpid()}-{world.rng.getrandbits(32):08x}"
     group.mkdir()
     world.stack.callback(_remove, group)
     world.group = group
     world.before = ["sh", "-c", 'echo $$ > "$1"; shift; exec "$@"', "sh", str(group / "cgroup.procs")]
-    return group
 
 
 def _remove(group: Path) -> None:
-    for _ in range(100):
-        try:
-            group.rmdir()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-
-
-def with_memory(world: World) -> None:
-    grouped("memory", world)
+    processes.wait_for("the last process of the group to end", lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
 
 
 def memory_used_up(going: Going) -> bool:
-    """Leave the group half of what it uses: the kernel kills the largest process, until the rest has room."""
+    """Limit the group to what it uses, and let another process in it use more for a while: the kernel kills the run's
+    processes, the largest first, until there is room.
+    """
     group = going.world.group
-    used = int((group / "memory.usage_in_bytes").read_text())
-    for _ in range(20):  # the kernel refuses a limit that it can't reach by taking caches away
-        used = used // 2 + (1 << 20)
-        try:
-            (group / "memory.limit_in_bytes").write_text(str(used))
-        except OSError:
-            continue
-    time.sleep(WHILE)
-    (group / "memory.limit_in_bytes").write_text("-1")
-    return True
-
-
-def on_a_disk(world: World) -> None:
-    grouped("blkio", world)
+    for pid in (group / "cgroup.procs").read_text().split():
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+    limit = group / "memory.limit_in_bytes"
+    limit.write_text((group / "memory.usage_in_bytes").read_text())
+    with subprocess.Popen([sys.executable, "-c", TAKE, str(group / "cgroup.procs"), str(HOG), str(WHILE)]):
+        pass
+    limit.write_text("-1")
+    return "oom_kill 0" not in (group / "memory.oom_control").read_text()
 
 
 def disk_slow(going: Going) -> bool:
@@ -73,8 +77,11 @@ def has(controller: str) -> bool:
 
 
 FAULTS = (
-    Fault("memory limit reached", memory_used_up, with_memory, suits=lambda _: has("memory")),
+    Fault("memory limit reached", memory_used_up, partial(grouped, "memory"), suits=lambda _: has("memory")),
     Fault(
-        "disk slow for 3 s", disk_slow, on_a_disk, suits=lambda target: has("blkio") and not target.startswith("nginx")
+        "disk slow for 3 s",
+        disk_slow,
+        partial(grouped, "blkio"),
+        suits=lambda target: has("blkio") and not target.startswith("nginx"),
     ),
 )
