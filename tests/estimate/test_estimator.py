@@ -625,7 +625,15 @@ def test_arms_that_return_different_rows_are_reported() -> None:
         more = record.arm == "encrypted" and record.agent is not None
         return agent(record, rows=record.agent.rows + 1) if more and record.agent else record
 
-    assert "rows-differ" in codes(finish(run(change=one_more)))
+    different = finish(run(change=one_more))
+    assert "rows-differ" in codes(different)
+    assert "--time" not in next(each.text for each in different.warnings if each.code == "rows-differ")
+    # Of the operations of one arm, only the short ones end within a slice.
+    cut = {"plain": {"operations": 80, "rows": 9600}, "encrypted": {"operations": 1, "rows": 0}}
+    long = finish(run(change=lambda record: agent(record, **cut[record.arm])))
+    assert "only 1 operations ended in a slice" in next(
+        each.text for each in long.warnings if each.code == "rows-differ"
+    )
     # If operations are slow, none ends in some blocks.
     slow = run(change=lambda record: agent(record, rows=16, operations=record.block % 2, work=0.7))
     assert "rows-differ" not in codes(finish(slow))

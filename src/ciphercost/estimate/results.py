@@ -174,9 +174,9 @@ def registered(known: CellFacts) -> Registered:
 def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
     """One cell of the result: its facts, its proofs, and its estimate if it may have one."""
     known = facts.cells[number]
-    if found is not None and any(each.code == "rows-differ" for each in found.warnings):
-        known.status, found = "failed", None
-        known.reason = "the arms returned different numbers of rows per operation: they did different work"
+    differ = next((each.text for each in found.warnings if each.code == "rows-differ"), "") if found is not None else ""
+    if differ:
+        known.status, known.reason, found = "failed", differ, None
     own = [proof for cell, proof in proofs if cell == number]
     status, reason = known.status or "failed", known.reason
     if known.status == "ok" and found is None:

@@ -22,6 +22,8 @@ DISAGREE = 0.001
 LATE = 0.01
 """Above this share of late requests, the open loop could not keep its rate."""
 ROWS_LEVEL = 0.999
+FEW_OPERATIONS = 20
+"""With fewer per slice, slices may be shorter than the longest operations."""
 
 MARKS = {
     "client-bound": (
@@ -134,6 +136,17 @@ def rows_differ(blocks: Arms) -> bool:
     return not low <= 0 <= high
 
 
+def _rows_differ_text(blocks: Arms) -> str:
+    text = "the arms returned different numbers of rows per operation: they did different work"
+    fewest = min(float(blocks.by_block(arm, "operations").mean()) / 2 for arm in ARMS)
+    if fewest < FEW_OPERATIONS:
+        text += (
+            f". Of one arm only {fewest:.2g} operations ended in a slice, so the longest may never have ended within one, and "
+            "then they were not counted: try a longer --time, which allows longer slices, or fewer --rows"
+        )
+    return text
+
+
 # ── warnings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -173,7 +186,7 @@ def warnings(
             "first_error in slices.jsonl",
         )
     if rows_differ(main):
-        warn("rows-differ", "the arms returned different numbers of rows per operation: they did different work")
+        warn("rows-differ", _rows_differ_text(main))
     if mode == "full" and sessions == 1:
         warn("one-session", "one session only: the interval holds for this server pair alone; try --sessions 8")
     elif mode == "full" and sessions < LEAST_SESSIONS:
