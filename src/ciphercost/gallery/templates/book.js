@@ -32,6 +32,7 @@
   function apply() {
     const metric = field("metric").value, sort = field("sort").value, verdict = field("verdict").value;
     const words = field("q").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const most = Math.max(...rows.map(each => each.figures[metric] ? each.figures[metric][3] : 0), 1e-9);
     let shown = 0;
     for (const each of rows) {
       const figure = each.figures[metric];
@@ -39,7 +40,7 @@
       each.interval.textContent = figure ? figure[1] : "";
       each.verdict.textContent = figure ? figure[2] : "no figure";
       each.value.parentNode.title = figure ? figure[5] + (figure[4] ? ": " + figure[4] : "") : "";
-      each.bar.style.width = figure ? Math.max(0, Math.min(1, figure[3])) * 100 + "%" : "0";
+      each.bar.style.width = figure ? Math.max(0, Math.log1p(figure[3]) / Math.log1p(most)) * 100 + "%" : "0";
       each.share = figure ? figure[3] : null;
       const fits = lists.every(name => !field(name).value || each.row.dataset[name] === field(name).value)
         && (!verdict || (figure ? figure[2] : "none") === verdict) && words.every(word => each.text.includes(word));
