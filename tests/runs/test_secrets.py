@@ -277,7 +277,8 @@ class Search:
                 ended.set()
                 watching.join()
         self.within("terminal", said)
-        assert process.returncode == 0, said.decode()
+        # On a busy machine a run may correctly end without a steady state.
+        assert process.returncode == 0 or b"NO STEADY STATE" in said, said.decode()
         return said.decode()
 
     def run_of(self, root: int) -> str:

@@ -249,6 +249,8 @@ class Agent:
         return answer
 
     def _gone(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a moment before the process
+            self._process.wait(1)
         status = self._process.poll()
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
         return f"the agent ended in the middle of the run ({how}); see its output in the run's logs/"

@@ -25,8 +25,9 @@ NAME_LETTERS = 24
 """With prefix and number, this fits Firebird 3's limit of 31 bytes."""
 MOST_NUMBER = 64
 """Most characters of a number; anything longer is text."""
-TINY, HUGE = 1e-300, 1e300
-"""The range in which every server's double keeps all its digits."""
+TINY, HUGE = 1e-290, 1e300
+"""The range in which every server's double keeps all its digits. Firebird refuses a parameter whose exponent and digits after the
+point exceed 308 together, and 17 digits may follow."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)?\.[0-9]+").fullmatch

@@ -66,8 +66,11 @@ impl Srp {
             "Srp512" => MessageDigest::sha512(),
             _ => MessageDigest::sha256(),
         };
-        let server_public = BigNum::from_hex_str(server_public)
-            .map_err(|_| Failure::connect("the server's challenge is not a number"))?;
+        // `from_hex_str` panics at a NUL, and takes only the beginning of what has other characters.
+        if server_public.is_empty() || !server_public.bytes().all(|each| each.is_ascii_hexdigit()) {
+            return Err(Failure::connect("the server's challenge is not a number"));
+        }
+        let server_public = BigNum::from_hex_str(server_public).map_err(failed)?;
         self.compute(digest, user, password, salt, &server_public).map_err(failed)
     }
 
@@ -173,6 +176,8 @@ mod tests {
 
     #[test]
     fn a_challenge_that_is_not_a_number_is_an_error() {
-        assert!(Srp::new().unwrap().answer("Srp256", "U", "p", SALT, "no number").is_err());
+        for challenge in ["no number", "12 and more", "12\0ab", ""] {
+            assert!(Srp::new().unwrap().answer("Srp256", "U", "p", SALT, challenge).is_err(), "{challenge:?}");
+        }
     }
 }

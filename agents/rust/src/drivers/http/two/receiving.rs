@@ -248,8 +248,10 @@ impl Two {
             fields += 1;
             match name {
                 Name::Status => {
-                    sound &= status == 0 && value.len() == 3 && value.iter().all(u8::is_ascii_digit);
-                    status = value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit.wrapping_sub(b'0') % 10));
+                    let digits = value.len() == 3 && value.iter().all(u8::is_ascii_digit);
+                    sound &= status == 0 && digits;
+                    status =
+                        if digits { value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')) } else { 0 };
                 }
                 Name::ContentLength => {
                     let stated = reader::decimal(value);
