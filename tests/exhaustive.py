@@ -225,6 +225,26 @@ RULES = [
         r"test_resume::test_it_can_be_killed_repeatedly",
         instead="test_resume::test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed",
     ),
+    *rules(
+        LONG,
+        r"test_resume::test_proofs_of_whole_sessions",
+        instead="test_resume::test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed",
+    ),
+    *rules(
+        LONG,
+        r"test_csv_run::test_a_spec_file_names_a_csv_file",
+        instead="test_csv_run::test_the_users_own_rows_are_measured",
+    ),
+    *rules(
+        COMBINATION,
+        r"test_real_conditions::test_a_server_of_the_users_can_be_delayed",
+        instead="test_real_conditions::test_a_delayed_cell_says_what_its_round_trips_predict",
+    ),
+    *rules(
+        COMBINATION,
+        r"test_import_real::test_a_log_of_a_run_at_a_given_rate",
+        instead="test_import_real::test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say",
+    ),
     # ── cases of tests of which others are quick ──
     *rules(
         OLD_SERVER,
@@ -266,9 +286,11 @@ RULES = [
     *rules(
         COMBINATION,
         r"test_aes_mask::test_the_mask_reaches_the_functions.*\[postgresql\]",
+        r"test_agent_firebird::test_an_error_has_its_sqlstate.*16 MiB",
         r"test_agent_sealing::test_values_are_sealed.*\[(mysql|firebird)\]",
         r"test_book::test_every_page_is_accessible.*(390-dark|1440)",
         r"test_client_aes_gcm_256::test_it_is_run_end_to_end\[sqlite\]",
+        r"test_client_aes_gcm_256::test_every_value.*\[mysql\]",
         r"test_client_aes_gcm_256::test_literals_are_sealed.*\[(mysql|firebird)\]",
         r"test_csv_run::test_the_users_own_rows.*\[sqlite",
         r"test_deadlines::test_the_command_ends.*\[prove-(mysql|firebird|web|postgresql, TLS)",
@@ -285,6 +307,7 @@ RULES = [
         r"test_import_real::test_sar_in_every_language.*\[(C|pt_BR)\]",
         r"test_impostor::test_a_real_server_on_another_machine.*\[mysql\]",
         r"test_in_columns::test_(sealed_values|every_row).*\[mariadb",
+        r"test_in_columns::test_every_row.*\[firebird",
         r"test_innodb_tde::test_temporary_data.*\[encrypted\]",
         r"test_jdbc::test_a_drivers_connection_is_proven\[mysql",
         r"test_jdbc::test_what_other_servers_count\[firebird",
@@ -321,7 +344,8 @@ RULES = [
         r"test_trend::test_the_page_fits.*(\[1440-dark-|a factor|other machine|too few)",
         r"test_usage::test_a_plot_of_one_cell.*\[svg\]",
         r"test_user_server::.*\[(.*-)?(mysql|mariadb)\b",
-        r"test_user_server::test_a_run_leaves.*\[(postgresql-tpcb|firebird-(csv|tpcb))",
+        r"test_user_server::test_a_run_leaves.*\[(postgresql-tpcb|firebird-)",
+        r"test_user_server::test_a_run_that_is_killed_with.*\[firebird\]",
         r"test_user_server::test_a_run_that_is_told_to_end.*\[(firebird-|postgresql-(1-|2-while|15-in))",
         r"test_user_server::test_a_server_that_can_not.*\[(firebird-|postgresql-(calibrate|clean)-(port|password))",
         r"test_user_server::test_(plain_against|a_run_that_fails_while|where_the_servers).*\[firebird\]",

@@ -153,7 +153,7 @@ class Fault(NamedTuple):
     times: int = 1
     """Strikes, a second apart."""
     changes_figures: bool = False
-    """Whether what it prepares does."""
+    """Whether what it prepares changes the figures."""
 
     @property
     def compared_with(self) -> Callable[[World], None]:

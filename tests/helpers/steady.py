@@ -18,3 +18,13 @@ def measured(measure: Callable[[Path], Result], directory: Path) -> tuple[Result
         if all(cell.status != "no-steady-state" for cell in result.cells):
             break
     return result, own
+
+
+def printed(run: Callable[[Path], tuple[int, str]], directory: Path) -> tuple[int, str, Path]:
+    """(exit status, output, its directory) of a command: calls `run` with a new directory for each try."""
+    for number in range(TRIES):
+        own = directory / f"run-{number}"
+        status, output = run(own)
+        if "NO STEADY STATE" not in output:
+            break
+    return status, output, own

@@ -296,11 +296,11 @@ LONG = [*RUN, "--time", "60s"]
 
 def whole(directory: Path, env: dict[str, str], sizes: list[tuple[int, int]]) -> tuple[int, str]:
     """A complete run on a terminal; repeated if a busy machine refuses it."""
-    for number in range(steady.TRIES):
-        argv = [CLI, *RUN, "-o", str(directory / f"run-{number}")]
-        status, shown = on_a_terminal(argv, {**os.environ, **env}, sizes=sizes)
-        if "NO STEADY STATE" not in plain(shown):
-            break
+
+    def run(into: Path) -> tuple[int, str]:
+        return on_a_terminal([CLI, *RUN, "-o", str(into)], {**os.environ, **env}, sizes=sizes)
+
+    status, shown, _ = steady.printed(run, directory)
     return status, shown
 
 

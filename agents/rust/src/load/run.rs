@@ -68,7 +68,10 @@ pub fn run<C: Connection>(
                 };
                 scope.spawn(move || {
                     let _working = Working { shared, main };
-                    let tally = Worker::new(shared, slots, due).work();
+                    // A thread may notice the deadline before the main thread does.
+                    let in_time =
+                        |failure| if now_ns() < shared.until_ns { failure } else { endless(shared.silence_ns) };
+                    let tally = Worker::new(shared, slots, due).work().map_err(in_time);
                     if tally.is_err() {
                         shared.stop.store(true, Relaxed);
                     }
@@ -93,8 +96,7 @@ pub fn run<C: Connection>(
             thread::park_timeout(Duration::from_nanos(if overdue { GATHER_NS } else { left_ns }));
         }
         let crashed = |_| Err(Failure::internal("a load thread crashed"));
-        let joined = workers.into_iter().map(|worker| worker.join().unwrap_or_else(crashed));
-        joined.map(|tally| if overdue { tally.map_err(|_| endless(plan.silence_ns)) } else { tally }).collect()
+        workers.into_iter().map(|worker| worker.join().unwrap_or_else(crashed)).collect()
     });
     let mut total = Total { threads, ..Total::default() };
     for tally in tallies {
