@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from ciphercost.host import confinement
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.runs import doctor
 from conftest import Require
@@ -108,6 +110,29 @@ def test_a_process_that_may_write_everywhere_still_connects_to_nobody(
     assert {name for name, result in found.items() if result != "done"} == {"connect", "signal outside"}
 
 
+def test_an_agent_connects_and_still_signals_nobody(places: tuple[Path, Path], require: Require) -> None:
+    version = confinement.abi()
+    require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
+    rules = confinement.agents()
+    with socket.create_server(("127.0.0.1", 0)) as listening, subprocess.Popen(["sleep", "1000"]) as other:
+        own = map(str, places)
+        argv = [sys.executable, "-I", "-S", "-c", TRY, *own, str(listening.getsockname()[1]), str(other.pid)]
+        done = subprocess.run(
+            argv, preexec_fn=lambda: confinement.enforce(rules), pass_fds=[rules], capture_output=True, text=True
+        )
+        other.kill()
+    os.close(rules)
+    assert done.returncode == 0, done.stderr
+    found = dict(split(line) for line in done.stdout.splitlines())
+    assert found.pop("no new privileges") == "1"
+    assert {name for name, result in found.items() if result != "done"} == {"signal outside"}
+
+
+def test_agents_are_confined() -> None:
+    with Agent() as agent:
+        assert "NoNewPrivs:\t1" in Path(f"/proc/{agent.pid}/status").read_text()
+
+
 def test_without_confinement_all_of_it_works(run_supervisor: Supervisor, places: tuple[Path, Path]) -> None:
     """Otherwise the test above could not fail."""
     found = attempts(run_supervisor, places, None)
@@ -123,4 +148,4 @@ def test_doctor_says_what_servers_are_kept_from(monkeypatch: pytest.MonkeyPatch)
         assert (name, found) == ("sandbox", state)
         assert "no new privileges" in text
         assert ("no Landlock" in text) == (version == 0)
-        assert ("no outgoing TCP connections" in text) == (version >= 4)
+        assert ("servers open no TCP connections" in text) == (version >= 4)

@@ -28,7 +28,7 @@ from urllib.request import url2pathname
 
 import msgspec
 
-from ciphercost.host import deadlines
+from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
 from ciphercost.load import redact
 from ciphercost.load.program import Program
@@ -144,6 +144,7 @@ class Agent:
         self._argv = argv or [find()]
         self._buffer = b""
         wanted = set(cpus) if cpus is not None else None
+        rules = confinement.agents()
 
         def before_exec() -> None:
             # If the controller is killed, the agent must die too.
@@ -155,10 +156,13 @@ class Agent:
             if wanted:
                 os.sched_setaffinity(0, wanted)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the password
+            confinement.enforce(rules)
 
         with contextlib.ExitStack() as stack:
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
             stack.enter_context(signals_delayed())
+            if rules >= 0:
+                stack.callback(os.close, rules)
             self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,

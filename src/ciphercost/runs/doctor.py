@@ -264,7 +264,7 @@ def _engines() -> Iterator[Check]:
 def _sandbox() -> Check:
     version = confinement.abi()
     found = "; ".join(confinement.restricts(version))
-    text = f"servers that ciphercost starts get: {found}"
+    text = f"servers and agents get: {found}"
     if len(confinement.restricts(version)) == len(confinement.restricts(confinement.COMPLETE)):
         return "sandbox", "ok", text
     why = f"this kernel's Landlock is version {version}" if version else "this kernel has no Landlock"
