@@ -54,17 +54,19 @@ def main(argv: Sequence[str]) -> int:
                 for prepare in dict.fromkeys(fault.compared_with for fault, _ in wanted)
             }
             print(f"── {target}: {len(wanted)} trials; undisturbed {list(references.values())}", flush=True)
-            with ThreadPoolExecutor(asked.jobs) as pool:
-                runs = [
-                    pool.submit(trial.attempt, target, fault, seed, references[fault.compared_with], Path(place))
-                    for fault, seed in wanted
-                ]
-                for each in runs:
-                    outcome = each.result()
-                    known.append(outcome)
-                    asked.kept.write_text(json.dumps(msgspec.to_builtins(known), indent=1) + "\n")
-                    if not outcome.good:
-                        print(f"  {outcome}", flush=True)
+            for alone in (False, True):
+                with ThreadPoolExecutor(1 if alone else asked.jobs) as pool:
+                    runs = [
+                        pool.submit(trial.attempt, target, fault, seed, references[fault.compared_with], Path(place))
+                        for fault, seed in wanted
+                        if fault.alone is alone
+                    ]
+                    for each in runs:
+                        outcome = each.result()
+                        known.append(outcome)
+                        asked.kept.write_text(json.dumps(msgspec.to_builtins(known), indent=1) + "\n")
+                        if not outcome.good:
+                            print(f"  {outcome}", flush=True)
     print(table(known))
     return 0 if all(each.good for each in known) else 1
 

@@ -26,7 +26,7 @@ class Proxy(Listener):
     """Forwards each connection to `port` on loopback."""
 
     def __init__(self, port: int) -> None:
-        self._target = port
+        self.target = port
         self._pairs: list[Pair] = []
         self._forwarding = threading.Event()
         self._forwarding.set()
@@ -38,7 +38,7 @@ class Proxy(Listener):
         if self.refusing:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             return
-        with socket.create_connection(("127.0.0.1", self._target), SECONDS) as server:
+        with socket.create_connection(("127.0.0.1", self.target), SECONDS) as server:
             server.settimeout(None)
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pair = Pair(connection, server)

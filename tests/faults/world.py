@@ -152,6 +152,8 @@ class Fault(NamedTuple):
     """Whether the fault can happen to this target."""
     times: int = 1
     """Strikes, a second apart."""
+    alone: bool = False
+    """Whether it strikes other runs of this machine too, so that no other trial may go on."""
     changes_figures: bool = False
     """Whether what it prepares changes the figures."""
 

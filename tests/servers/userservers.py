@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import other_tools
@@ -122,17 +123,26 @@ server's programs, and the fields of `connect`.
 class UserServer:
     """A running server of which `ciphercost` knows only the URL."""
 
-    def __init__(self, name: str, installation: Installation, server: Server, ca: Path) -> None:
+    def __init__(self, name: str, installation: Installation, start: Callable[[], Server], ca: Path) -> None:
         self.engine = engines.get(name)
         self.installation = installation
-        self.server = server
         self.ca = ca
-        self.fields = server.connection()
-        self.url = self.url_for(str(self.fields["user"]))
+        self._start = start
+        self._started()
         self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
         self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
         """Flags that name the server's authority, if it has one."""
         self.environment = {TakesUrl.of(self.engine).password_from: reveal(self.fields["password"])}
+
+    def _started(self) -> None:
+        self.server = self._start()
+        self.fields = self.server.connection()
+        self.url = self.url_for(str(self.fields["user"]))
+
+    def restart(self) -> None:
+        """Stop it in order and start it with the same data. It may get another port, and so another URL."""
+        self.server.stop()
+        self._started()
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
         scheme = next(iter(TakesUrl.of(self.engine).schemes))
@@ -209,10 +219,12 @@ def user_server(name: str, directory: Path) -> Iterator[UserServer]:
             settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
-        server = engine.start(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
+        start = partial(
+            engine.start, installation, scratch / "server", run_supervisor, settings=settings, logs=directory
+        )
+        found = UserServer(name, installation, start, ca)
         try:
-            found = UserServer(name, installation, server, ca)
             found.ask(*MINE[name])
             yield found
         finally:
-            server.stop()
+            found.server.stop()

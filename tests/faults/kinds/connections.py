@@ -26,7 +26,7 @@ def behind_a_proxy(world: World) -> None:
     world.proxy, world.server = proxy, server
     world.environment |= {**server.environment, "CIPHERCOST_TIMEOUT": DEADLINE}
     world.more = ["--url", server.url_for(str(server.fields["user"]), proxy.port), *server.by_ca]
-    world.cleaning.append(["--url", server.url, *server.by_ca])
+    world.cleaning.append(world.more)
     world.also_left.append(lambda: [f"schema {name}" for name in server.schemas()])
 
 
@@ -66,6 +66,13 @@ def used_up(going: Going) -> bool:
     return False
 
 
+def restarted(going: Going) -> bool:
+    """Stop the server in order, and start it again."""
+    going.world.server.restart()
+    going.world.proxy.target = int(str(going.world.server.fields["port"]))
+    return True
+
+
 def can_be_a_users(target: str) -> bool:
     return target.partition(":")[0] in ENGINES
 
@@ -85,5 +92,6 @@ FAULTS = (
     broken("nothing arrives any more", by(Proxy.silence)),
     broken("nothing arrives for 2 s", by(silent_for_a_while)),
     broken("connections reset and refused for 2 s", by(refused_for_a_while)),
+    broken("server restarted", restarted),
     broken("no connection left for 2 s", used_up, has_a_limit),
 )
