@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,14 +66,21 @@ def main(argv: Sequence[str]) -> int:
     targets = asked.targets or TARGETS
     if set(targets) & set(agent.TARGETS):
         agent.build()
+    outcomes = []
     with ThreadPoolExecutor(asked.jobs) as pool:
-        outcomes = list(pool.map(lambda name: fuzz(name, asked.seconds, keep=not asked.keep_nothing), targets))
+        for each in pool.map(lambda name: fuzz(name, asked.seconds, keep=not asked.keep_nothing), targets):
+            outcomes.append(each)
+            if not asked.keep_nothing:
+                keep(each)
     print(table(outcomes))
-    if not asked.keep_nothing:
-        known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-        known |= {each.target: each._asdict() for each in outcomes}
-        KEPT.write_text(json.dumps({name: known[name] for name in TARGETS if name in known}, indent=1) + "\n")
     return 1 if any(each.finding for each in outcomes) else 0
+
+
+def keep(outcome: Outcome) -> None:
+    """Write an outcome to benchmarks/fuzz.json, in place of the target's previous one."""
+    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    known[outcome.target] = outcome._asdict()
+    KEPT.write_text(json.dumps({name: known[name] for name in TARGETS if name in known}, indent=1) + "\n")
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -88,7 +96,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
-    """Fuzz one target from its seeds and its corpus, then keep the smallest corpus with the same coverage."""
+    """Fuzz one target from its seeds and its corpus, then keep a small corpus that takes the same edges."""
     kept = CORPUS / target
     kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ciphercost-fuzz-", dir="/dev/shm") as place:
@@ -108,12 +116,18 @@ def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
             f"-artifact_prefix={FOUND}/{target}-",
         ]
         asked = [f"-max_total_time={seconds}", f"-max_len={BYTES}", "-print_final_stats=1", *limits]
+        began = time.monotonic()
         done = subprocess.run(
             [*command, *asked, *begin], capture_output=True, text=True, errors="replace", env=environment
         )
+        took = time.monotonic() - began
         said = done.stdout + done.stderr
         (FOUND / f"{target}.log").write_text(said)
-        if keep and not done.returncode and _merged([*command, "-merge=1", str(small), *begin], environment):
+        if (
+            keep
+            and not done.returncode
+            and _merged([*command, "-merge=1", "-use_counters=0", str(small), *begin], environment)
+        ):
             for each in kept.iterdir():
                 each.unlink()
             for each in small.iterdir():
@@ -122,7 +136,7 @@ def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
         edges = re.findall(r" cov: (\d+)", done.stderr)
         sizes = [each.stat().st_size for each in kept.iterdir()]
         return Outcome(
-            target, round(seconds / 60, 2), count.get("number_of_executed_units", 0), int(edges[-1]) if edges else 0,
+            target, round(took / 60, 2), count.get("number_of_executed_units", 0), int(edges[-1]) if edges else 0,
             len(sizes), sum(sizes), count.get("peak_rss_mb", 0), _finding(said) if done.returncode else "",
         )  # fmt: skip
 

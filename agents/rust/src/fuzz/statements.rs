@@ -49,6 +49,9 @@ fn check_cuts(text: &str, cut: impl Fn(&str) -> Vec<&str>) {
     for statement in cut(text) {
         let (_, after) = rest.split_once(statement).unwrap_or_else(|| panic!("{statement:?} is not in {rest:?}"));
         rest = after;
-        assert_eq!(cut(statement), [statement], "cut once more");
+        // In MySQL `--` is a comment before a space or the end, so a cut can make it one.
+        if !statement.ends_with("--") {
+            assert_eq!(cut(statement), [statement], "cut once more");
+        }
     }
 }

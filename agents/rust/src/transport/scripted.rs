@@ -12,12 +12,10 @@ pub struct Speech {
     pub flights: Vec<Vec<u8>>,
     /// Most bytes that one receive returns, in turns; empty or 0: the rest of a flight.
     pub cuts: Vec<usize>,
-    /// A flight that is never cut: where a client must refuse bytes that follow, it has to see them.
-    pub whole: Option<usize>,
     pub echo: Option<Echo>,
 }
 
-/// Bytes that stand for as many which the client sent after a mark: a login repeats what the client drew.
+/// Bytes that stand, after a mark, for as many which the client sent after that mark: a login repeats what the client drew.
 #[derive(Debug, Clone, Copy)]
 pub struct Echo {
     pub after: &'static [u8],
@@ -104,7 +102,7 @@ impl Line {
                 continue;
             }
             let cut = speech.cuts.get(self.pieces % speech.cuts.len().max(1)).copied().unwrap_or(0);
-            let cut = if cut == 0 || speech.whole == Some(self.flight) { usize::MAX } else { cut };
+            let cut = if cut == 0 { usize::MAX } else { cut };
             let length = rest.len().min(cut).min(into.len());
             into[..length].copy_from_slice(&rest[..length]);
             self.read += length;
@@ -120,7 +118,8 @@ fn echoing(flight: &[u8], sent: &[u8], echo: Option<Echo>) -> Vec<u8> {
     if let Some(Echo { after, stand_in }) = echo {
         let find = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|window| window == what);
         let own = find(sent, after).and_then(|at| sent[at + after.len()..].get(..stand_in.len()));
-        if let (Some(at), Some(own)) = (find(&bytes, stand_in), own) {
+        let said = find(&bytes, &[after, stand_in].concat()).map(|at| at + after.len());
+        if let (Some(at), Some(own)) = (said, own) {
             bytes[at..at + stand_in.len()].copy_from_slice(own);
         }
     }

@@ -32,7 +32,7 @@ fn pieces(sql: &str) -> impl Iterator<Item = (usize, &str)> {
 /// The statements of a text without the `;` between them. A text that defines code is one statement.
 pub fn split(sql: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let whole = sql.trim().trim_end_matches(';').trim_end();
+    let whole = sql.trim_start().trim_end_matches(|last: char| last == ';' || last.is_whitespace());
     if defines_code(whole) {
         return vec![whole];
     }
@@ -136,6 +136,7 @@ mod tests {
     fn a_statement_that_defines_code_is_not_split() {
         for code in ["EXECUTE BLOCK AS BEGIN a; b; END", "CREATE OR ALTER PROCEDURE p AS BEGIN a; END"] {
             assert_eq!(split(&format!("{code};")), [code]);
+            assert_eq!(split(&format!("{code} ;\n; ")), [code]);
         }
         assert_eq!(split("CREATE TABLE a; CREATE TABLE b").len(), 2);
     }
