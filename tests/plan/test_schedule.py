@@ -211,6 +211,19 @@ def test_very_slow_operations_get_slices_in_which_each_connection_finishes_one()
     assert schedule.choose_slice_length(pilot(np.zeros(16), rate=1e-6), 0.05, session_seconds=5.0) == schedule.LONGEST
 
 
+def test_slices_hold_several_of_the_slowest_kind_of_operation() -> None:
+    noise = np.random.default_rng(6).normal(0, 0.01, 800)
+
+    def length(slowest: float, session: float) -> float:
+        return schedule.choose_slice_length(pilot(noise), 0.05, session_seconds=session, slowest=slowest)
+
+    assert length(0.4, 60) == pytest.approx(5 * 0.4)
+    assert length(0.4, 18 * 1.5) == pytest.approx(1.5), "as long as a session has room"
+    assert length(0.4, 5) == pytest.approx(2.5 * 0.4), "but never too short for it"
+    assert length(40, 5) == schedule.LONGEST
+    assert length(0.001, 60) == length(0.0, 60), "quick ones change nothing"
+
+
 def test_without_a_pilot_a_slice_is_half_a_second() -> None:
     assert schedule.choose_slice_length(np.empty((0, 2)), 0.05) == 0.5
     assert schedule.choose_slice_length(pilot(np.zeros(8)), 0.05) == 0.5

@@ -161,12 +161,13 @@ def test_every_witness_passes_if_everything_is_correct(server: FirebirdServer) -
 
 def test_an_encrypted_arm_in_clear_is_found_out(server: FirebirdServer) -> None:
     found = failed(server, OFF, OFF)
-    assert {arm for arm, _ in found} == {"encrypted"}
+    assert {arm for arm, _ in found} == {"encrypted"}, found
     assert "unencrypted" in found["encrypted", "client"]
 
 
 def test_a_plain_arm_that_is_encrypted_is_found_out(server: FirebirdServer) -> None:
-    assert {arm for arm, _ in failed(server, ON, ON)} == {"plain"}
+    found = failed(server, ON, ON)
+    assert {arm for arm, _ in found} == {"plain"}, found
 
 
 def test_bytes_without_the_request_to_encrypt_prove_nothing() -> None:

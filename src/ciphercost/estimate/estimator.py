@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import latency_ratios, statistics, totals
+from ciphercost.estimate import durations, latency_ratios, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
 from ciphercost.estimate.histogram import Histogram, decode, merge, quantiles
@@ -28,7 +28,7 @@ from ciphercost.estimate.warnings import DISTURBANCES, DISTURBED, describe, warn
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import CellEstimate, Estimate
-from ciphercost.model.slices import SliceRecord
+from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
@@ -177,6 +177,13 @@ class CellEstimator:
         """99th percentile of one slice's operations, seconds; 0 without operations."""
         found = decode(record.agent.histogram) if record.agent and record.agent.operations else None
         return float(quantiles(found, [0.99])[0]) / 1e9 if found else 0.0
+
+    def slowest_operation(self, slices: Iterable[tuple[AgentSlice, float]], clients: int) -> float:
+        """See `durations.slowest_usual`. Raises UsageError if a histogram is damaged."""
+        try:
+            return durations.slowest_usual(slices, clients)
+        except ValueError as error:
+            raise UsageError(f"pilot: {error}") from None
 
     def open_loop_rate(self, fallback: float = 0.0, *, clients: int = 0, think_s: float = 0.0) -> float:
         """Operations per second of the open loop, for both arms: OFFERED of the plain arm's capacity, or less if the encrypted arm needs it.

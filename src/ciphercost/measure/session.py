@@ -211,9 +211,11 @@ class CellMeasurement:
             return self.spec.slice_seconds
         self.display.phase(self.number, session, "pilot")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        took: dict[Arm, list[tuple[AgentSlice, float]]] = {arm: [] for arm in ARMS}
         spent, step, length = 0.0, 0, limits.length(self.cell, PILOT_SLICE)
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
-            spent += self._uncounted(session, "pilot", step, self._arms[step % 2], length, rates)
+            arm = self._arms[step % 2]
+            spent += self._uncounted(session, "pilot", step, arm, length, rates, took[arm])
             step += 1
         shortest = min(len(rates["plain"]), len(rates["encrypted"]))
         if rates["plain"]:
@@ -227,7 +229,11 @@ class CellMeasurement:
             session_seconds=self.budget.capacity_s or self.budget.latency_s,
             min_blocks=self.budget.min_blocks,
             clients=self.facts.clients,
+            slowest=0.0 if self.cell.max_rate else max(self._slowest(slices) for slices in took.values()),
         )
+
+    def _slowest(self, slices: list[tuple[AgentSlice, float]]) -> float:
+        return self.estimator.slowest_operation(slices, self.facts.clients)
 
     def _warm_up(self, session: int) -> None:
         """Alternate the arms until both have reached a steady level."""
@@ -269,15 +275,24 @@ class CellMeasurement:
             self.facts.warnings = [*self.facts.warnings, Warning_(code, text)]
 
     def _uncounted(
-        self, session: int, phase: Phase, position: int, arm: Arm, length: float, rates: dict[Arm, list[float]]
+        self,
+        session: int,
+        phase: Phase,
+        position: int,
+        arm: Arm,
+        length: float,
+        rates: dict[Arm, list[float]],
+        took: list[tuple[AgentSlice, float]] | None = None,
     ) -> float:
-        """Run one slice of pilot or warm-up and add its log rate to `rates`. Returns the time it took, as `_cost`
-        counts it.
+        """Run one slice of pilot or warm-up. Adds its log rate to `rates`, and the answer with its time to `took`. Returns
+        the time it took, as `_cost` counts it.
         """
         began = time.monotonic()
         answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
         if answer is not None:
             rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
+            if took is not None:
+                took.append((answer, _cost(length, began)))
         return _cost(length, began)
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from ciphercost.model.result import Estimate
-from ciphercost.model.slices import SliceRecord
+from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import Mode
 
 
@@ -36,6 +37,11 @@ class Stopping(Protocol):
 
     def slice_p99(self, record: SliceRecord) -> float:
         """99th percentile of one slice's operations, seconds."""
+
+    def slowest_operation(self, slices: Iterable[tuple[AgentSlice, float]], clients: int) -> float:
+        """Seconds of the slowest usual operation in one arm's slices of a pilot, each with the seconds that it took; 0 if
+        operations all take about as long.
+        """
 
     def open_loop_rate(self, fallback: float, *, clients: int, think_s: float) -> float:
         """Operations per second that the open loop requests of both arms."""
