@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -135,7 +136,11 @@ RUNS = {
 def collected(*argv: str) -> list[str]:
     """Names of all tests that pytest collects with these arguments."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, *argv], capture_output=True, text=True, check=True, cwd=ROOT, timeout=250)
+    # A `-v` of whoever runs these tests would cancel `-q`.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(
+        [*command, *argv], capture_output=True, text=True, check=True, cwd=ROOT, timeout=250, env=environment
+    )
     return [exhaustive.name_of(line) for line in done.stdout.splitlines() if "::" in line]
 
 

@@ -20,6 +20,7 @@ from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
 from ciphercost.measure import limits, load_witness
 from ciphercost.measure.pause import Pause
+from ciphercost.measure.pilot import Pilot
 from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
 from ciphercost.measure.stopping import Stopping
@@ -210,30 +211,17 @@ class CellMeasurement:
         if self.spec.slice_seconds:
             return self.spec.slice_seconds
         self.display.phase(self.number, session, "pilot")
-        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
-        took: dict[Arm, list[tuple[AgentSlice, float]]] = {arm: [] for arm in ARMS}
-        spent, step, length = 0.0, 0, limits.length(self.cell, PILOT_SLICE)
+        seen, spent, step = Pilot(), 0.0, 0
+        length = limits.length(self.cell, PILOT_SLICE)
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
-            spent += self._uncounted(session, "pilot", step, arm, length, rates, took[arm])
+            spent += self._uncounted(session, "pilot", step, arm, length, seen.rates, seen.took[arm])
             step += 1
-        shortest = min(len(rates["plain"]), len(rates["encrypted"]))
-        if rates["plain"]:
-            self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
-        if rates["encrypted"]:
-            self.facts.capacity["pilot_encrypted_per_s"] = float(np.exp(np.mean(rates["encrypted"])))
-        pairs = np.array([rates["plain"][:shortest], rates["encrypted"][:shortest]]).T
-        return schedule.choose_slice_length(
-            pairs,
-            length,
-            session_seconds=self.budget.capacity_s or self.budget.latency_s,
-            min_blocks=self.budget.min_blocks,
-            clients=self.facts.clients,
-            slowest=0.0 if self.cell.max_rate else max(self._slowest(slices) for slices in took.values()),
-        )
-
-    def _slowest(self, slices: list[tuple[AgentSlice, float]]) -> float:
-        return self.estimator.slowest_operation(slices, self.facts.clients)
+        if capacity := seen.capacity():
+            self.facts.capacity = capacity
+        # Under a limit, operations wait for their turn: their lengths say nothing.
+        slowest = None if self.cell.max_rate else self.estimator.slowest_operation
+        return seen.slice_length(length, self.budget, self.facts.clients, slowest)
 
     def _warm_up(self, session: int) -> None:
         """Alternate the arms until both have reached a steady level."""
