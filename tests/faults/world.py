@@ -138,6 +138,10 @@ def nothing(_: World) -> None:
     """Prepare or mend nothing."""
 
 
+WHILE = 2.0
+"""Seconds that a fault lasts which ends by itself, as their names say: nothing is waited for."""
+
+
 class Fault(NamedTuple):
     """Something that breaks."""
 

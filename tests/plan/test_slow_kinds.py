@@ -55,24 +55,23 @@ def test_slices_as_long_as_the_slowest_kind_are_not() -> None:
 @pytest.mark.parametrize("weight", [0.5, 0.1])
 def test_the_same_work_is_rarely_called_different(weight: float, times: float) -> None:
     random = np.random.default_rng(2)
-    runs, blocks, alarms = 60, 10, 0
-    for _ in range(runs):
-        made = {
-            name: arm(random, slow, weight, times * SLOWER, 2 * blocks).reshape(blocks, 2, 3)
-            for name, slow in (("plain", SLOW), ("encrypted", SLOWER))
-        }
-        alarms += rows_differ(as_arms(made))
+    runs = 60
+    alarms = sum(rows_differ(as_arms(both(random, weight, times))) for _ in range(runs))
     assert alarms <= 0.03 * runs
 
 
-def test_one_row_more_in_each_operation_is_called_different() -> None:
-    random = np.random.default_rng(3)
-    made = {
-        name: arm(random, slow, 0.1, schedule.SLOWEST_FIT * SLOWER, 20).reshape(10, 2, 3)
-        for name, slow in (("plain", SLOW), ("encrypted", SLOWER))
-    }
+def test_twenty_rows_more_in_each_operation_are_called_different() -> None:
+    made = both(np.random.default_rng(3), 0.1, schedule.SLOWEST_FIT)
     made["encrypted"][:, :, 2] += 20 * made["encrypted"][:, :, 1]
     assert rows_differ(as_arms(made))
+
+
+def both(random: np.random.Generator, weight: float, times: float, blocks: int = 10) -> dict[str, NDArray[np.float64]]:
+    """Both arms of one run, each of shape (blocks, 2 slices, 3), in slices of `times` the slowest kind."""
+    return {
+        name: arm(random, slow, weight, times * SLOWER, 2 * blocks).reshape(blocks, 2, 3)
+        for name, slow in (("plain", SLOW), ("encrypted", SLOWER))
+    }
 
 
 def as_arms(made: dict[str, NDArray[np.float64]]) -> Arms:

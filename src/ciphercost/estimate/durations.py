@@ -24,16 +24,15 @@ def slowest_usual(slices: Iterable[tuple[AgentSlice, float]], clients: int) -> f
     """
     values, spent, done = [], [], 0.0
     for answer, took in slices:
-        low, high = (
-            bounds(*(found := decode(answer.histogram))[:2]) if answer.operations else (np.zeros(0), np.zeros(0))
-        )
-        each = (low + high) / 2e9
-        times = each * found.counts if answer.operations else each
-        values.append(each)
-        spent.append(times)
         done += answer.done
+        rest = clients * answer.seconds
+        if answer.operations:
+            found = decode(answer.histogram)
+            low, high = bounds(found.layout, found.indices)
+            values.append((low + high) / 2e9)
+            spent.append(values[-1] * found.counts)
+            rest -= float(spent[-1].sum())
         # One operation of each connection is cut off by the end: of these there is only the share that lay within.
-        rest = max(0.0, clients * answer.seconds - float(times.sum()))
         share = answer.done - answer.operations
         if share > 0 and rest > 0:
             longest = rest / clients + max(0.0, took - answer.seconds)

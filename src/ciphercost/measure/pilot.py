@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,17 +15,25 @@ Taken = list[tuple[AgentSlice, float]]
 """One arm's answers, each with the seconds that it took."""
 
 
+def log_rate(answer: AgentSlice) -> float:
+    """Natural logarithm of a slice's operations per second, parts of operations included."""
+    return math.log(max(answer.done, 1e-3) / answer.seconds)
+
+
 class Pilot:
-    """The slices of a pilot. Whoever runs one adds its log rate to `rates`, and its answer with its time to `took`."""
+    """The slices of a pilot. Whoever runs one adds its answer, with the time that it took, to `took`."""
 
     def __init__(self) -> None:
-        self.rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         self.took: dict[Arm, Taken] = {arm: [] for arm in ARMS}
+
+    def rates(self, arm: Arm) -> list[float]:
+        """Log rates of an arm's slices, in time order."""
+        return [log_rate(answer) for answer, _ in self.took[arm]]
 
     def capacity(self) -> dict[str, float]:
         """Operations per second of each arm that has any, as the facts name them."""
         names: dict[Arm, str] = {"plain": "pilot_per_s", "encrypted": "pilot_encrypted_per_s"}
-        return {names[arm]: float(np.exp(np.mean(rates))) for arm, rates in self.rates.items() if rates}
+        return {names[arm]: float(np.exp(np.mean(self.rates(arm)))) for arm in ARMS if self.took[arm]}
 
     def slice_length(
         self,
@@ -34,9 +43,9 @@ class Pilot:
         slowest: Callable[[Taken, int], float] | None,
     ) -> float:
         """Seconds of a counted slice. `length`: of the pilot's; `slowest`: seconds of an arm's slowest usual operation."""
-        shortest = min(map(len, self.rates.values()))
+        pairs = list(zip(self.rates("plain"), self.rates("encrypted"), strict=False))
         return schedule.choose_slice_length(
-            np.array([self.rates["plain"][:shortest], self.rates["encrypted"][:shortest]]).T,
+            np.array(pairs),
             length,
             session_seconds=budget.capacity_s or budget.latency_s,
             min_blocks=budget.min_blocks,

@@ -20,7 +20,7 @@ from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
 from ciphercost.measure import limits, load_witness
 from ciphercost.measure.pause import Pause
-from ciphercost.measure.pilot import Pilot
+from ciphercost.measure.pilot import Pilot, log_rate
 from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
 from ciphercost.measure.stopping import Stopping
@@ -199,12 +199,11 @@ class CellMeasurement:
         if not self._agent.compiles:
             return
         self.display.phase(self.number, session, "warm-up")
-        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
         spent, step = 0.0, 0
         while spent < limit and self._warm_for < COMPILED_SLICES:
-            spent += self._uncounted(session, "warmup", step, self._arms[step % 2], COMPILE_SLICE, rates)
-            step += 1
+            _, cost = self._uncounted(session, "warmup", step, self._arms[step % 2], COMPILE_SLICE)
+            spent, step = spent + cost, step + 1
 
     def _pilot(self, session: int) -> float:
         """Record both arms in short slices and choose the slice length from that."""
@@ -215,8 +214,10 @@ class CellMeasurement:
         length = limits.length(self.cell, PILOT_SLICE)
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
-            spent += self._uncounted(session, "pilot", step, arm, length, seen.rates, seen.took[arm])
-            step += 1
+            answer, cost = self._uncounted(session, "pilot", step, arm, length)
+            if answer is not None:
+                seen.took[arm].append((answer, cost))
+            spent, step = spent + cost, step + 1
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
@@ -231,7 +232,10 @@ class CellMeasurement:
         length = limits.length(self.cell, max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
         while True:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
-                spent += self._uncounted(session, "warmup", 2 * step, arm, length, rates)
+                answer, cost = self._uncounted(session, "warmup", 2 * step, arm, length)
+                if answer is not None:
+                    rates[arm].append(log_rate(answer))
+                spent += cost
             step += 1
             # A limited rate is steady by itself.
             steady = bool(self.cell.max_rate) or schedule.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
@@ -263,25 +267,14 @@ class CellMeasurement:
             self.facts.warnings = [*self.facts.warnings, Warning_(code, text)]
 
     def _uncounted(
-        self,
-        session: int,
-        phase: Phase,
-        position: int,
-        arm: Arm,
-        length: float,
-        rates: dict[Arm, list[float]],
-        took: list[tuple[AgentSlice, float]] | None = None,
-    ) -> float:
-        """Run one slice of pilot or warm-up. Adds its log rate to `rates`, and the answer with its time to `took`. Returns
-        the time it took, as `_cost` counts it.
+        self, session: int, phase: Phase, position: int, arm: Arm, length: float
+    ) -> tuple[AgentSlice | None, float]:
+        """Run one slice of pilot or warm-up. Returns the answer, None if it failed, and the time it took, as `_cost` counts
+        it.
         """
         began = time.monotonic()
         answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
-        if answer is not None:
-            rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
-            if took is not None:
-                took.append((answer, _cost(length, began)))
-        return _cost(length, began)
+        return answer, _cost(length, began)
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""

@@ -6,12 +6,10 @@ import os
 import time
 from functools import partial
 
-from faults.world import Fault, Going
+from faults.world import WHILE, Fault, Going
 
 STEP = 3600.0
 """Seconds; certificates of a run are valid from an hour before it."""
-WHILE = 2.0
-"""Seconds until the clock is right again."""
 
 
 def stepped(by: float, _: Going) -> bool:

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError
 from faults.proxy import Proxy
-from faults.world import Fault, Going, World
+from faults.world import WHILE, Fault, Going, World
 from userservers import ENGINES, user_server
 
 DEADLINE = "1"
 """CIPHERCOST_TIMEOUT of these runs, so that silence does not last long."""
-WHILE = 2.0
-"""Seconds that a passing disturbance lasts."""
 MOST = 400
 """Connections that are tried to take all that a server has."""
 
