@@ -378,8 +378,10 @@ def test_latency_quantiles_are_compared_where_requests_suffice() -> None:
 
 
 def test_a_quantile_with_too_few_requests_is_not_printed_and_the_warning_gives_the_number_needed() -> None:
+    random = np.random.default_rng(1)
+
     def few(record: SliceRecord) -> SliceRecord:
-        return agent(record, operations=270) if record.phase == "latency" else record
+        return with_latency(record, random, 270) if record.phase == "latency" else record
 
     found = finish(run(2, 3, latency_blocks=1, change=few))
     assert "latency_p90" in found.overhead
@@ -695,7 +697,7 @@ def lines() -> Iterator[bytes]:
         for record in simulate.records(made.rates[0], made.signs[0], session=session):
             text = texts[record.arm][record.block % 8]
             phase = "latency" if record.block >= 1875 else "capacity"
-            yield encode(msgspec.structs.replace(agent(record, histogram=text), phase=phase))
+            yield encode(msgspec.structs.replace(agent(record, operations=4000, histogram=text), phase=phase))
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])

@@ -64,9 +64,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     if (others := read_imported(directory)) is not None:
         # The spec only names the cells; it can't repeat their measurement.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
-    estimators = [
-        CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True) for cell in facts.cells
-    ]
+    estimators = [CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells]
     counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
         estimators[slice_record.cell].add(slice_record)

@@ -213,17 +213,13 @@ class Tally:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def append(
-        self, session: int, sign: int, records: Sequence[SliceRecord], latencies: tuple[Histogram, Histogram] | None
-    ) -> list[float]:
-        """Add a block of four slices, `sign` +1 for ABBA; `latencies`: plain, encrypted. Returns its four log rates."""
-        rates = []
+    def append(self, sign: int, records: Sequence[SliceRecord], latencies: tuple[Histogram, Histogram] | None) -> None:
+        """Add a block of four slices, `sign` +1 for ABBA; `latencies`: plain, encrypted."""
+        session = records[0].session
         for record in records:
-            values = row(record)
-            self._rows.extend(values)
+            self._rows.extend(row(record))
             if kinds := error_kinds(record):
                 self._kinds.setdefault((session, record.arm), Counter()).update(kinds)
-            rates.append(math.log(values[COLUMN["work"]] / values[COLUMN["seconds"]]))
         self._signs.append(sign)
         self._sessions.append(session)
         if latencies is not None:
@@ -231,7 +227,6 @@ class Tally:
             for histogram, total in zip(latencies, totals, strict=True):
                 total.add(histogram)
                 self._quantiles.extend(quantiles(histogram, [share for _, share in QUANTILES]))
-        return rates
 
     def drop(self, session: int) -> None:
         """Remove a session."""
@@ -260,12 +255,6 @@ class Tally:
             session_plain_ns=whole[:, 0],
             session_encrypted_ns=whole[:, 1],
         )
-
-    def log_rates(self) -> tuple[Floats, Ints, Floats]:
-        """Signs (blocks,), sessions (blocks,), log rates by position (blocks, 4)."""
-        slices = self._slices()
-        rates = np.log(slices[:, :, COLUMN["work"]] / slices[:, :, COLUMN["seconds"]])
-        return np.array(self._signs), np.array(self._sessions), rates
 
     def error_kinds(self, arm: Arm) -> dict[str, int]:
         """The number of failed operations of an arm by kind, the most frequent first."""

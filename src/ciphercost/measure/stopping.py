@@ -13,7 +13,7 @@ from ciphercost.model.spec import Mode
 class Stopping(Protocol):
     """Statistics of the slices measured so far: whether they are precise enough, and the rate for the open loop.
 
-    Measuring knows no statistics: whoever starts the run passes this in (`estimate.estimator.CellEstimator`).
+    Measuring knows no statistics: whoever starts the run passes this in (`estimate.so_far.CellSoFar`).
     """
 
     def add(self, record: SliceRecord) -> None:

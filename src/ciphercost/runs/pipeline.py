@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphercost.estimate import estimator, results
+from ciphercost.estimate import results, so_far
 from ciphercost.host import procfs, supervisor
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.jdbc import options
@@ -82,7 +82,7 @@ def carry_out(
             announce(record.facts, display)
             if before:
                 before(record, run_supervisor, scratch, display)
-            whole = Run(cells, record, run_supervisor, scratch, display, estimator.watching, Servers(cells))
+            whole = Run(cells, record, run_supervisor, scratch, display, so_far.watching, Servers(cells))
             for numbers in schedule.groups(facts.spec):
                 experiment(numbers, whole)
             facts.ended = now()
