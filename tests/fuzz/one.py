@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import shlex
 import sys
 from pathlib import Path
 
@@ -27,7 +28,9 @@ def check(data: bytes) -> None:
 
 def main() -> None:
     logging.disable()
-    atheris.Setup([sys.argv[0], *sys.argv[3:]], check)
+    # libFuzzer merges corpora in processes that it starts by a shell, from the first argument.
+    again = shlex.join([sys.executable, "-m", "fuzz.one", *sys.argv[1:3]])
+    atheris.Setup([again, *sys.argv[3:]], check)
     atheris.Fuzz()
 
 

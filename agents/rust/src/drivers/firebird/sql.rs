@@ -29,16 +29,17 @@ fn pieces(sql: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The statements of a text without the `;` between them. A text that defines code is one statement.
+/// The statements of a text without the `;` between them. One that defines code takes the rest of the text, since it has
+/// `;` of its own.
 pub fn split(sql: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let whole = sql.trim_start().trim_end_matches(|last: char| last == ';' || last.is_whitespace());
-    if defines_code(whole) {
-        return vec![whole];
-    }
     let mut start = 0;
     for end in pieces(sql).filter(|(_, piece)| *piece == ";").map(|(at, _)| at).chain([sql.len()]) {
         let statement = sql[start..end].trim();
+        if defines_code(statement) {
+            found.push(sql[start..].trim_start().trim_end_matches(|last: char| last == ';' || last.is_whitespace()));
+            break;
+        }
         if !words(statement, 1).is_empty() {
             found.push(statement);
         }
@@ -139,6 +140,12 @@ mod tests {
             assert_eq!(split(&format!("{code} ;\n; ")), [code]);
         }
         assert_eq!(split("CREATE TABLE a; CREATE TABLE b").len(), 2);
+    }
+
+    #[test]
+    fn code_may_be_defined_after_other_statements() {
+        let code = "CREATE TRIGGER b FOR a AS BEGIN c; d; END -- ;\n x; y";
+        assert_eq!(split(&format!("CREATE TABLE a; {code};\n;")), ["CREATE TABLE a", code]);
     }
 
     #[test]
