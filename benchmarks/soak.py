@@ -1,7 +1,7 @@
 """`make soak`: half an hour of load from a thousand connections to three servers; does anything grow?
 
-Samples memory, open files and threads of the controller and of every agent each second, and fits a line to their means over
-windows of a minute, the first two of which are left out (loading, connecting, warming up). Nothing grows if the interval of each
+Samples memory, open files and threads of the controller and of every agent each second, and fits a line to the least of
+each minute, the first two of which are left out (loading, connecting, warming up). Nothing grows if the interval of each
 slope contains zero. All of them together hold in 95 % of soaks (Bonferroni), because one of fifteen 95 % intervals would miss zero
 in every second soak in which nothing grows. Writes benchmarks/soak.json.
 
@@ -48,7 +48,7 @@ class Slope(NamedTuple):
     low: float
     high: float
     level: float
-    """Mean of all windows."""
+    """Mean of all windows' least figures."""
 
     @property
     def grows(self) -> bool:
@@ -140,14 +140,15 @@ def figures(pid: int) -> dict[str, float]:
 
 
 def slope(process: str, what: str, samples: Samples, level: float = LEVEL) -> Slope | None:
-    """The least-squares line through the windows' means, with an interval of this level; None with fewer than five windows.
+    """The least-squares line through the windows' least figures, with an interval of this level; None with fewer than five windows.
 
-    Windows of a minute are nearly independent: what a process holds for longer than that is what is looked for.
+    Windows of a minute are nearly independent: what a process holds for longer than that is what is looked for. Their means
+    would also rise when more of the time falls into slices, in which an agent has more threads and memory than between them.
     """
     windows: dict[int, list[float]] = defaultdict(list)
     for at, value in samples:
         windows[int((at - samples[0][0]) / WINDOW_S)].append(value)
-    points = [(number, sum(values) / len(values)) for number, values in sorted(windows.items())][LEFT_OUT:-1]
+    points = [(number, min(values)) for number, values in sorted(windows.items())][LEFT_OUT:-1]
     if len(points) < 5:
         return None
     n = len(points)
