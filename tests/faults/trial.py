@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,17 +17,17 @@ import msgspec
 
 from ciphercost.model.result import Cell
 from faults import judge
-from faults.world import Fault, Going, World
+from faults.world import TIME, Fault, Going, World
 
 LONGEST = 300.0
 """Seconds after which a run counts as hanging."""
+REFERENCE_TIME = "30s"
+"""Load of an undisturbed run that trials are compared with."""
 
 
-class Reference(msgspec.Struct, frozen=True):
-    """An undisturbed run of a target."""
+class Interval(msgspec.Struct, frozen=True):
+    """The encrypted arm's throughput over the plain one's, as a run found it."""
 
-    seconds: float
-    """How long the command took."""
     ratio: float
     low: float
     high: float
@@ -54,7 +55,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     number: str
     """none, whole (all its blocks are whole), or damaged."""
     resumed: str
-    """not needed, refused, failed, or whether its interval contains or meets the undisturbed one."""
+    """not needed, refused, failed, or done."""
+    found: Interval | None
+    """Of the run that was resumed, or did not need to be."""
+    undisturbed: Interval
+    """Of a run without a fault."""
     said: str
     """Last line of what the command printed."""
 
@@ -67,14 +72,39 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             and self.record in ("intact", "absent")
             and not self.left_after
             and self.number != "damaged"
-            and self.resumed not in ("failed", "apart")
+            and self.resumed != "failed"
+            and not self.apart
         )
 
+    @property
+    def contains(self) -> bool | None:
+        """Whether its interval contains the undisturbed ratio; None: there was nothing to resume."""
+        if self.resumed in ("not needed", "refused"):
+            return None
+        return self.found is not None and self.found.low <= self.undisturbed.ratio <= self.found.high
 
-def undisturbed(target: str, base: Path, prepare: Callable[[World], None]) -> Reference:
-    """Run a target without a fault, in what `prepare` makes."""
+    @property
+    def apart(self) -> bool:
+        """Whether its interval and the undisturbed one have no value in common."""
+        found, undisturbed = self.found, self.undisturbed
+        return found is not None and (found.low > undisturbed.high or undisturbed.low > found.high)
+
+
+def reference(target: str, base: Path, prepare: Callable[[World], None], together: int) -> Interval:
+    """What a target costs without a fault, from a longer run, so that its own error adds little to that of the trials.
+
+    As many runs go on at the same time as trials do, because company can change a ratio.
+    """
+    with ThreadPoolExecutor(together) as pool:
+        several = [pool.submit(undisturbed, target, base, prepare, REFERENCE_TIME) for _ in range(together)]
+        return several[0].result()[1]
+
+
+def undisturbed(target: str, base: Path, prepare: Callable[[World], None], load: str = TIME) -> tuple[float, Interval]:
+    """Run a target without a fault, in what `prepare` makes: how many seconds the command took, and what it found."""
     with world_of(target, base, random.Random(0)) as world:
         prepare(world)
+        world.load = load
         began = time.monotonic()
         going = Going(world)
         going.process.wait(LONGEST)
@@ -82,19 +112,23 @@ def undisturbed(target: str, base: Path, prepare: Callable[[World], None]) -> Re
         found = judge.cell(world.run)
         assert going.process.returncode == 0, going.text()
         assert found is not None
-        estimate = found.overhead["throughput"]
-        return Reference(took, estimate.ratio, estimate.low, estimate.high)
+        return took, interval(found)
 
 
-def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Path) -> Outcome:
-    """One trial. Everything random comes from the seed."""
+def interval(found: Cell) -> Interval:
+    estimate = found.overhead["throughput"]
+    return Interval(estimate.ratio, estimate.low, estimate.high)
+
+
+def attempt(target: str, fault: Fault, seed: int, seconds: float, undisturbed: Interval, base: Path) -> Outcome:
+    """One trial, in a run that takes so many seconds without a fault. Everything random comes from the seed."""
     rng = random.Random(f"{seed} {target} {fault.name}")
     moment = rng.random()
     with world_of(target, base, rng) as world:
         fault.prepare(world)
         going = Going(world)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            going.process.wait(moment * reference.seconds)
+            going.process.wait(moment * seconds)
         stage = going.stage()
         struck = False
         for _ in range(fault.times):
@@ -115,6 +149,7 @@ def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Pa
         left_after = judge.left(world, run_id) if left_before else []
         kept = judge.record(world.run)
         found = judge.cell(world.run) if kept.state == "intact" else None
+        how, again = resumed(world, kept, found)
         lines = [line for line in text.splitlines() if line.strip()]
         return Outcome(
             target=target,
@@ -129,7 +164,9 @@ def attempt(target: str, fault: Fault, seed: int, reference: Reference, base: Pa
             left_before=left_before,
             left_after=left_after,
             number=number(found, kept),
-            resumed=resumed(world, kept, found, reference),
+            resumed=how,
+            found=again,
+            undisturbed=undisturbed,
             said=lines[-1] if lines else "",
         )
 
@@ -141,23 +178,20 @@ def number(found: Cell | None, kept: judge.Record) -> str:
     return "whole" if found.blocks <= kept.whole_blocks else "damaged"
 
 
-def resumed(world: World, kept: judge.Record, before: Cell | None, reference: Reference) -> str:
-    """Resume the run, and compare its interval with the undisturbed one."""
+def resumed(world: World, kept: judge.Record, before: Cell | None) -> tuple[str, Interval | None]:
+    """Resume the run; how that went, and what it found."""
     if kept.state != "intact":
-        return "not needed"
+        return "not needed", None
     if before is None or before.status != "ok":
         done = world.ciphercost("resume", str(world.run), "--no-progress", timeout=LONGEST)
         if "Traceback" in done.stdout + done.stderr:
-            return "failed"
+            return "failed", None
         if done.returncode not in (0, 1):
-            return "refused"
+            return "refused", None
     found = judge.cell(world.run)
     if found is None or "throughput" not in found.overhead or found.status != "ok":
-        return "failed"
-    estimate = found.overhead["throughput"]
-    if estimate.low <= reference.ratio <= estimate.high:
-        return "contains"
-    return "meets" if estimate.low <= reference.high and reference.low <= estimate.high else "apart"
+        return "failed", None
+    return "done", interval(found)
 
 
 @contextlib.contextmanager

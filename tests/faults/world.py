@@ -21,6 +21,8 @@ from userservers import UserServer
 CLI = Path(sys.executable).parent / "ciphercost"
 TIME = "4s"
 """Load of a trial's run: long enough for an interval, short enough for hundreds of trials."""
+ONE_CELL = {"nginx": ("--workload", "small-api")}
+"""Options of engines whose default workload brings a second cell."""
 SERVERS = ("postgres", "mysqld", "mariadbd", "firebird", "nginx", "valkey-server", "memcached", "gocryptfs")
 """Names of server programs, as /proc/PID/comm shows them."""
 
@@ -35,6 +37,8 @@ class World:
         self.stack = stack
         self.run = directory / "run"
         self.environment = {**os.environ, "CIPHERCOST_PAGE": "off"}
+        self.load = TIME
+        """Load time of the run."""
         self.before: list[str] = []
         """Command in front of ciphercost, e.g. one that enters a control group."""
         self.more: list[str] = []
@@ -60,8 +64,8 @@ class World:
         self.environment["CIPHERCOST_SCRATCH"] = str(place)
 
     def argv(self) -> list[str]:
-        own = ["run", self.target, "--quick", "--time", TIME, "--no-latency", "--no-progress", "--seed", "7"]
-        return [*self.before, str(CLI), *own, "-o", str(self.run), *self.more]
+        own = ["run", self.target, "--quick", "--time", self.load, "--no-latency", "--no-progress", "--seed", "7"]
+        return [*self.before, str(CLI), *own, *ONE_CELL.get(self.engine, ()), "-o", str(self.run), *self.more]
 
     def ciphercost(self, *argv: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

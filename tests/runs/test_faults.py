@@ -49,8 +49,8 @@ undisturbed = cache(trial.undisturbed)
 def test_a_fault_loses_nothing_and_leaves_nothing(target: str, name: str, base: Path, require: Require) -> None:
     fault = FAULTS[name]
     require(fault.suits(target), f"{name}: needs root, and control groups of version 1")
-    reference = undisturbed(target, base, fault.compared_with)
-    outcome = trial.attempt(target, fault, 1, reference, base)
+    seconds, found = undisturbed(target, base, fault.compared_with)
+    outcome = trial.attempt(target, fault, 1, seconds, found, base)
     assert outcome.good, outcome
 
 
