@@ -26,7 +26,12 @@ and chance."""
 def main(argv: Sequence[str]) -> int:
     faults = {each.name: each for each in world.each_kind("faults")}
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
-    parser.add_argument("--moments", type=int, default=20, help="trials of each fault on each target; 0 only prints the table. [default: 20]")
+    parser.add_argument(
+        "--moments",
+        type=int,
+        default=20,
+        help="trials of each fault on each target; 0 only prints the table. [default: 20]",
+    )
     parser.add_argument("--seed", type=int, default=1, help="number of the first trial. [default: 1]")
     parser.add_argument("--targets", default=" ".join(TARGETS), help=f"[default: {' '.join(TARGETS)}]")
     parser.add_argument(
