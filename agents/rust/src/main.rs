@@ -68,6 +68,16 @@ fn return_large_blocks() {
     }
 }
 
+/// Returns the free pages between blocks in use to the kernel. A slice's short-lived blocks (operations, the encoder's tables)
+/// lie in other gaps of the heap each time, so that ever more of its pages would stay resident.
+fn return_free_pages() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointer and keeps every block in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Answers until the input or a message ends the agent; returns the exit status.
 fn serve(mut input: impl BufRead) -> i32 {
     let (mut session, mut line) = (Session::default(), Vec::new());
@@ -83,6 +93,10 @@ fn serve(mut input: impl BufRead) -> i32 {
             (Failure::internal("the agent crashed; its arms are disconnected").into(), Next::GoOn)
         });
         say(&answer);
+        if matches!(answer, Answer::Slice(_)) {
+            drop(answer);
+            return_free_pages();
+        }
         if let Next::End(status) = next {
             return status;
         }

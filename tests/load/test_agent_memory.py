@@ -1,0 +1,40 @@
+"""The agent's memory does not grow with the number of its slices."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError
+
+SLICES = 60
+MOST_KB = 32
+"""What slices may add: the blocks of a thread that stay for the next one. What one frees is at least 80 kB."""
+EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+"""No thread keeps freed blocks for itself, so that what is resident is what is in use."""
+
+
+def heap_kb(agent: Agent) -> int:
+    """Resident memory of the main thread's heap, once the agent waits for a request."""
+    with pytest.raises(
+        AgentError
+    ):  # the agent tidies up after it has answered a slice, and before it answers anything else
+        agent.disconnect("unknown")
+    heap = Path(f"/proc/{agent.pid}/smaps").read_text().partition("[heap]")[2]
+    return int(re.findall(r"Rss: +(\d+) kB", heap)[0])
+
+
+def test_what_a_slice_frees_goes_back_to_the_kernel() -> None:
+    with Agent(env=EXACT) as agent:
+        agent.request({"type": "program", "name": "test"})
+        agent.request({"type": "transaction", "name": "t", "weight": 1})
+        agent.request({"type": "statement", "transaction": "t", "sql": "nothing", "parameters": ""})
+        agent.connect("plain", driver="null", connections=50, threads=2)
+        before, found = heap_kb(agent), []
+        for number in range(SLICES):
+            agent.slice("plain", 0.002, seed=number)
+            found.append(heap_kb(agent))
+    assert max(found) - before <= MOST_KB, (before, found)
