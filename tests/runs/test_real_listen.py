@@ -20,7 +20,8 @@ ADDRESS = "10.77.0.1"
 """Of a network namespace that the test makes."""
 TARGETS = [
     "postgresql:tls",
-    "postgresql:pgcrypto-aes-256-cbc",
+    "postgresql:pgcrypto-cbc-256 --workload search",
+    "mysql:innodb-tde",
     "mysql:tls",
     "mariadb:tls",
     "firebird:wire-crypt",
@@ -44,7 +45,7 @@ def test_a_run_on_another_address_of_loopback_is_proven(tmp_path: Path) -> None:
     }
     assert cell["encryption"]["verified"] == "yes"
     assert cell["conditions"]["listen"] == "127.0.0.2"
-    assert "server on 127.0.0.2" in done.stdout
+    assert "server on 127.0.0.2" in " ".join(done.stdout.split())
     assert "listens" not in [warning["code"] for warning in cell["warnings"]]  # nobody else reaches it there
 
 
@@ -76,7 +77,7 @@ def test_a_run_on_an_address_of_a_network_is_proven_and_warns(
 ) -> None:
     require_server(target.partition(":")[0])
     require_possible(link.check_rights)
-    cell, output, errors = run_there(target, cwd=tmp_path)
+    cell, output, errors = run_there(*target.split(), cwd=tmp_path)
     assert cell["status"] == "ok"
     assert cell["conditions"]["listen"] == ADDRESS
     assert all(proof["passed"] for proof in cell["proofs"])

@@ -44,7 +44,7 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     """
     facts = read_facts(directory)
     cells = facts.spec.cells
-    hide = hiding((cell.url for cell in cells), (cell.listen for cell in cells))
+    hide = hiding((cell.url for cell in cells), (cell.listen.strip() for cell in cells))
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
     made = dict(files)
     for name, content in files.items():
