@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import ports
+from ciphercost.model.errors import RunError
 
 TABLE = """\
 Main:
@@ -80,3 +81,8 @@ def test_a_free_port_is_one_of_its_address() -> None:
     port = ports.free_port("127.0.0.2")
     with socket.create_server(("127.0.0.2", port)):
         pass
+
+
+def test_an_address_that_the_machine_has_lost_is_an_error_in_words() -> None:
+    with pytest.raises(RunError, match=r"no server can listen on 203\.0\.113\.9: Cannot assign requested address"):
+        ports.free_port("203.0.113.9")

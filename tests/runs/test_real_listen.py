@@ -62,7 +62,17 @@ def test_it_can_be_delayed_too(tmp_path: Path) -> None:
 def run_there(target: str, *more: str, cwd: Path) -> tuple[dict[str, Any], str, str]:
     """(cell, output, errors) of a run within a network namespace that has ADDRESS."""
     with namespace(ADDRESS) as name:
-        argv = ["nsenter", f"--net={NAMESPACES / name}", CLI, "run", target, "--listen", ADDRESS, *more, *SHORT]
+        argv: list[str | Path] = [
+            "nsenter",
+            f"--net={NAMESPACES / name}",
+            CLI,
+            "run",
+            target,
+            "--listen",
+            ADDRESS,
+            *more,
+            *SHORT,
+        ]
         done = subprocess.run(
             [*argv, "--json", "out.json"], cwd=cwd, capture_output=True, text=True, check=False, env=dict(os.environ)
         )

@@ -431,8 +431,8 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         given, env, address = apart(settings)
 
         def command(port: int) -> list[str | Path]:
-            place = {"RemoteBindAddress": address, "RemoteServicePort": str(port)}
-            _configure(bindir, directory, {**given, **place})
+            place = {"RemoteBindAddress": address}
+            _configure(bindir, directory, {**place, **given, "RemoteServicePort": str(port)})
             return [bindir / "firebird"]
 
         lengths = {log: log.stat().st_size for log in directory.glob(OWN_LOGS)}

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host.procfs import tree
-from ciphercost.model.errors import UsageError
+from ciphercost.model.errors import RunError, UsageError
 
 LOOPBACK = "127.0.0.1"
 """Where servers that ciphercost starts listen, unless the run names another address."""
@@ -209,7 +209,11 @@ def _routes(table: str) -> tuple[list[ipaddress.IPv4Network], set[ipaddress.IPv4
 
 
 def free_port(address: str = LOOPBACK) -> int:
+    """A port of this address that is free now. Raises RunError if this machine no longer has the address."""
     with socket.socket() as probe:
-        probe.bind((address, 0))
+        try:
+            probe.bind((address, 0))
+        except OSError as error:
+            raise RunError(f"no server can listen on {address}: {error.strerror or error}") from None
         port: int = probe.getsockname()[1]
         return port
