@@ -243,6 +243,11 @@ RULES = [
     ),
     *rules(
         COMBINATION,
+        r"test_real_listen::test_(it_can_be_delayed|a_jdbc_driver)",
+        instead="test_real_listen::test_a_run_on_another_address_of_loopback_is_proven",
+    ),
+    *rules(
+        COMBINATION,
         r"test_import_real::test_a_log_of_a_run_at_a_given_rate",
         instead="test_import_real::test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say",
     ),
@@ -315,6 +320,7 @@ RULES = [
         r"test_kill::test_a_run_whose_supervisor.*\[(nginx|sqlite|firebird).*(at its start|once it is)",
         r"test_kill::test_a_run_whose_supervisor.*\[(postgresql.*(once it is|in the middle)|firebird.*in the middle)",
         r"test_launch::test_another_server_of_the_same_kind.*\[(mysql|mariadb)\]",
+        r"test_listen::test_it_is_reached_over_tls.*\[(?!(postgresql|mysql)\])",
         r"test_man_in_the_middle::test_a_failed_encryption.*(stripped|closed|\[tls none)",
         r"test_man_in_the_middle::test_an_attack.*\[(?!(" + "|".join(map(re.escape, MIDDLE)) + r")\])",
         r"test_man_in_the_middle::test_without_an_attack.*\[none-(?!postgresql-rust-prove\])",
@@ -333,6 +339,7 @@ RULES = [
         r"test_real::test_a_cell_is_proven.*(mixed-crud-per-request|postgresql:none-default)",
         r"test_real_firebird::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]",
         r"test_real_key_value::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect(-resumption=on)?)-",
+        r"test_real_listen::test_a_run_on_an_address_of_a_network.*\[(?!valkey)",
         r"test_real_mysql::test_a_cell_is_proven.*-(connect|tpcb)\]",
         r"test_real_mysql::test_(a_url_of|a_wrong_password|a_running_server|prove_says).*\[mysql@",
         r"test_real_web::test_handshakes.*\[(.*-off|apache-cache.*)\]",

@@ -156,9 +156,9 @@ def test_a_server_that_can_not_start_reports_the_reason(installation: Installati
 
 
 def test_another_program_on_its_port_is_not_mistaken_for_it(server: FirebirdServer) -> None:
-    assert answers(server.port)
+    assert answers(server.address, server.port)
     with socket.create_server(("127.0.0.1", 0)) as other:
-        assert not answers(other.getsockname()[1])
+        assert not answers(*other.getsockname())
 
 
 # ── a server you already run ──────────────────────────────────────────────────────────────────────────────────────────

@@ -180,7 +180,7 @@ def test_a_port_taken_in_the_meantime_leads_to_another_attempt(start: Start, mon
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         offered = iter([taken.getsockname()[1], free_port()])
-        monkeypatch.setattr("ciphercost.host.launch.free_port", lambda: next(offered, None) or free_port())
+        monkeypatch.setattr("ciphercost.host.launch.free_port", lambda _: next(offered, None) or free_port())
         assert port_of(start()) != taken.getsockname()[1]
 
 

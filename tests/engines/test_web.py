@@ -122,7 +122,7 @@ def test_another_process_on_the_port_leads_to_another_attempt(home: Site, monkey
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         found = iter((port, port))  # the same port twice is not accepted
-        monkeypatch.setattr(family, "free_port", lambda: next(found, None) or free_port())
+        monkeypatch.setattr(family, "free_port", lambda _: next(found, None) or free_port())
         with home.started(WITH_TLS) as started:
             assert len(set(ports(started).values()) | {port}) == 4
 

@@ -260,3 +260,8 @@ def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
 def test_directories_of_the_system_are_no_secret(text: str, public: str) -> None:
     urls = ["jdbc:mysql://me@db,10.1.2.3:5432/shop?x=/y", "https://[::1]/ https://me@own.example.org"]
     assert private.hiding(urls)(text) == public
+
+
+def test_the_address_on_which_a_server_listened_is_the_users_own() -> None:
+    hide = private.hiding([], ["", "127.0.0.2", "10.1.2.3"])
+    assert hide("on 10.1.2.3, port 5, not 10.1.2.34 or 127.0.0.2") == "on server, port 5, not 10.1.2.34 or 127.0.0.2"

@@ -51,8 +51,8 @@ def as_us(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "server_user", lambda: None)
 
 
-def answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+def answers(address: str, port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
         return True
     return False
 
@@ -62,8 +62,8 @@ def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
     chosen: list[int] = []
     free = ports.free_port
 
-    def choose() -> int:
-        chosen.append(first[len(chosen)] if len(chosen) < len(first) else free())
+    def choose(address: str) -> int:
+        chosen.append(first[len(chosen)] if len(chosen) < len(first) else free(address))
         return chosen[-1]
 
     monkeypatch.setattr(launch, "free_port", choose)

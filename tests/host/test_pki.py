@@ -65,6 +65,13 @@ def test_a_certificate_is_for_localhost_and_lasts_a_day(tmp_path: Path) -> None:
     assert (certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() == 25 * 3600
 
 
+def test_it_is_also_for_the_address_on_which_its_server_listens(tmp_path: Path) -> None:
+    certificate = load(Pki(tmp_path / "pki", "ecdsa-p256", address="10.77.0.1").certificate)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "10.77.0.1"]
+
+
 def test_it_can_be_for_another_name(tmp_path: Path) -> None:
     other = load(Pki(tmp_path / "other", "ecdsa-p256", name="elsewhere.example").certificate)
     names = other.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,80 @@ def test_an_mtu_out_of_bounds_is_refused() -> None:
     for mtu in (100, 70_000):
         with pytest.raises(UsageError, match="--mtu"):
             specs.check(Spec(cells=[cell(mtu=mtu)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("eth0", "not an IP address; name the address of one interface"),
+        ("localhost", "not an IP address"),
+        ("10.0.0.5/24", "not an IP address"),
+        ("10.0.0", "not an IP address"),
+        ("0.0.0.0", "would open the server to every network of this machine; name the address of one interface"),
+        ("::", "would open the server to every network"),
+        ("::1", "on IPv4 only"),
+        ("fe80::1", "on IPv4 only"),
+        ("203.0.113.9", "this machine has no interface with this address"),
+        ("224.0.0.1", "this machine has no interface with this address"),
+        ("255.255.255.255", "this machine has no interface with this address"),
+    ],
+)
+def test_an_address_that_is_not_this_machines_own_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--listen {text}: ") + f".*{said}"):
+        specs.check(Spec(cells=[cell(listen=text)]))
+
+
+def test_an_address_of_this_machine_is_where_the_server_listens() -> None:
+    (planned,) = specs.plan(Spec(cells=[cell(listen="127.0.0.2")]))
+    assert planned.conditions.listen == "127.0.0.2"
+    assert conditions.who_reaches_it(planned.conditions, planned.engine) == ""
+    assert conditions.named(planned.spec) == {"listen": "127.0.0.2"}
+    assert conditions.worded(conditions.named(planned.spec)) == "server on 127.0.0.2"
+    assert specs.plan(Spec(cells=[cell()]))[0].conditions.listen == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("postgresql", "whose password is random"),
+        ("valkey", "crosses that network unencrypted in the plain arm"),
+        ("nginx", "anybody there can read its documents"),
+    ],
+)
+def test_on_an_address_of_a_network_a_warning_says_who_reaches_the_server(name: str, said: str) -> None:
+    held = conditions.Conditions(listen="10.0.0.5")
+    text = conditions.who_reaches_it(held, engines.get(name))
+    assert text.startswith("the server of this run can be reached from the network of 10.0.0.5; ")
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"url": "postgresql://127.0.0.1:5432/db"},
+            "--listen 127.0.0.2 does not work with --url: that server is yours",
+        ),
+        ({"bandwidth": "1mbit"}, "--listen and --bandwidth"),
+        ({"mtu": 1400}, "--listen and --mtu"),
+        ({"engine": "sqlite", "mechanism": "sqlcipher"}, "--listen: sqlite is embedded in the agent"),
+    ],
+)
+def test_an_address_to_listen_on_is_refused_where_there_is_nothing_to_decide(
+    fields: dict[str, object], said: str
+) -> None:
+    made = msgspec.structs.replace(cell(listen="127.0.0.2"), **fields)
+    with pytest.raises(UsageError, match=said):
+        specs.check(Spec(cells=[made]))
+
+
+def test_cells_that_share_their_servers_listen_on_the_same_address() -> None:
+    cells = [cell(group="g", listen="127.0.0.2"), cell(group="g", workload="connect")]
+    with pytest.raises(
+        UsageError, match="group 'g': its cells share data and certificates, so they need the same listen"
+    ):
+        specs.check(Spec(cells=cells))
+    specs.check(Spec(cells=[msgspec.structs.replace(each, group="") for each in cells]))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""What ciphercost will do to a server that the user already runs, printed before it does anything."""
+"""What ciphercost will do to a server that the user already runs, and who can reach those that it starts. Printed before it
+does anything.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,20 @@ INDENT = "=== "
 
 
 def lines(spec: Any) -> list[str]:
-    """The banner's lines; none if ciphercost starts every server itself. Raises UsageError for a spec that can't be run."""
-    from ciphercost.plan import specs
+    """The banner's lines; none if ciphercost starts every server itself, for this machine alone.
+
+    Raises UsageError for a spec that can't be run.
+    """
+    from ciphercost.plan import conditions, specs
     from ciphercost.report.layout import wrap
 
-    cells = [cell for cell in specs.plan(spec) if cell.spec.url]
+    planned = specs.plan(spec)
+    reached = dict.fromkeys(conditions.who_reaches_it(cell.conditions, cell.engine) for cell in planned)
+    opened = [line for text in reached if text for line in wrap(f"{text[0].upper()}{text[1:]}.", INDENT, f"{INDENT}  ")]
+    cells = [cell for cell in planned if cell.spec.url]
     if not cells:
-        return []
-    said = wrap(
+        return opened
+    said = opened + wrap(
         "You run this server; ciphercost does not control it. Other load on it changes the figures.", INDENT, INDENT
     )
     for url in dict.fromkeys(cell.spec.url for cell in cells):

@@ -82,7 +82,7 @@ def has_failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
-    """Print what ciphercost does to servers that the user already runs, if the spec has any. Raises UsageError."""
+    """Print what ciphercost does to servers that the user already runs, and who can reach its own. Raises UsageError."""
     from ciphercost.commands import _banner
 
     for line in _banner.lines(spec):

@@ -220,6 +220,12 @@ MEASURE = (
     click.option("--delay", metavar="DURATION", help="Delay added to each round trip, in both arms, e.g. 10ms."),
     click.option("--mtu", type=int, metavar="BYTES", help="MTU of the link, in both arms, e.g. 1500. Needs root."),
     click.option(
+        "--listen",
+        metavar="ADDRESS",
+        help="Address of this machine on which the server that ciphercost starts listens, so that other machines can load "
+        "it; only for a network that you trust. [default: 127.0.0.1]",
+    ),
+    click.option(
         "--idle",
         type=click.Choice(["poll", "halt"]),
         help="What idle cores do under load, in both arms. poll needs root. [default: poll if possible]",

@@ -55,6 +55,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         bandwidth=given["bandwidth"] or "",
         delay=given["delay"] or "",
         mtu=given["mtu"] or 0,
+        listen=given.get("listen") or "",
         cache=given["cache"] or "warm",
         idle=given["idle"] or "",
         client="" if given["client"] in (None, "rust") else given["client"],

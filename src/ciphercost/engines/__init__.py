@@ -115,8 +115,9 @@ class Engine(ABC):
     ) -> None:
         """Create an empty cluster in `directory`, with the user and database that `connection` names.
 
-        `settings`: those settings of `start` that must exist from the beginning. `initdb:NAME` is an option of the
-        program that creates the cluster, and of no other; its value may be empty.
+        `settings`: those settings of `start` that must exist from the beginning, and the address on which servers will
+        listen (`launch.LISTEN`), which decides from where clients may log in. `initdb:NAME` is an option of the program
+        that creates the cluster, and of no other; its value may be empty.
         """
 
     @abstractmethod
@@ -130,11 +131,13 @@ class Engine(ABC):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """Start the server on a free port of 127.0.0.1 and wait until it answers.
+        """Start the server on a free port of one address and wait until it answers.
 
-        Clients connect from anywhere in 127.0.0.0/8 (see `link`), so the server's own rules must admit all of it.
+        On loopback, clients connect from anywhere in 127.0.0.0/8 (see `link`), so the server's own rules must admit all
+        of it; on another address, from anywhere.
 
-        `settings`: the server's own names; `env:NAME` sets an environment variable.
+        `settings`: the server's own names; `env:NAME` sets an environment variable, and `launch.LISTEN` the address on
+        which it listens. [default: 127.0.0.1]
 
         Raises RunError with the end of the server's log.
         """

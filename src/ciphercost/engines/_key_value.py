@@ -41,13 +41,13 @@ class KeyValueStore(Packaged, HasTls):
 
     @abstractmethod
     def arguments(
-        self, directory: Path, password: str, port: int, tls_port: int, settings: Mapping[str, str]
+        self, directory: Path, password: str, address: str, port: int, tls_port: int, settings: Mapping[str, str]
     ) -> list[str | Path]:
         """Return the program's arguments. `tls_port` 0: without TLS."""
 
     @abstractmethod
-    def answers(self, password: str, port: int) -> bool:
-        """Whether a server on loopback accepts our login."""
+    def answers(self, password: str, address: str, port: int) -> bool:
+        """Whether a server there accepts our login."""
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
         if mechanism == "tls" and factors.get("group"):
@@ -78,13 +78,13 @@ class KeyValueStore(Packaged, HasTls):
         logs: Path | None = None,
     ) -> Server:
         """TLS has a port of its own, given by `Server.other_ports`."""
-        given, env = apart(settings)
+        given, env, address = apart(settings)
         password = (directory / PASSWORD_FILE).read_text()
         tls: list[int] = []
 
         def command(port: int) -> list[str | Path]:
-            tls[:] = [free_port()] if self.certificate_setting in given else []
-            own = self.arguments(directory, password, port, tls[0] if tls else 0, given)
+            tls[:] = [free_port(address)] if self.certificate_setting in given else []
+            own = self.arguments(directory, password, address, port, tls[0] if tls else 0, given)
             return [self.program(installation), *own]
 
         started = launch(
@@ -97,6 +97,7 @@ class KeyValueStore(Packaged, HasTls):
             env=env,
             cpus=cpus,
             also=lambda: tls,
+            address=address,
         )
         server = self.started(started, directory)
         server.other_ports = {"tls": {"port": tls[0]}} if tls else {}

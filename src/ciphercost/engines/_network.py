@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qs
 
 from ciphercost.engines import Server
 from ciphercost.host.marks import hand_over
-from ciphercost.host.ports import address_of, crypto_library, listener
+from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
 from ciphercost.load.passwords import with_password
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
@@ -40,19 +40,22 @@ class StartedServer(Server):
         self.process = started.process
         self.pid = started.process.pid
         self.directory: Path = directory
+        self.address = started.address
         self.port = started.port
         self.cgroups = started.cgroups
         self.library = crypto_library(self.pid) if library is None else library
 
     def connection(self) -> dict[str, object]:
-        return {
+        fields = {
             "driver": self.driver,
-            "host": "127.0.0.1",
+            "host": self.address,
             "port": self.port,
             "user": self.user,
             "database": self.database,
             "password": Secret((self.directory / PASSWORD_FILE).read_text()),
         }
+        # The user trusts that network, and the password is this server's alone.
+        return fields if is_loopback(self.address) else {**fields, "trusted": True}
 
     def stop(self) -> None:
         """Stop in an orderly way, by the signal chosen at the start."""

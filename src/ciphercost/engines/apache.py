@@ -55,14 +55,14 @@ EnableSendfile On
 {hosts}"""
 """It logs requests with a note, the last request of an HTTP/1.1 connection, and the first of an HTTP/2 connection."""
 NO_SENDFILE = """\
-<VirtualHost 127.0.0.1:{port}>
+<VirtualHost {address}:{port}>
     EnableSendfile Off
 </VirtualHost>
 """
 TLS = """\
 SSLSessionCache {cache}
 SSLUseStapling off
-<VirtualHost 127.0.0.1:{port}>
+<VirtualHost {address}:{port}>
     SSLEngine on
     SSLCertificateFile {certificate}
     SSLCertificateKeyFile {key}
@@ -90,7 +90,7 @@ class Apache(Web):
 
     def write(self, config: Config, version: str) -> list[str | Path]:  # noqa: ARG002
         ports = config.ports
-        hosts = NO_SENDFILE.format(port=ports.no_sendfile)
+        hosts = NO_SENDFILE.format(address=config.address, port=ports.no_sendfile)
         listening = [ports.clear, ports.no_sendfile]
         if given := config.tls:
             listening.append(ports.tls)
@@ -98,6 +98,7 @@ class Apache(Web):
             protocols, suites = versions_and_suites(given)
             hosts = (
                 TLS.format(
+                    address=config.address,
                     port=ports.tls,
                     certificate=given["certificate"],
                     key=given["key"],
@@ -119,7 +120,7 @@ class Apache(Web):
             directory=config.directory,
             documents=config.documents,
             modules=modules(config.root),
-            listen="\n".join(f"Listen 127.0.0.1:{port}" for port in listening),
+            listen="\n".join(f"Listen {config.address}:{port}" for port in listening),
             processes=processes,
             threads=threads,
             workers=processes * threads,

@@ -65,7 +65,6 @@ REPLIES = (3, 4, 9, 92, 94, 98)
 SETTINGS = {
     "Providers": "Engine13",
     "ServerMode": "Super",
-    "RemoteBindAddress": "127.0.0.1",
     "WireCrypt": "Enabled",
     "WireCryptPlugin": "ChaCha64, ChaCha, Arc4",
     "WireCompression": "false",
@@ -248,13 +247,13 @@ def database_in(parts: SplitResult) -> str:
     return unquote(parts.path.removeprefix("/"))
 
 
-def answers(port: int) -> bool:
-    """Whether a Firebird on loopback replies to a greeting, with any reply."""
+def answers(address: str, port: int) -> bool:
+    """Whether a Firebird there replies to a greeting, with any reply."""
     # op_connect, op_attach, version 3, generic; no database; one protocol; no user; it is 13, generic, types 0 to 5,
     # weight 1.
     greeting = struct.pack("!12i", 1, 19, 3, 1, 0, 1, 0, 13 - 0x8000, 1, 0, 5, 1)
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        with socket.create_connection((address, port), timeout=1) as connection:
             connection.sendall(greeting)
             return int.from_bytes(connection.recv(4), "big") in REPLIES
     except OSError:
@@ -429,10 +428,11 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         if installation.source == "running":
             return RunningServer(installation.location)
         bindir = Path(installation.location)
-        given, env = apart(settings)
+        given, env, address = apart(settings)
 
         def command(port: int) -> list[str | Path]:
-            _configure(bindir, directory, {**given, "RemoteServicePort": str(port)})
+            place = {"RemoteBindAddress": address}
+            _configure(bindir, directory, {**place, **given, "RemoteServicePort": str(port)})
             return [bindir / "firebird"]
 
         lengths = {log: log.stat().st_size for log in directory.glob(OWN_LOGS)}
@@ -446,6 +446,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
                 logs=logs,
                 env={**_environment(bindir, directory), **env},
                 cpus=cpus,
+                address=address,
             )
         except RunError as error:
             raise RunError("\n".join([str(error).rstrip(), *_logged_since(lengths, directory)])) from None

@@ -75,7 +75,13 @@ class Mariadb(Family):
     )
 
     def make(
-        self, base: list[str | Path], installation: Installation, directory: Path, password: str, supervisor: Supervisor
+        self,
+        base: list[str | Path],
+        installation: Installation,
+        directory: Path,
+        password: str,
+        address: str,
+        supervisor: Supervisor,
     ) -> None:
         """Do what mariadb-install-db does; that shell script runs only where it was installed."""
         scripts = share(Path(installation.location), "charsets/Index.xml")
@@ -92,7 +98,7 @@ class Mariadb(Family):
         hand_over(directory / "data")
         # The default of IDENTIFIED BY: two SHA-1 digests, the same in both arms. ed25519 would add a signature to every
         # login, which both arms would pay, and so dilute the cost of a handshake.
-        parts += [AFTER, accounts(f"VIA mysql_native_password USING PASSWORD('{password}')")]
+        parts += [AFTER, accounts(f"VIA mysql_native_password USING PASSWORD('{password}')", address)]
         script = own_file(directory / "system.sql", "\n".join(parts))
         try:
             supervisor.run([*base, "--bootstrap"], user=server_user(), cwd=directory, stdin=script)

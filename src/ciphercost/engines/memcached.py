@@ -44,10 +44,10 @@ class Memcached(KeyValueStore):
     started = MemcachedServer
 
     def arguments(
-        self, directory: Path, password: str, port: int, tls_port: int, settings: Mapping[str, str]
+        self, directory: Path, password: str, address: str, port: int, tls_port: int, settings: Mapping[str, str]
     ) -> list[str | Path]:
         users = own_file(directory / "users", f"{USER}:{password}\n")
-        listen = f"notls:127.0.0.1:{port},127.0.0.1:{tls_port}" if tls_port else f"127.0.0.1:{port}"
+        listen = f"notls:{address}:{port},{address}:{tls_port}" if tls_port else f"{address}:{port}"
         extended = ",".join(f"{name}={value}".rstrip("=") for name, value in settings.items())
         return [*OPTIONS, "-l", listen, "-Y", users, *(["-Z", "-o", extended] if tls_port else [])]
 
@@ -63,10 +63,10 @@ class Memcached(KeyValueStore):
         }
         return settings if factors["resumption"] == "off" else settings | {"ssl_session_cache": ""}
 
-    def answers(self, password: str, port: int) -> bool:
-        """Whether a server on loopback lets us in."""
+    def answers(self, password: str, address: str, port: int) -> bool:
+        """Whether a server there lets us in."""
         login = f"{USER} {password}"
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1) as connection:
             connection.sendall(f"set login 0 0 {len(login)}\r\n{login}\r\n".encode())
             return connection.recv(64).startswith(b"STORED")
         return False

@@ -81,10 +81,11 @@ class Mysql(Family):
         installation: Installation,  # noqa: ARG002
         directory: Path,
         password: str,
+        address: str,
         supervisor: Supervisor,
     ) -> None:
         # caching_sha2_password is the default since 8.0; mysql_native_password is gone since 9.0.
-        ours = accounts(f"WITH caching_sha2_password BY '{password}'")
+        ours = accounts(f"WITH caching_sha2_password BY '{password}'", address)
         script = own_file(directory / "accounts.sql", f"{ours}ALTER USER root@localhost ACCOUNT LOCK;\n")
         try:
             supervisor.run([*base, "--initialize-insecure", f"--init-file={script}"], user=server_user(), cwd=directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -41,7 +42,7 @@ http {{
 """
 SERVER = """\
     server {{
-        listen 127.0.0.1:{port}{ssl} backlog=4096;
+        listen {address}:{port}{ssl} backlog=4096;
         sendfile {sendfile};
         location / {{ error_page 405 =200 $uri; }}{tls}
     }}
@@ -75,9 +76,10 @@ class Nginx(Web):
 
     def write(self, config: Config, version: str) -> list[str | Path]:
         ports = config.ports
+        server = partial(SERVER.format, address=config.address)
         servers = [
-            SERVER.format(port=ports.clear, ssl="", sendfile="on", tls=""),
-            SERVER.format(port=ports.no_sendfile, ssl="", sendfile="off", tls=""),
+            server(port=ports.clear, ssl="", sendfile="on", tls=""),
+            server(port=ports.no_sendfile, ssl="", sendfile="off", tls=""),
         ]
         if given := config.tls:
             cached = given["resumption"] == "cache"
@@ -92,7 +94,7 @@ class Nginx(Web):
                 tickets="on" if given["resumption"] == "tickets" else "off",
                 client=CLIENT.format(ca=given["client_ca"]) if given["client_ca"] else "",
             )
-            servers.append(SERVER.format(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted))
+            servers.append(server(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted))
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,

@@ -35,6 +35,7 @@ from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, server_user
 from ciphercost.host.maven import Artifact
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.host.ports import is_loopback
 from ciphercost.model import grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
@@ -49,7 +50,6 @@ MARK = "made by ciphercost, run "
 """Comment of our schema on a server you already run."""
 
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "shared_buffers": "128MB",
     "max_connections": "200",
@@ -60,8 +60,8 @@ SETTINGS = {
 
 HBA = """\
 # Both arms log in the same way, with SCRAM, encrypted or not. Kerberos encryption would be a third way.
-hostgssenc all all 127.0.0.0/8 reject
-host       all all 127.0.0.0/8 scram-sha-256
+hostgssenc all all {clients} reject
+host       all all {clients} scram-sha-256
 """
 
 KEPT = (
@@ -248,11 +248,11 @@ def password_for(host: str, port: int, database: str, user: str) -> Secret | Non
 # ── asking a server ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answers(port: int) -> bool:
-    """Whether a server on loopback asks for a password. Raises RunError if it refuses our connections for good."""
+def answers(address: str, port: int) -> bool:
+    """Whether a server there asks for a password. Raises RunError if it refuses our connections for good."""
     body = struct.pack("!I", 196608) + f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        with socket.create_connection((address, port), timeout=1) as connection:
             connection.sendall(struct.pack("!I", len(body) + 4) + body)
             reply = connection.recv(4096)
     except OSError:
@@ -374,7 +374,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         # Not inside the cluster yet: initdb requires an empty directory.
         password = own_file(directory.with_name(directory.name + ".password"), secrets.token_hex(16))
         initdb = Path(installation.location) / "initdb"
-        given, environment = apart(settings)
+        given, environment, address = apart(settings)
         extra = [
             f"--{name.removeprefix('initdb:')}" + (f"={value}" if value else "")
             for name, value in given.items()
@@ -388,7 +388,8 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
             raise RunError(
                 f"PostgreSQL {installation.version} could not create a cluster in {directory}: {error}"
             ) from None
-        (directory / "pg_hba.conf").write_text(HBA)
+        clients = "127.0.0.0/8" if is_loopback(address) else "0.0.0.0/0"
+        (directory / "pg_hba.conf").write_text(HBA.format(clients=clients))
         password.rename(directory / PASSWORD_FILE)
 
     def start(
@@ -404,9 +405,9 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         """`settings`: names of version 18, translated for earlier versions; `env:NAME` sets an environment variable."""
         if installation.source == "running":
             return RunningServer(installation.location)
-        given, env = apart(settings)
+        given, env, address = apart(settings)
         given = {name: value for name, value in given.items() if not name.startswith("initdb:")}
-        chosen = options(installation.version, SETTINGS | given)
+        chosen = options(installation.version, SETTINGS | given | {"listen_addresses": address})
 
         def command(port: int) -> list[str | Path]:
             fixed: list[str | Path] = [program_in(Path(installation.location)), "-D", directory, "-c", f"port={port}"]
@@ -423,6 +424,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
             env=env,
             cpus=cpus,
             stop_signal=signal.SIGINT,
+            address=address,
         )
         return PostgresqlServer(started, directory)
 

@@ -16,7 +16,7 @@ from ciphercost.host import tls_names
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
 
-SETTINGS = {"bind": "127.0.0.1", "save": "86400 1", "appendonly": "no", "maxclients": "10000"}
+SETTINGS = {"save": "86400 1", "appendonly": "no", "maxclients": "10000"}
 """Settings of both arms.
 
 One snapshot per day: the server saves loaded data when it stops, and never during measurement.
@@ -47,9 +47,10 @@ class Valkey(KeyValueStore):
     started = ValkeyServer
 
     def arguments(
-        self, directory: Path, password: str, port: int, tls_port: int, settings: Mapping[str, str]
+        self, directory: Path, password: str, address: str, port: int, tls_port: int, settings: Mapping[str, str]
     ) -> list[str | Path]:
-        chosen = SETTINGS | dict(settings) | {"port": str(port), "dir": str(directory), "requirepass": password}
+        chosen = SETTINGS | dict(settings) | {"bind": address, "port": str(port)}
+        chosen |= {"dir": str(directory), "requirepass": password}
         chosen |= {"tls-port": str(tls_port)} if tls_port else {}
         lines = "".join(f"{name} {value}\n" for name, value in chosen.items())
         return [own_file(directory / "valkey.conf", lines)]
@@ -69,9 +70,9 @@ class Valkey(KeyValueStore):
             "tls-session-caching": "no" if factors["resumption"] == "off" else "yes",
         }
 
-    def answers(self, password: str, port: int) -> bool:
-        """Whether a server on loopback accepts our login and has loaded its data."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+    def answers(self, password: str, address: str, port: int) -> bool:
+        """Whether a server there accepts our login and has loaded its data."""
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1) as connection:
             connection.sendall(f"AUTH {password}\r\n".encode())
             if connection.recv(64).startswith(b"+OK"):
                 connection.sendall(b"PING\r\n")

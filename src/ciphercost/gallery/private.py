@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ciphercost.gallery.archive import FILES
+from ciphercost.host.ports import is_loopback
 from ciphercost.model.run_directory import HASHED, read_facts
 from ciphercost.model.slices import SliceRecord
 
@@ -42,7 +43,8 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     the counted slices of the open loop. The plan keeps the hashes that the full files had.
     """
     facts = read_facts(directory)
-    hide = hiding(cell.url for cell in facts.spec.cells)
+    cells = facts.spec.cells
+    hide = hiding((cell.url for cell in cells), (cell.listen.strip() for cell in cells))
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
     made = dict(files)
     for name, content in files.items():
@@ -59,9 +61,12 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     return made
 
 
-def hiding(urls: Iterable[str]) -> Change:
-    """What replaces directories, users, and the names of the user's servers in a text."""
-    names = {host for url in urls for host in _hosts(url)} - LOCAL
+def hiding(urls: Iterable[str], addresses: Iterable[str] = ()) -> Change:
+    """What replaces directories, users, names of the user's servers, and addresses of the user's machine in a text."""
+    names = {host for url in urls for host in _hosts(url)} | {
+        each for each in addresses if each and not is_loopback(each)
+    }
+    names -= LOCAL
     # A name of one word may be a word of the record too (`mysql`), so it is replaced in addresses only.
     known = [rf"(?<![\w.-]){re.escape(each)}(?![\w-])" for each in sorted(names) if re.search(r"[.:]", each)]
     known += [rf"(?<=//){re.escape(each)}(?![\w.-])" for each in sorted(names) if not re.search(r"[.:]", each)]

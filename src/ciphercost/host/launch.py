@@ -1,5 +1,5 @@
-"""launch: starts a server on a free loopback port and waits until it answers, or raises an error with the end of its
-log.
+"""launch: starts a server on a free port of one address and waits until it answers, or raises an error with the end of
+its log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host.marks import cgroup_for, server_user
-from ciphercost.host.ports import free_port, port_owner
+from ciphercost.host.ports import LOOPBACK, free_port, port_owner
 from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import RunError
 
@@ -31,6 +31,8 @@ ATTEMPTS = 5
 LAST_LINES = 12
 VARIABLE = "env:"
 """Prefix of a setting that is an environment variable."""
+LISTEN = "listen:address"
+"""Setting that is the address on which the server listens. No user can give it: no name of a setting has a colon."""
 
 
 class PortTaken(RunError):
@@ -43,21 +45,23 @@ class Launch(msgspec.Struct):
     process: Process
     port: int
     cgroups: tuple[Path, ...]
+    address: str = LOOPBACK
 
 
-def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Split the settings given to an engine's `start` into (server settings, environment variables). Pure."""
+def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str], str]:
+    """Split the settings given to an engine into (server settings, environment variables, address to listen on). Pure."""
     given, environment = dict(settings or {}), {}
+    address = given.pop(LISTEN, LOOPBACK)
     for name in [each for each in given if each.startswith(VARIABLE)]:
         environment[name.removeprefix(VARIABLE)] = given.pop(name)
-    return given, environment
+    return given, environment, address
 
 
 def launch(
     supervisor: Supervisor,
     title: str,
     command: Callable[[int], list[str | Path]],
-    answers: Callable[[int], bool],
+    answers: Callable[[str, int], bool],
     *,
     directory: Path,
     logs: Path | None,
@@ -67,14 +71,15 @@ def launch(
     hopeless: str = "",
     also: Callable[[], Iterable[int]] = tuple,
     writable: Iterable[Path] | None = None,
+    address: str = LOOPBACK,
 ) -> Launch:
-    """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's
-    log.
+    """Start `command(port)` in `directory` and wait until `answers(address, port)`. Raises RunError with the end of the
+    server's log.
 
     `title`: name and version for messages. `answers` raises RunError if the server refuses for good. `hopeless`: if
     this text appears in the log, the server will never answer and might never end, so it is stopped. `also`: other
     ports that the command was given. `writable`: what the server may change, with everything below it, besides the run's
-    scratch. [default: its directory and its logs]
+    scratch. [default: its directory and its logs] `address`: where the command listens.
 
     Another program may take the port between its choice and the server's start. So we check that the server itself
     holds the port before we send anything; otherwise we try another port.
@@ -84,7 +89,7 @@ def launch(
     cgroups = cgroup_for(supervisor.run_id, f"{name}-{secrets.token_hex(4)}")
     output = ""
     for _ in range(ATTEMPTS):
-        port = free_port()
+        port = free_port(address)
         begin = log.stat().st_size if log.exists() else 0
         process = supervisor.spawn(
             command(port),
@@ -99,8 +104,8 @@ def launch(
         )
         try:
             ports = [port, *also()]
-            if _wait(process, ports, title, answers, partial(_after, log, begin, hopeless)):
-                return Launch(process, port, cgroups)
+            if _wait(process, address, ports, title, answers, partial(_after, log, begin, hopeless)):
+                return Launch(process, port, cgroups, address)
         except PortTaken as error:
             process.stop(5.0)
             output = str(error)
@@ -126,7 +131,12 @@ def _after(log: Path, begin: int, words: str) -> str:
 
 
 def _wait(
-    process: Process, ports: list[int], title: str, answers: Callable[[int], bool], hopeless: Callable[[], object]
+    process: Process,
+    address: str,
+    ports: list[int],
+    title: str,
+    answers: Callable[[str, int], bool],
+    hopeless: Callable[[], object],
 ) -> bool:
     """True when the server answers on the first of its ports; False when it has ended, or was hopeless and was stopped.
 
@@ -136,12 +146,12 @@ def _wait(
     deadline = time.monotonic() + START_SECONDS
     look, pause = time.monotonic() + LOOK_SECONDS, SHORTEST_PAUSE
     while process.poll() is None:
-        if _listens(process, port) and answers(port):
+        if _listens(process, address, port) and answers(address, port):
             for each in ports:
-                _listens(process, each)  # this also covers the first port, which may have been taken meanwhile
+                _listens(process, address, each)  # this also covers the first port, which may have been taken meanwhile
             return process.poll() is None
         if time.monotonic() >= deadline:
-            raise RunError(f"{title} did not answer on port {port} within {START_SECONDS:g} seconds")
+            raise RunError(f"{title} did not answer on {address}, port {port}, within {START_SECONDS:g} seconds")
         if time.monotonic() >= look:
             if hopeless():
                 break
@@ -152,10 +162,10 @@ def _wait(
     return False
 
 
-def _listens(process: Process, port: int) -> bool:
+def _listens(process: Process, address: str, port: int) -> bool:
     """Whether the server listens on this port. Raises PortTaken if another program does."""
     user = server_user()
-    found = port_owner(port, process.pid, user[0] if user else os.geteuid())
+    found = port_owner(port, process.pid, user[0] if user else os.geteuid(), address)
     if found.others:
         raise PortTaken(f"port {port} was taken meanwhile by {found.others}")
     return found.ours

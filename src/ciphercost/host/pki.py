@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ciphercost.host.marks import server_user
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.errors import UsageError, nearest
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -34,10 +35,10 @@ HOUR = datetime.timedelta(hours=1)
 class Pki:
     """`ca`, `certificate` and `key`: PEM files in `directory`, which is created with mode 0700.
 
-    The server certificate is for localhost and 127.0.0.1, or for `name` only. `owner`: uid and gid that read the key, if they are not those of the
-    user that servers run as. `reuse` keeps what an earlier call made. `both_ends`: a client may present the certificate
-    too. `client`: also make a second certificate of the same kind, in the files CLIENT, for servers that require a
-    client certificate. The CA's own key is never written to disk.
+    The server certificate is for localhost, 127.0.0.1 and the server's `address`, or for `name` only. `owner`: uid and gid
+    that read the key, if they are not those of the user that servers run as. `reuse` keeps what an earlier call made.
+    `both_ends`: a client may present the certificate too. `client`: also make a second certificate of the same kind, in the
+    files CLIENT, for servers that require a client certificate. The CA's own key is never written to disk.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Pki:
         *,
         owner: tuple[int, int] | None = None,
         name: str = "",
+        address: str = LOOPBACK,
         reuse: bool = False,
         both_ends: bool = False,
         client: bool = False,
@@ -65,7 +67,7 @@ class Pki:
         ca_key = CERTIFICATES[certificate]()  # of the same kind: the client verifies its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
         key = CERTIFICATES[certificate]()
-        server = _server(key, ca, ca_key, begin, end, name, both_ends=both_ends)
+        server = _server(key, ca, ca_key, begin, end, name, address, both_ends=both_ends)
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         if client:
@@ -95,6 +97,7 @@ def _server(
     begin: datetime.datetime,
     end: datetime.datetime,
     name: str,
+    address: str,
     *,
     both_ends: bool,
 ) -> x509.Certificate:
@@ -102,7 +105,7 @@ def _server(
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name or "localhost")])
     alternatives: list[x509.GeneralName] = [x509.DNSName(name or "localhost")]
     if not name:
-        alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+        alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in dict.fromkeys((LOOPBACK, address))]
     rsa_key = isinstance(key, rsa.RSAPrivateKey)
     return (
         _builder(subject, ca.subject, key, begin, end)

@@ -14,10 +14,14 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host.procfs import tree
-from ciphercost.model.errors import UsageError
+from ciphercost.model.errors import RunError, UsageError
 
+LOOPBACK = "127.0.0.1"
+"""Where servers that ciphercost starts listen, unless the run names another address."""
 MOST_ADDRESSES = 8
 """How many of a host's addresses are tried in turn."""
+ROUTES = Path("/proc/net/fib_trie")
+"""The kernel's table of IPv4 routes. It tells this machine's own addresses from others, which can sometimes be bound too."""
 
 
 def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
@@ -47,7 +51,7 @@ class _Socket(msgspec.Struct, frozen=True):
 
 
 class PortOwner(msgspec.Struct, frozen=True):
-    """Who accepts connections to a port of 127.0.0.1."""
+    """Who accepts connections to a port of one address."""
 
     ours: bool
     """Whether the process in question, or one below it, does."""
@@ -55,8 +59,8 @@ class PortOwner(msgspec.Struct, frozen=True):
     """Who else does, as text for messages; empty: nobody."""
 
 
-def port_owner(port: int, root: int, uid: int) -> PortOwner:
-    """Who accepts connections to 127.0.0.1:`port`. Ours are process `root`, which runs as user `uid`, and all below it.
+def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortOwner:
+    """Who accepts connections to `address`:`port`. Ours are process `root`, which runs as user `uid`, and all below it.
 
     With SO_REUSEPORT several sockets may share a port, and each connection goes to one of them. If we may not look into
     our server's process (root without CAP_SYS_PTRACE), the socket's user decides. If the kernel lists no sockets,
@@ -64,8 +68,8 @@ def port_owner(port: int, root: int, uid: int) -> PortOwner:
     """
     if not Path("/proc/net/tcp").exists():
         return PortOwner(ours=True)
-    # A server may also use IPv6's wildcard, with or without accepting IPv4 connections.
-    sockets = {each.inode: each.uid for each in _sockets(port) if each.address in _TAKES_LOOPBACK}
+    takes = _taking(address)
+    sockets = {each.inode: each.uid for each in _sockets(port) if each.address in takes}
     if not sockets:
         return PortOwner(ours=False)
     own, hidden = set(), False
@@ -97,12 +101,13 @@ def _words(address: str) -> str:
     return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
 
 
-_TAKES_LOOPBACK = {
-    _words("127.0.0.1"),
-    _words("0.0.0.0"),  # noqa: S104 - looked for, not bound
-    "0" * 32,
-    "0" * 16 + f"{int.from_bytes(bytes([0, 0, 255, 255]), sys.byteorder):08X}" + _words("127.0.0.1"),
-}
+def _taking(address: str) -> set[str]:
+    """Where a socket may listen, as the kernel writes it, and accept connections to an IPv4 address. Pure.
+
+    A server may also use IPv6's wildcard, with or without accepting IPv4 connections.
+    """
+    mapped = "0" * 16 + f"{int.from_bytes(bytes([0, 0, 255, 255]), sys.byteorder):08X}"
+    return {_words(address), _words("0.0.0.0"), "0" * 32, mapped + _words(address)}  # noqa: S104 - looked for, not bound
 
 
 def _open_sockets(pid: int) -> set[str]:
@@ -172,8 +177,43 @@ def crypto_library(pid: int) -> str:
     return ""
 
 
-def free_port() -> int:
+def is_own(address: str, table: Path = ROUTES) -> bool:
+    """Whether an IPv4 address belongs to this machine, so that a server can listen on it."""
+    try:
+        local, broadcast = _routes(table.read_text())
+    except OSError:
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind((address, 0))
+            return True
+        return False
+    found = ipaddress.IPv4Address(address)
+    return found not in broadcast and any(found in each for each in local)
+
+
+def _routes(table: str) -> tuple[list[ipaddress.IPv4Network], set[ipaddress.IPv4Address]]:
+    """The machine's own networks, most of them single addresses, and its broadcast addresses. Pure.
+
+    The kernel's table names an address (`|-- 127.0.0.0`), then a line for each kind of route to it (`/8 host LOCAL`).
+    """
+    local: list[ipaddress.IPv4Network] = []
+    broadcast: set[ipaddress.IPv4Address] = set()
+    address = "0.0.0.0"  # noqa: S104 - replaced by the first line
+    for words in map(str.split, table.splitlines()):
+        if words[:1] == ["|--"]:
+            address = words[1]
+        elif words[-1:] == ["LOCAL"]:
+            local.append(ipaddress.IPv4Network(address + words[0]))
+        elif words[-1:] == ["BROADCAST"]:
+            broadcast.add(ipaddress.IPv4Address(address))
+    return local, broadcast
+
+
+def free_port(address: str = LOOPBACK) -> int:
+    """A port of this address that is free now. Raises RunError if this machine no longer has the address."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        try:
+            probe.bind((address, 0))
+        except OSError as error:
+            raise RunError(f"no server can listen on {address}: {error.strerror or error}") from None
         port: int = probe.getsockname()[1]
         return port

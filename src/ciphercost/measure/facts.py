@@ -88,6 +88,8 @@ def describe(facts: CellFacts, bench: Bench) -> None:
                 "them: a library other than OpenSSL, or the kernel, would ignore the setting",
             )
         )
+    if reached := conditions.who_reaches_it(bench.planned.conditions, bench.engine):
+        facts.warnings.append(Warning_("listens", reached))
     if bench.cell.url:
         facts.warnings += [
             Warning_(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
@@ -77,10 +78,16 @@ class Mechanism(ABC):
     def check_version(self, engine: Engine, version: str) -> None:  # noqa: B027
         """Refuse a server version that lacks the mechanism. `version`: empty if not known yet. Raises UsageError."""
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+    def server_settings(
+        self,
+        engine: Engine,  # noqa: ARG002
+        factors: Mapping[str, str],  # noqa: ARG002
+        secrets: Path,  # noqa: ARG002
+        address: str = LOOPBACK,  # noqa: ARG002
+    ) -> dict[str, str]:
         """Return settings for a server that serves both arms.
 
-        `secrets`: directory for keys (mode 0700), deleted with the run.
+        `secrets`: directory for keys (mode 0700), deleted with the run. `address`: where the server listens.
         """
         return {}
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.mechanisms import Mechanism, tls
 from ciphercost.model.spec import Arm
 
@@ -21,9 +22,15 @@ class NoSendfile(Mechanism):
     engines = ("nginx", "apache")
     protects = "nothing: it shows which part of the cost of TLS is not cryptography"
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+    def server_settings(
+        self,
+        engine: Engine,
+        factors: Mapping[str, str],  # noqa: ARG002
+        secrets: Path,
+        address: str = LOOPBACK,
+    ) -> dict[str, str]:
         """Use the default settings of `tls`, so that both mechanisms can share a server."""
-        return tls.MECHANISM.server_settings(engine, {}, secrets)
+        return tls.MECHANISM.server_settings(engine, {}, secrets, address)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         return {"tls": "off"}

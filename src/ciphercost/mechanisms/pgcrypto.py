@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms._column import BLOCK, IV, Columns
 from ciphercost.mechanisms.aes import BITS, PROTECTS
@@ -30,7 +31,13 @@ class OfExtension(Columns):
 
     engines = ("postgresql",)
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+    def server_settings(
+        self,
+        engine: Engine,  # noqa: ARG002
+        factors: Mapping[str, str],  # noqa: ARG002
+        secrets: Path,  # noqa: ARG002
+        address: str = LOOPBACK,  # noqa: ARG002
+    ) -> dict[str, str]:
         return LOG_NO_STATEMENT
 
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002

@@ -12,6 +12,7 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host.marks import hand_over
 from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.relay import tls_records
 from ciphercost.host.tls_names import GROUPS, KEYS, OLD, SUITES_12, SUITES_CBC, SUITES_OLD, WEAK, security_level, suite
 from ciphercost.mechanisms import Factor, Mechanism
@@ -120,11 +121,14 @@ class Tls(Mechanism):
             f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
         )
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
+    def server_settings(
+        self, engine: Engine, factors: Mapping[str, str], secrets: Path, address: str = LOOPBACK
+    ) -> dict[str, str]:
         """Return the engine's TLS settings. The first call creates the CA and the server's certificate in `secrets`."""
         factors = self.check(factors)
         mutual = factors["client-cert"] == "on"
-        pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True, client=mutual)
+        place, kind = _directory(secrets, factors), factors["certificate"]
+        pki = Pki(place, kind, address=address, reuse=True, client=mutual)
         hand_over(secrets)  # otherwise a server that runs as nobody couldn't reach its key
         return HasTls.of(engine).tls_settings(pki, factors)
 

@@ -5,6 +5,7 @@ A condition applies to both arms. It is not compared, but it changes what encryp
 
 from __future__ import annotations
 
+import ipaddress
 import platform
 import re
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ import msgspec
 from ciphercost.engines.capabilities.settings import TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host.aes import cpu_flags
+from ciphercost.host.ports import LOOPBACK, is_loopback, is_own
 from ciphercost.load.redact import SECRET
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Cache, CellSpec
@@ -62,10 +64,30 @@ def round_trip(text: str, where: str = "--delay") -> float:
     return value
 
 
+def listening(text: str, where: str = "--listen") -> str:
+    """The IPv4 address of this machine that `text` names: `10.0.0.5`. Raises UsageError."""
+    advice = "name the address of one interface of this machine, e.g. 10.0.0.5; `ip -brief address` lists them"
+    try:
+        found = ipaddress.ip_address(text.strip())
+    except ValueError:
+        raise UsageError(f"{where} {text}: not an IP address; {advice}") from None
+    if found.is_unspecified:
+        raise UsageError(f"{where} {text}: would open the server to every network of this machine; {advice}")
+    if found.version == 6:
+        raise UsageError(
+            f"{where} {text}: servers that ciphercost starts listen on IPv4 only, because their own access rules and URLs "
+            f"are written for it; {advice}"
+        )
+    if not is_own(str(found)):
+        raise UsageError(f"{where} {text}: this machine has no interface with this address; {advice}")
+    return str(found)
+
+
 def named(cell: CellSpec) -> dict[str, str]:
     """The conditions that differ from the defaults, by option name. Pure."""
     found: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
     found |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
+    found["listen"] = cell.listen
     found["cache"] = cell.cache if cell.cache != "warm" else ""
     found["settings"] = " ".join(f"{name}={value}" for name, value in cell.settings.items())
     return {name: value for name, value in found.items() if value}
@@ -74,6 +96,7 @@ def named(cell: CellSpec) -> dict[str, str]:
 def worded(conditions: dict[str, str]) -> str:
     """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500, cache small (a tenth of the data)`. Pure."""
     words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
+    words["listen"] = "server on {}"
     words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
     words["settings"] = "{}"
     # Polling is the default, so it is not printed, although `conditions["idle"]` records it.
@@ -93,6 +116,8 @@ class Conditions(msgspec.Struct, frozen=True):
     """Seconds added to each round trip."""
     mtu: int = 0
     """MTU in bytes; 0: loopback's."""
+    listen: str = LOOPBACK
+    """Address on which the server listens."""
     cache: Cache = "warm"
     settings: dict[str, str] = {}
     """The user's settings for a server that ciphercost starts."""
@@ -113,6 +138,7 @@ def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
     delay_s = round_trip(cell.delay) if cell.delay else 0.0
     if cell.mtu and not LEAST_MTU <= cell.mtu <= MOST_MTU:
         raise UsageError(f"--mtu {cell.mtu}: must be between {LEAST_MTU} and {MOST_MTU}")
+    listen = _listen(cell) if cell.listen else LOOPBACK
     if cell.cache != "warm":
         _check_cache(cell, engine, mechanism)
     wants = [f"--{name.replace('_', '-').replace('settings', 'setting')}" for name in named(cell)]
@@ -127,7 +153,30 @@ def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
             f"{wrong[0]} does not work with --url: ciphercost would have to restart your server or change its link. "
             "The only condition that works with --url is --delay"
         )
-    return Conditions(cell.cpu_crypto == "off", bits, delay_s, cell.mtu, cell.cache, cell.settings)
+    return Conditions(
+        hides_aes=cell.cpu_crypto == "off",
+        bits_per_second=bits,
+        delay_s=delay_s,
+        mtu=cell.mtu,
+        listen=listen,
+        cache=cell.cache,
+        settings=cell.settings,
+    )
+
+
+def _listen(cell: CellSpec) -> str:
+    """The address on which the server listens. Raises UsageError."""
+    if cell.url:
+        raise UsageError(
+            f"--listen {cell.listen} does not work with --url: that server is yours, and you decide where it listens; "
+            "remove --listen"
+        )
+    if wrong := [name for name in ("bandwidth", "mtu") if getattr(cell, name)]:
+        raise UsageError(
+            f"--listen and --{wrong[0]}: that link is a virtual one inside this machine, which only loopback's address crosses; "
+            "remove one of them"
+        )
+    return listening(cell.listen)
 
 
 def _check_settings(cell: CellSpec, engine: Engine) -> None:
@@ -150,6 +199,18 @@ def _check_settings(cell: CellSpec, engine: Engine) -> None:
             )
     if len({canonical(name) for name in cell.settings}) < len(cell.settings):
         raise UsageError("--setting: a setting is given twice in two spellings; remove one")
+
+
+def who_reaches_it(held: Conditions, engine: Engine) -> str:
+    """Who can reach the cell's server beside this machine's own users, for a warning; empty: nobody. Pure."""
+    if is_loopback(held.listen):
+        return ""
+    within = {
+        "http": "anybody there can read its documents, which hold random bytes",
+        "kv": "it accepts only ciphercost's own user, whose password is random and crosses that network unencrypted in the plain arm",
+    }
+    inside = within.get(engine.language, "it accepts only ciphercost's own user, whose password is random")
+    return f"the server of this run can be reached from the network of {held.listen}; {inside}"
 
 
 def canonical(name: str) -> str:

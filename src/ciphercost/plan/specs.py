@@ -50,8 +50,11 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         if load and cell.url:
             TakesUrl.of(cells[-1].engine).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
-        if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
+        together = [cell for cell in spec.cells if cell.group == group]
+        if len({cell.regime for cell in together}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they need the same regime")
+        if len({cell.listen for cell in together}) > 1:
+            raise UsageError(f"group '{group}': its cells share data and certificates, so they need the same listen")
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
     checked.ranged(spec, "the spec")

@@ -14,6 +14,8 @@ from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host.installation import Installation
+from ciphercost.host.launch import LISTEN
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
@@ -144,12 +146,19 @@ class Bench(msgspec.Struct):
         if isinstance(self.mechanism, AtRest):
             wanted = self.mechanism.settings(arm_at(place), self.rest)
         else:
-            wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
+            address = self.planned.conditions.listen
+            wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets, address)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.dataset.bytes, self.direct_io)
-        ours = wanted | self.engine.settings_for(self.shared.clients) | masks
+        ours = wanted | self.engine.settings_for(self.shared.clients) | masks | self.listening
         return conditions.merged(self.planned.conditions.settings, ours)
+
+    @property
+    def listening(self) -> dict[str, str]:
+        """The setting that decides where the cell's servers listen; {} for the default, and where no server is started."""
+        address = self.planned.conditions.listen
+        return {} if address == LOOPBACK else {LISTEN: address}
 
     @property
     def rows_to_compare(self) -> Program:

@@ -42,7 +42,7 @@ def load(bench: Bench) -> None:
             if bench.mechanism.encrypts:
                 _first_start(bench, place, volume, bench.mechanism.encrypt)
         else:
-            bench.engine.initialise(bench.installation, template, bench.supervisor)
+            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.listening)
         if isinstance(bench.engine, Documents):
             documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
             bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)

@@ -70,11 +70,12 @@ pub enum Tls {
 
 impl Server {
     /// Whether another machine could pose as the server and read what we send: no TLS, and the connected address is not
-    /// loopback or belongs to a relay to another machine. A name is not an address: it may resolve to anything.
+    /// loopback or belongs to a relay to another machine. A name is not an address: it may resolve to anything. On a
+    /// trusted network nobody does.
     pub fn exposed(&self) -> bool {
         let address = self.address.or_else(|| self.host.parse().ok());
         let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
-        self.tls == Tls::Off && (self.relayed || !loopback)
+        self.tls == Tls::Off && !self.trusted && (self.relayed || !loopback)
     }
 }
 
@@ -105,6 +106,9 @@ pub struct Server {
     /// The address is that of a relay to a server on another machine.
     #[serde(default)]
     pub relayed: bool,
+    /// The user trusts the network to the server.
+    #[serde(default)]
+    pub trusted: bool,
     /// The resolved address of `host`.
     #[serde(skip)]
     pub address: Option<std::net::IpAddr>,
@@ -165,6 +169,10 @@ pub struct Firebird {
     #[serde(default)]
     #[expect(dead_code)]
     pub relayed: bool,
+    /// The same.
+    #[serde(default)]
+    #[expect(dead_code)]
+    pub trusted: bool,
 }
 
 impl Firebird {
@@ -231,6 +239,7 @@ impl Http {
             search_path: None,
             setup: None,
             relayed: false,
+            trusted: false,
             address: None,
             tls: self.tls,
             tls_ca: self.tls_ca.clone(),
@@ -345,6 +354,24 @@ pub fn seconds(timeout: Option<f64>, otherwise: f64) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_exposed_unless_it_is_here_encrypted_or_on_a_trusted_network() {
+        for (host, more, exposed) in [
+            ("127.0.0.1", "", false),
+            ("127.0.0.2", "", false),
+            ("127.0.0.1", r#", "relayed": true"#, true),
+            ("127.0.0.1", r#", "relayed": true, "trusted": true"#, false),
+            ("10.77.0.1", "", true),
+            ("10.77.0.1", r#", "trusted": true"#, false),
+            ("10.77.0.1", r#", "tls": "require""#, false),
+            ("localhost", "", true),
+        ] {
+            let fields = format!(r#"{{"host": "{host}", "port": 1, "user": "u"{more}}}"#);
+            let server: Server = serde_json::from_str(&fields).unwrap();
+            assert_eq!(server.exposed(), exposed, "{fields}");
+        }
+    }
 
     #[test]
     fn a_timeout_is_a_number_of_seconds_above_0() {

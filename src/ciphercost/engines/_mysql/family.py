@@ -29,6 +29,7 @@ from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over
+from ciphercost.host.ports import LOOPBACK, is_loopback
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError
 
@@ -49,7 +50,7 @@ DEFAULT_CONNECTIONS = 151
 SMALLEST_POOL = 8 << 20
 """Bytes. MySQL's InnoDB needs at least 5 MiB, MariaDB's 6, and each client holds a few pages while it works."""
 
-SETTINGS = {"bind-address": "127.0.0.1", "socket": "", "skip-name-resolve": "ON"}
+SETTINGS = {"socket": "", "skip-name-resolve": "ON"}
 """Settings of both arms; an empty socket means none. Every other setting keeps the server's default, so flushing at
 commit, the doublewrite buffer and MySQL's binary log stay on."""
 
@@ -63,15 +64,17 @@ KEPT = (
 """`TakesSettings.kept_settings`."""
 
 
-def accounts(identified: str) -> str:
+def accounts(identified: str, address: str) -> str:
     """Return SQL, one statement per line, that creates our database and our user. Pure.
 
-    The user can log in from loopback only, but from all of it (see `conditions.link`).
+    If the server's `address` is of loopback, the user can log in from loopback only, but from all of it (see
+    `conditions.link`).
     """
+    clients = "127.%" if is_loopback(address) else "%"
     return (
         f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;\n"
-        f"CREATE USER {USER}@'127.%' IDENTIFIED {identified};\n"
-        f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'127.%' WITH GRANT OPTION;\n"
+        f"CREATE USER {USER}@'{clients}' IDENTIFIED {identified};\n"
+        f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'{clients}' WITH GRANT OPTION;\n"
     )
 
 
@@ -114,9 +117,9 @@ class FamilyServer(StartedServer):
     driver, user, database = "mysql", USER, DATABASE
 
 
-def answers(port: int) -> bool:
-    """Whether a server on loopback sends its greeting. Raises RunError if it refuses our connections for good."""
-    reported = greeting("127.0.0.1", port)
+def answers(address: str, port: int) -> bool:
+    """Whether a server there sends its greeting. Raises RunError if it refuses our connections for good."""
+    reported = greeting(address, port)
     if reported.refusal:
         raise RunError(f"the server refuses connections: {reported.refusal}")
     return bool(reported.version)
@@ -151,12 +154,18 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
 
     @abstractmethod
     def make(
-        self, base: list[str | Path], installation: Installation, directory: Path, password: str, supervisor: Supervisor
+        self,
+        base: list[str | Path],
+        installation: Installation,
+        directory: Path,
+        password: str,
+        address: str,
+        supervisor: Supervisor,
     ) -> None:
         """Create the system tables in `directory / "data"`, which doesn't exist yet, and our own user, the only one who
         can log in.
 
-        `base`: the server program with all its options.
+        `base`: the server program with all its options. `address`: where servers will listen.
         """
 
     @abstractmethod
@@ -170,8 +179,8 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def base_command(self, installation: Installation, directory: Path) -> list[str | Path]:
-        """Return the server program with the paths of its own files and its data.
+    def base_command(self, installation: Installation, directory: Path, address: str = LOOPBACK) -> list[str | Path]:
+        """Return the server program with its address and the paths of its own files and its data.
 
         It reads no option file of this machine.
         """
@@ -184,6 +193,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         if place := plugins(bindir):
             command.append(f"--plugin-dir={place}")
         settings = {
+            "bind-address": address,
             **SETTINGS,
             **self.own_settings,
             "datadir": str(directory / "data"),
@@ -205,12 +215,10 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
         hand_over(directory)
         password = secrets.token_hex(16)
         own_file(directory / PASSWORD_FILE, password)
+        given, _, address = apart(settings)
         try:
-            base = [
-                *self.base_command(installation, directory),
-                *_options(apart(settings)[0]),
-            ]
-            self.make(base, installation, directory, password, supervisor)
+            base = [*self.base_command(installation, directory), *_options(given)]
+            self.make(base, installation, directory, password, address, supervisor)
         except RunError as error:
             raise RunError(
                 f"{self.title} {installation.version} could not create its system tables in {directory}: {error}"
@@ -228,8 +236,8 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
     ) -> Server:
         if installation.source == "running":
             return RunningServer(self.name, installation.location, self.programs)
-        given, env = apart(settings)
-        base = self.base_command(installation, directory)
+        given, env, address = apart(settings)
+        base = self.base_command(installation, directory, address)
         started = launch(
             supervisor,
             f"{self.title} {installation.version}",
@@ -240,6 +248,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
             env=env,
             cpus=cpus,
             hopeless=self.hopeless,
+            address=address,
         )
         return FamilyServer(started, directory)
 

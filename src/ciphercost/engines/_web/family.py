@@ -26,7 +26,7 @@ from ciphercost.host.confinement import EVERYWHERE
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
 from ciphercost.host.marks import hand_over
-from ciphercost.host.ports import free_port
+from ciphercost.host.ports import LOOPBACK, free_port
 from ciphercost.model.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ CONNECTIONS = 128
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Ports of one server on 127.0.0.1: one configuration, by how they are reached."""
+    """Ports of one server on its address: one configuration, by how they are reached."""
 
     clear: int
     tls: int
@@ -67,6 +67,7 @@ class Config(msgspec.Struct, frozen=True):
     """Installation prefix of the program: `/usr` for `/usr/sbin/nginx`."""
     connections: int = CONNECTIONS
     """How many connections the server must be able to keep open."""
+    address: str = LOOPBACK
 
     @property
     def documents(self) -> Path:
@@ -91,7 +92,7 @@ class WebServer(StartedServer):
             self.other_ports["http2-in-clear"] = self.other_ports["no-sendfile"]
 
     def connection(self) -> dict[str, object]:
-        return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
+        return {"driver": self.driver, "host": self.address, "port": self.port, "authority": AUTHORITY}
 
     def handshakes(self) -> tuple[int, int]:
         """Count handshakes without those of the witnesses."""
@@ -162,16 +163,16 @@ class Web(Packaged, HasTls, Payload, Documents):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        given, env = apart(settings)
+        given, env, address = apart(settings)
         connections = int(given.pop("connections", CONNECTIONS))
         chosen = sorted(cpus) if cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ports = Ports(port, *two_more_ports(port))
+            ports = Ports(port, *two_more_ports(port, address))
             cores = len(chosen) if chosen else 1
-            made.append(Config(directory, ports, cores, given, program.parent.parent, connections))
+            made.append(Config(directory, ports, cores, given, program.parent.parent, connections, address))
             return [program, *self.write(made[-1], installation.version)]
 
         started = launch(
@@ -185,6 +186,7 @@ class Web(Packaged, HasTls, Payload, Documents):
             cpus=chosen,
             also=lambda: (made[-1].ports.tls, made[-1].ports.no_sendfile),
             writable=[Path(EVERYWHERE)],  # it opens a file for each request, and a check would slow each of them
+            address=address,
         )
         return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 
@@ -256,11 +258,11 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def two_more_ports(port: int) -> tuple[int, int]:
-    """Return two more free ports. Each is free when found, so one might be found twice."""
+def two_more_ports(port: int, address: str) -> tuple[int, int]:
+    """Return two more free ports of this address. Each is free when found, so one might be found twice."""
     found = {port}
     while len(found) < 3:
-        found.add(free_port())
+        found.add(free_port(address))
     first, second = found - {port}
     return first, second
 
@@ -286,9 +288,9 @@ def request_ok(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
     raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}{secure}")
 
 
-def answers(port: int) -> bool:
-    """Whether a server on loopback speaks HTTP."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+def answers(address: str, port: int) -> bool:
+    """Whether a server there speaks HTTP."""
+    with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
         return connection.recv(5) == b"HTTP/"
     return False

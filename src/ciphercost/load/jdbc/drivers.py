@@ -182,8 +182,9 @@ class Target(msgspec.Struct, frozen=True):
     host: str
     port: int
     database: str = ""
-    loopback: bool = True
-    """Whether it is on this machine. Elsewhere anybody could pose as the server, unless TLS verifies it."""
+    trusted: bool = True
+    """Whether it is on this machine, or on a network that the user trusts. Elsewhere anybody could pose as the server, unless TLS
+    verifies it."""
 
 
 class TlsRequest(msgspec.Struct, frozen=True):
@@ -304,13 +305,13 @@ _FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc
 
 
 def _key_retrieval(target: Target) -> dict[str, str]:
-    """Allow, on this machine only, a password encrypted with a public key that the server sends.
+    """Allow, if the way to the server is trusted, a password encrypted with a public key that the server sends.
 
     Without it an unencrypted login works only while the server remembers the account. On another machine an impostor
     could send its own key, so there it is off. The Java agent refuses such logins too, whatever the driver's properties
     say.
     """
-    return {"allowPublicKeyRetrieval": "true" if target.loopback else "false"}
+    return {"allowPublicKeyRetrieval": "true" if target.trusted else "false"}
 
 
 def _host(target: Target) -> str:

@@ -122,7 +122,11 @@ class JdbcAgent(Agent):
             **own,
             **{name: _count(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
             **{name: self._options[name] == "true" for name in ("autocommit", "prepared") if name in self._options},
-            **{name: fields[name] for name in ("connections", "threads", "setup", "relayed") if name in fields},
+            **{
+                name: fields[name]
+                for name in ("connections", "threads", "setup", "relayed", "trusted")
+                if name in fields
+            },
         }
         if fields.get("per_request"):
             more["per_request"] = True
@@ -131,8 +135,9 @@ class JdbcAgent(Agent):
 
     def _told(self, fields: Mapping[str, object]) -> drivers.Address:
         host, wish = self._host(fields)
-        loopback = is_loopback(str(fields["host"])) and not fields.get("relayed")
-        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")), loopback)
+        near = is_loopback(str(fields["host"])) and not fields.get("relayed")
+        trusted = near or bool(fields.get("trusted"))
+        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")), trusted)
         agents = {each.name for each in AGENT}
         more = {name: value for name, value in self._options.items() if name not in agents}
         more |= _properties(self._options.get("properties", ""))

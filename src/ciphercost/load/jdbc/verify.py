@@ -13,8 +13,8 @@ from ciphercost.host.relay import Relay
 from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.model.errors import AgentError
 
-OTHER_NAME = "127.0.0.2"
-"""An address of this machine that no certificate contains."""
+OTHER_NAMES = ("127.0.0.2", "127.0.0.3")
+"""Addresses of this machine. A certificate contains at most one: the one on which its server listens."""
 MOST_SHOWN = 400
 NOTHING_IN_COMMON = re.compile(
     r"protocol_version|handshake_failure|insufficient_security|No appropriate protocol|cipher", re.IGNORECASE
@@ -55,8 +55,9 @@ def refuses_other_name(host: str, port: int, call: Call) -> tuple[bool, str]:
     """Return whether the driver refuses the real server under a name that its certificate does not contain, and a
     sentence about it.
     """
-    with Relay(host, port, listen=OTHER_NAME) as other:
-        reason = call(other.port, OTHER_NAME)
+    name = next(each for each in OTHER_NAMES if each != host)
+    with Relay(host, port, listen=name) as other:
+        reason = call(other.port, name)
     return (
         (True, "and the server under another name") if reason else (False, "but accepts the server under another name")
     )

@@ -11,13 +11,17 @@ final class Exposure {
     /** The server is on another machine, even if the connected address is loopback, because a relay stands in between. */
     final boolean relayed;
 
+    /** The user trusts the network to the server. */
+    final boolean trusted;
+
     private final Sql.Dialect dialect;
     private final List<byte[]> passwords;
     private volatile String refusal = "";
 
-    Exposure(Sql.Dialect dialect, boolean relayed, List<String> passwords) {
+    Exposure(Sql.Dialect dialect, boolean relayed, boolean trusted, List<String> passwords) {
         this.dialect = dialect;
         this.relayed = relayed;
+        this.trusted = trusted;
         this.passwords = passwords.stream().filter(each -> !each.isEmpty()).map(each -> each.getBytes(StandardCharsets.UTF_8)).toList();
     }
 

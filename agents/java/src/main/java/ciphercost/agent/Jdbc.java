@@ -105,7 +105,7 @@ final class Jdbc {
         if (perRequest && (how == How.BATCH || commitEvery > 1)) {
             throw Failure.badMessage("per_request: with one connection per operation, batches and later commits are impossible");
         }
-        this.exposure = new Exposure(dialect, fields.flag("relayed", false), secrets);
+        this.exposure = new Exposure(dialect, fields.flag("relayed", false), fields.flag("trusted", false), secrets);
         fields.end();
         this.driver = drivers.find(jars, className, url);
         this.loader = driver.getClass().getClassLoader();

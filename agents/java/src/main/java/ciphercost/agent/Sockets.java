@@ -81,7 +81,7 @@ final class Sockets extends SocketImpl {
 
     private void watch(InetAddress address) throws IOException {
         boolean loopback = address != null && address.isLoopbackAddress();
-        if (loopback && (exposure == null || !exposure.relayed)) {
+        if (loopback && (exposure == null || !exposure.relayed) || exposure != null && exposure.trusted) {
             return;
         }
         if (exposure == null) {

@@ -1,0 +1,88 @@
+"""ports: which addresses are this machine's own, and whose a port is on one of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from ciphercost.host import ports
+from ciphercost.model.errors import RunError
+
+TABLE = """\
+Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 127.0.0.0/8 2 0 2
+        +-- 127.0.0.0/31 1 0 0
+           |-- 127.0.0.0
+              /8 host LOCAL
+           |-- 127.0.0.1
+              /32 host LOCAL
+        |-- 127.255.255.255
+           /32 link BROADCAST
+     +-- 192.168.7.0/24 2 0 2
+        +-- 192.168.7.0/29 2 0 2
+           |-- 192.168.7.0
+              /24 link UNICAST
+              /32 link BROADCAST
+           |-- 192.168.7.5
+              /32 host LOCAL
+        |-- 192.168.7.255
+           /32 link BROADCAST
+"""
+"""/proc/net/fib_trie of a machine with the address 192.168.7.5/24."""
+
+
+@pytest.mark.parametrize(
+    ("address", "own"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.2", True),
+        ("127.255.255.254", True),
+        ("127.255.255.255", False),
+        ("192.168.7.5", True),
+        ("192.168.7.6", False),
+        ("192.168.7.0", False),
+        ("192.168.7.255", False),
+        ("10.0.0.1", False),
+        ("224.0.0.1", False),
+    ],
+)
+def test_an_address_is_the_machines_own_if_its_routes_say_so(tmp_path: Path, address: str, own: bool) -> None:
+    table = tmp_path / "fib_trie"
+    table.write_text(TABLE)
+    assert ports.is_own(address, table) == own
+
+
+@pytest.mark.parametrize("table", [ports.ROUTES, Path("/nonexistent")])
+def test_the_real_machine_has_loopback_and_no_address_of_documentation(table: Path) -> None:
+    assert ports.is_own("127.0.0.1", table)
+    assert ports.is_own("127.0.0.2", table)
+    assert not ports.is_own("203.0.113.9", table)
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [("127.0.0.2", {"127.0.0.2"}), ("127.0.0.1", {"127.0.0.1"}), ("0.0.0.0", {"127.0.0.1", "127.0.0.2"})],
+)
+def test_a_port_belongs_to_whoever_listens_on_that_address(host: str, found: set[str]) -> None:
+    with socket.create_server((host, 0)) as listener:
+        port = listener.getsockname()[1]
+        owners = {each: ports.port_owner(port, os.getpid(), os.geteuid(), each) for each in ("127.0.0.1", "127.0.0.2")}
+        assert {each for each, owner in owners.items() if owner.ours} == found
+        assert not [owner for owner in owners.values() if owner.others]
+
+
+def test_a_free_port_is_one_of_its_address() -> None:
+    port = ports.free_port("127.0.0.2")
+    with socket.create_server(("127.0.0.2", port)):
+        pass
+
+
+def test_an_address_that_the_machine_has_lost_is_an_error_in_words() -> None:
+    with pytest.raises(RunError, match=r"no server can listen on 203\.0\.113\.9: Cannot assign requested address"):
+        ports.free_port("203.0.113.9")
