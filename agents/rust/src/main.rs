@@ -15,6 +15,7 @@ mod draw;
 mod drivers;
 mod envelope;
 mod failure;
+mod files;
 mod floor;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
@@ -22,6 +23,7 @@ mod histogram;
 mod kinds;
 mod load;
 mod message;
+mod opening;
 mod program;
 mod relay;
 mod session;
@@ -39,22 +41,10 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("relay") {
         std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));
     }
-    allow_files();
+    files::allow_most();
     return_large_blocks();
     std::panic::set_hook(Box::new(|panic| eprintln!("ciphercost-agent: crashed: {panic}")));
     std::process::exit(serve(io::stdin().lock()));
-}
-
-/// Allows as many open files as this process may have: thousands of connections need them.
-fn allow_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls read and fill the struct they are given. If they fail, the limit stays as it was.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
 }
 
 /// Has blocks of 128 KiB and more, like a slice's histograms, returned to the kernel as soon as they are free. glibc would
