@@ -52,7 +52,9 @@ mod tests {
         assert!(room_for(10_001, 9_967, 20_000).is_ok());
         let refused = room_for(10_001, 9_968, 20_000).unwrap_err();
         assert_eq!((refused.code.as_str(), refused.lost), ("connect", false));
-        for words in ["need 10001 open files", "9968 of the other arms", "20001 in all", "may open 20000", "--nofile=20001"] {
+        for words in
+            ["need 10001 open files", "9968 of the other arms", "20001 in all", "may open 20000", "--nofile=20001"]
+        {
             assert!(refused.text.contains(words), "{words}: {refused}");
         }
         assert!(!room_for(101, 0, 100).unwrap_err().text.contains("other arms"));

@@ -22,6 +22,7 @@ mod fuzz;
 mod histogram;
 mod kinds;
 mod load;
+mod memory;
 mod message;
 mod opening;
 mod program;
@@ -42,20 +43,9 @@ fn main() {
         std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));
     }
     files::allow_most();
-    return_large_blocks();
+    memory::return_large_blocks();
     std::panic::set_hook(Box::new(|panic| eprintln!("ciphercost-agent: crashed: {panic}")));
     std::process::exit(serve(io::stdin().lock()));
-}
-
-/// Has blocks of 128 KiB and more, like a slice's histograms, returned to the kernel as soon as they are free. glibc would
-/// raise that limit after the first of them and put the next on its heap, where small blocks behind them keep it from
-/// shrinking: in a long run memory would grow.
-fn return_large_blocks() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointer. If it fails, glibc does as before.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
-    }
 }
 
 /// Answers until the input or a message ends the agent; returns the exit status.

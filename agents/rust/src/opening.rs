@@ -6,6 +6,7 @@ use crate::cpu;
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use crate::load::Hand;
+use crate::memory;
 use crate::message;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,7 +24,8 @@ pub fn open<C: Connection, F: Send>(
     let threads = pool.threads.min(pool.connections);
     // Connections of single operations are not opened yet.
     let lanes = if pool.per_request { 1 } else { OPENING_AT_ONCE };
-    let opening = Opening { one, until_ns: deadline::of_this_thread(), stop: AtomicBool::new(false), failed: Mutex::default() };
+    let opening =
+        Opening { one, until_ns: deadline::of_this_thread(), stop: AtomicBool::new(false), failed: Mutex::default() };
     let parts = opening.by_threads(pool.connections, threads, lanes);
     if let Some(failure) = opening.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(failure);
@@ -36,6 +38,9 @@ pub fn open<C: Connection, F: Send>(
         reports.extend(of_hand);
     }
     hands[0].put_first(first);
+    if pool.is_crowd() {
+        memory::return_unused();
+    }
     Ok((Pool::new(hands), reports))
 }
 
@@ -84,7 +89,9 @@ impl<O> Opening<O> {
                 parts.extend(opened.into_iter().map(|thread| match thread.map(thread::ScopedJoinHandle::join) {
                     Ok(Ok(part)) => part,
                     Ok(Err(_)) => self.failed_part(Failure::internal("a load thread crashed")),
-                    Err(error) => self.failed_part(Failure::internal(format!("can't start {threads} threads: {error}"))),
+                    Err(error) => {
+                        self.failed_part(Failure::internal(format!("can't start {threads} threads: {error}")))
+                    }
                 }));
             });
         }

@@ -61,9 +61,11 @@ impl<'a, C: Connection> Worker<'a, C> {
         wake_on_time();
         deadline::within(shared.silence_ns as f64 / 1e9, "prepare the statements", || {
             let stopped = || shared.stop.load(Relaxed);
-            self.slots.iter_mut().try_for_each(|slot| {
-                if stopped() { Ok(()) } else { slot.connection.prepare(shared.script) }
-            })
+            self.slots.iter_mut().try_for_each(
+                |slot| {
+                    if stopped() { Ok(()) } else { slot.connection.prepare(shared.script) }
+                },
+            )
         })?;
         envelope::enter(shared.script.cipher.as_ref())?;
         self.slots.iter_mut().for_each(|slot| slot.reset(shared.thinks));

@@ -326,12 +326,7 @@ impl AsRawFd for Socket {
 impl From<OwnedFd> for Socket {
     /// Wraps a socket that someone else opened.
     fn from(fd: OwnedFd) -> Socket {
-        Socket {
-            fd: Some(fd),
-            polled: Cell::new(false),
-            patience_ms: Cell::new(-1),
-            counts: Cell::new(true),
-        }
+        Socket { fd: Some(fd), polled: Cell::new(false), patience_ms: Cell::new(-1), counts: Cell::new(true) }
     }
 }
 

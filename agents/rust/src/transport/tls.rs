@@ -7,8 +7,8 @@ use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, PKeyRef, Public};
 use openssl::ssl::{
-    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSession, SslSessionCacheMode,
-    SslStream, SslVerifyMode, SslVersion,
+    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSession,
+    SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::verify::X509VerifyFlags;
 use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
