@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import msgspec
@@ -102,6 +103,20 @@ def test_cells_that_share_their_sessions_count_together() -> None:
     with pytest.raises(UsageError, match="2 cells in the same sessions need 18"):
         specs.plan(Spec(cells=together))
     assert specs.most_connections(specs.plan(Spec(cells=[cell(clients=4, max_connections=10)]))) == 10
+
+
+@pytest.mark.parametrize(("workload", "each"), [("point-select", 1), ("connect", 2)])
+def test_more_connections_than_files_are_refused_with_what_fits(
+    monkeypatch: pytest.MonkeyPatch, workload: str, each: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    fits = (4096 - specs.SPARE_FILES) // (2 * each)
+    asked = {"engine": "postgresql", "mechanism": "tls", "workload": workload, "regime": "capacity"}
+    specs.plan(Spec(cells=[msgspec.convert(asked | {"clients": fits}, CellSpec)]))
+    many = [msgspec.convert(asked | {"clients": fits + 1}, CellSpec)]
+    with pytest.raises(UsageError, match=rf"--clients {fits + 1}: .*hard limit here is 4096.*write --clients {fits},"):
+        specs.plan(Spec(cells=many))
+    specs.plan(Spec(cells=many), load=False)
 
 
 def measure(directory: Path, **fields: object) -> RunFacts:

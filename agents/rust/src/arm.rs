@@ -1,9 +1,8 @@
 //! The connections of one side of a comparison, distributed over load threads.
 
 use crate::connection::{Connection, Rows};
-use crate::deadline;
 use crate::failure::Result;
-use crate::load::{self, Plan, Total};
+use crate::load::{self, Hand, Plan, Total};
 use crate::message::Connected;
 use crate::program::Script;
 use std::sync::Arc;
@@ -17,16 +16,27 @@ pub trait Arm {
     fn first(&mut self) -> &mut dyn Connection;
 }
 
+/// Connections of one driver, a range of them for each thread.
 pub struct Pool<C> {
-    pub connections: Vec<C>,
-    pub threads: usize,
+    hands: Vec<Hand<C>>,
+}
+
+impl<C: Connection> Pool<C> {
+    pub fn new(hands: Vec<Hand<C>>) -> Pool<C> {
+        Pool { hands }
+    }
+
+    /// Gives each thread its range of the connections.
+    pub fn deal(connections: Vec<C>, threads: usize) -> Pool<C> {
+        Pool::new(Hand::deal(connections, threads))
+    }
 }
 
 impl<C: Connection> Arm for Pool<C> {
     fn query(&mut self, sql: &str, all: bool) -> Result<Rows> {
         let mut answer = Rows::default();
-        let asked = if all { self.connections.len() } else { 1 };
-        for connection in &mut self.connections[..asked] {
+        let asked = if all { usize::MAX } else { 1 };
+        for connection in self.hands.iter_mut().flat_map(Hand::connections).take(asked) {
             let rows = connection.query(sql)?;
             if answer.rows > 0 && rows.rows > 0 {
                 answer.text.push('\n');
@@ -39,15 +49,12 @@ impl<C: Connection> Arm for Pool<C> {
     }
 
     fn slice(&mut self, script: &Arc<Script>, plan: &Plan, counting: &mut dyn FnMut()) -> Result<Total> {
-        deadline::within(plan.silence_ns as f64 / 1e9, "prepare the statements", || {
-            self.connections.iter_mut().try_for_each(|connection| connection.prepare(script))
-        })?;
-        load::run(&mut self.connections, self.threads, script, plan, counting)
+        load::run(&mut self.hands, script, plan, counting)
     }
 
     #[cfg(any(test, fuzzing))]
     fn first(&mut self) -> &mut dyn Connection {
-        &mut self.connections[0]
+        self.hands[0].connections().next().expect("an arm has a connection")
     }
 }
 

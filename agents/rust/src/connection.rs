@@ -3,10 +3,14 @@
 use crate::envelope::{self, Vault};
 use crate::failure::{Failure, Fault, Result};
 use crate::program::{Operation, Script};
-use crate::transport::socket::Traffic;
+use crate::transport::traffic::Segments;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// Connections that a whole arm opens at the same time, at most: a server's queue for new connections may hold no more (often
+/// 128), and what does not fit in waits a second for the next attempt.
+pub const OPENING_AT_ONCE: usize = 64;
 
 /// Progress of an operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,9 +105,14 @@ pub trait Connection: Send {
     fn outcome(&self) -> &Outcome;
     /// Runs statements separated by `;` and returns the last result.
     fn query(&mut self, sql: &str) -> Result<Rows>;
-    /// All traffic so far, including connections that were opened and closed for one operation.
-    fn traffic(&mut self) -> Traffic {
-        Traffic::default()
+    /// Reads the kernel's counters, by system calls: before a slice's clock starts, and after its end. Returns the segments so far
+    /// of connections that stay open; other traffic counts for the thread (`transport::traffic`).
+    fn settle(&mut self) -> Segments {
+        Segments::default()
+    }
+    /// Whether a pending operation still opens its connection.
+    fn is_opening(&self) -> bool {
+        false
     }
     /// Whether several connections can share a thread, each stating what it waits for.
     fn polled(&self) -> bool {

@@ -1,4 +1,5 @@
-//! Which CPU instructions OpenSSL uses here. A mask in the environment (`OPENSSL_ia32cap`) hides some of them.
+//! Which CPU instructions OpenSSL uses here (a mask in the environment, `OPENSSL_ia32cap`, hides some of them), and which CPUs threads
+//! run on.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -35,6 +36,34 @@ fn aes_in(settings: &str) -> bool {
     }
 }
 
+/// A CPU for each of several threads, if this process may use as many: then a thread runs where its memory is. None: the
+/// kernel decides.
+pub fn one_for_each(threads: usize) -> Option<Vec<usize>> {
+    // SAFETY: the kernel fills the set, whose size is given.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
+            return None;
+        }
+        set
+    };
+    // SAFETY: each number lies within the set.
+    let mut cpus: Vec<usize> =
+        (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect();
+    cpus.truncate(threads);
+    (threads > 1 && cpus.len() == threads).then_some(cpus)
+}
+
+/// Keeps this thread, and the threads that it starts, on a CPU. If that fails, the kernel decides.
+pub fn stay_on(cpu: usize) {
+    // SAFETY: the number lies within the set (`one_for_each`); the kernel reads the set, whose size is given.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +75,20 @@ mod tests {
         assert!(aes_in("OPENSSL_armcap=0x3d"));
         assert!(!aes_in("OPENSSL_armcap=0x1"));
         assert!(!aes_in(""));
+    }
+
+    #[test]
+    fn threads_get_cpus_of_their_own_if_there_are_enough() {
+        let all = std::thread::available_parallelism().unwrap().get();
+        assert_eq!((one_for_each(1), one_for_each(all + 1)), (None, None));
+        if let Some(cpus) = one_for_each(all) {
+            let at = std::thread::spawn(move || {
+                stay_on(cpus[all - 1]);
+                // SAFETY: takes nothing.
+                (unsafe { libc::sched_getcpu() } as usize, cpus[all - 1], one_for_each(2))
+            });
+            let (found, wanted, more) = at.join().unwrap();
+            assert_eq!((found, more), (wanted, None));
+        }
     }
 }

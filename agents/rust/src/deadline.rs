@@ -71,6 +71,17 @@ pub fn within<T>(seconds: f64, what: &str, run: impl FnOnce() -> Result<T>) -> R
     })
 }
 
+/// This thread's deadline, for a thread that works for it.
+pub fn of_this_thread() -> u64 {
+    UNTIL_NS.get()
+}
+
+/// Runs code that works for another thread, with that one's deadline.
+pub fn until<T>(until_ns: u64, run: impl FnOnce() -> T) -> T {
+    let _before = set(until_ns);
+    run()
+}
+
 /// Runs code that must not wait: it sends only what can be sent at once.
 pub fn at_once<T>(run: impl FnOnce() -> T) -> T {
     let _before = set(0);

@@ -65,6 +65,15 @@ impl Failure {
         Failure::new("internal", text)
     }
 
+    /// A server that owes answers has sent nothing for so long.
+    pub fn silent(ns: u64, silent: usize, owed: usize) -> Failure {
+        let seconds = ns as f64 / 1e9;
+        Failure::connect(format!(
+            "nothing has come from the server for {seconds} s, though it owes the answers of {silent} of {owed} operations: it \
+             hangs, or what is between has lost the connections"
+        ))
+    }
+
     pub fn lost(self) -> Failure {
         Failure { lost: true, ..self }
     }

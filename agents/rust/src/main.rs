@@ -15,13 +15,16 @@ mod draw;
 mod drivers;
 mod envelope;
 mod failure;
+mod files;
 mod floor;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod histogram;
 mod kinds;
 mod load;
+mod memory;
 mod message;
+mod opening;
 mod program;
 mod relay;
 mod session;
@@ -39,43 +42,10 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("relay") {
         std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));
     }
-    allow_files();
-    return_large_blocks();
+    files::allow_most();
+    memory::return_large_blocks();
     std::panic::set_hook(Box::new(|panic| eprintln!("ciphercost-agent: crashed: {panic}")));
     std::process::exit(serve(io::stdin().lock()));
-}
-
-/// Allows as many open files as this process may have: thousands of connections need them.
-fn allow_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls read and fill the struct they are given. If they fail, the limit stays as it was.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
-}
-
-/// Has blocks of 128 KiB and more, like a slice's histograms, returned to the kernel as soon as they are free. glibc would
-/// raise that limit after the first of them and put the next on its heap, where small blocks behind them keep it from
-/// shrinking: in a long run memory would grow.
-fn return_large_blocks() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointer. If it fails, glibc does as before.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
-    }
-}
-
-/// Returns the free pages between blocks in use to the kernel. A slice's short-lived blocks (operations, the encoder's tables)
-/// lie in other gaps of the heap each time, so that ever more of its pages would stay resident.
-fn return_free_pages() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointer and keeps every block in use.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 /// Answers until the input or a message ends the agent; returns the exit status.
@@ -95,7 +65,7 @@ fn serve(mut input: impl BufRead) -> i32 {
         say(&answer);
         if matches!(answer, Answer::Slice(_)) {
             drop(answer);
-            return_free_pages();
+            memory::return_unused();
         }
         if let Next::End(status) = next {
             return status;

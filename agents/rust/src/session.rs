@@ -12,6 +12,7 @@ use crate::drivers::resp::Resp;
 use crate::drivers::{firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
+use crate::files;
 use crate::floor;
 use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
@@ -27,6 +28,8 @@ pub struct Session {
     greeted: bool,
     program: Option<Program>,
     arms: HashMap<String, Box<dyn Arm>>,
+    /// The most files that each arm has open.
+    files: HashMap<String, usize>,
 }
 
 /// What follows an answer.
@@ -140,7 +143,11 @@ impl Session {
     fn connect(&mut self, connect: Connect) -> Result<Answer> {
         connect.check()?;
         let pool = connect.pool();
+        let others = self.arms.keys().filter(|arm| **arm != pool.arm);
+        let taken = others.filter_map(|arm| self.files.get(arm)).sum();
+        files::check(connect.files(), taken)?;
         self.arms.remove(&pool.arm);
+        self.files.insert(pool.arm.clone(), connect.files());
         let seconds = pool.seconds() * deadline::of_all(pool.connections);
         let (arm, connected) = deadline::within(seconds, "open all connections", || open(&connect))?;
         let mut connected = connected.bounded();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Sequence
 
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -57,6 +58,9 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
             raise UsageError(f"group '{group}': its cells share data and certificates, so they need the same listen")
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
+    if load:
+        for planned in cells:
+            _check_files(planned)
     checked.ranged(spec, "the spec")
     return cells
 
@@ -91,6 +95,30 @@ def _check_connections(cells: Sequence[PlannedCell]) -> None:
         f"--max-connections {allowed}: {together} {needed}, because the connections of both arms stay open and ciphercost needs "
         f"{OWN_CONNECTIONS} more; write --clients {clients}, or allow {needed}"
     )
+
+
+SPARE_FILES = 64
+"""Files that the agent has open beside those of its connections."""
+
+
+def _check_files(cell: PlannedCell) -> None:
+    """Raises UsageError if this machine's limit on open files is too low for the agent's connections of both arms.
+
+    A connection of one operation opens while the last one still waits for the server's close. The agent itself counts more
+    exactly, but only once the servers run.
+    """
+    if cell.engine.embedded:
+        return
+    each = 2 if cell.spec.per_request or cell.program.per_request else 1
+    needed = len(ARMS) * cell.clients * each + SPARE_FILES
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if allowed != resource.RLIM_INFINITY and needed > allowed:
+        fits = (allowed - SPARE_FILES) // (len(ARMS) * each)
+        raise UsageError(
+            f"--clients {cell.clients}: the connections of both arms need {needed} open files, but the hard limit here is "
+            f"{allowed} (ulimit -Hn); write --clients {max(fits, 1)}, or raise the limit: as root, "
+            f"prlimit --nofile={needed} --pid $$ in the shell that starts ciphercost"
+        )
 
 
 def long_enough(spec: Spec) -> Spec:

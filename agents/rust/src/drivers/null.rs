@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Script};
 use crate::think::{Think, Thinking};
-use crate::transport::socket::Traffic;
+use crate::transport::traffic;
 use std::sync::Arc;
 
 pub struct NullConnection {
@@ -26,7 +26,6 @@ pub struct NullConnection {
     /// The running statement.
     statement: usize,
     outcome: Outcome,
-    traffic: Traffic,
 }
 
 pub fn connect(pool: &message::Pool, asked: &message::Null) -> Result<Opened> {
@@ -41,10 +40,9 @@ pub fn connect(pool: &message::Pool, asked: &message::Null) -> Result<Opened> {
         thinking: Thinking::default(),
         statement: 0,
         outcome: Outcome::default(),
-        traffic: Traffic::default(),
     };
     let connections: Vec<_> = (0..pool.connections).map(connection).collect();
-    Ok((Box::new(Pool { connections, threads: pool.threads }), Connected::default()))
+    Ok((Box::new(Pool::deal(connections, pool.threads)), Connected::default()))
 }
 
 impl NullConnection {
@@ -84,7 +82,9 @@ impl Connection for NullConnection {
         if self.nothing {
             return Ok(Step::Done);
         }
-        self.traffic.connects += u64::from(self.per_request);
+        if self.per_request {
+            traffic::connected();
+        }
         if self.busy_ns > 0 {
             let share = if self.jitter > 0.0 { 1.0 + self.jitter * (2.0 * self.random.share() - 1.0) } else { 1.0 };
             let until = now_ns() + (self.busy_ns as f64 * share) as u64;
@@ -133,9 +133,5 @@ impl Connection for NullConnection {
 
     fn query(&mut self, _: &str) -> Result<Rows> {
         Err(Failure::statement("the null driver runs no SQL"))
-    }
-
-    fn traffic(&mut self) -> Traffic {
-        self.traffic
     }
 }

@@ -1,46 +1,42 @@
 //! Runs a thread's operations one after the other, in a closed or an open loop. Nothing here allocates or locks.
 
+use super::gate::Times;
 use super::tally::Tally;
 use super::worker::{LATE_NS, Worker};
-use crate::clock::{now_ns, sleep_until, wake_on_time};
+use crate::clock::{now_ns, sleep_until};
 use crate::connection::Connection;
 use crate::deadline;
-use crate::envelope;
 use crate::failure::Result;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<C: Connection> Worker<'_, C> {
-    pub fn work(mut self) -> Result<Tally> {
-        wake_on_time();
-        deadline::of_load(self.shared.until_ns);
-        envelope::enter(self.shared.script.cipher.as_ref())?;
-        sleep_until(self.shared.start_ns);
-        self.look(now_ns().max(self.shared.start_ns));
-        let polled = self.slots[0].connection.polled();
-        match (polled, &self.due) {
-            (false, None) => self.closed()?,
-            (false, Some(_)) => self.open()?,
-            (true, _) => self.polled()?,
+    /// Runs the slice, once it is ready.
+    pub fn work(mut self, times: Times) -> Result<Tally> {
+        self.begin(times);
+        deadline::of_load(times.until_ns);
+        sleep_until(times.start_ns);
+        self.look(now_ns().max(times.start_ns));
+        match (self.polling.take(), &self.due) {
+            (None, None) => self.closed()?,
+            (None, Some(_)) => self.open()?,
+            (Some(polling), _) => self.polled(polling)?,
         }
         if self.shared.limit == u64::MAX && !self.shared.stop.load(Relaxed) {
-            sleep_until(self.shared.end_ns);
-            self.look(now_ns().max(self.shared.end_ns));
+            sleep_until(times.end_ns);
+            self.look(now_ns().max(times.end_ns));
         }
-        if self.counting {
-            self.close();
-        }
-        Ok(self.tally)
+        Ok(self.finish())
     }
 
     /// One connection at a time: it waits in its own system calls.
     fn closed(&mut self) -> Result<()> {
-        let shared = self.shared;
+        let (shared, end_ns) = (self.shared, self.times.end_ns);
         let mut now = now_ns();
         loop {
             let mut begun = false;
             for at in 0..self.slots.len() {
                 let slot = &mut self.slots[at];
-                if now >= shared.end_ns || slot.number >= shared.limit || shared.stop.load(Relaxed) {
+                if now >= end_ns || slot.number >= shared.limit || shared.stop.load(Relaxed) {
                     continue;
                 }
                 begun = true;

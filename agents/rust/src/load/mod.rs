@@ -1,6 +1,8 @@
 //! Runs a plan on connections and times its operations.
 
 mod arrivals;
+mod gate;
+mod hand;
 mod loops;
 mod plan;
 mod poll;
@@ -13,6 +15,7 @@ mod tally;
 mod tests;
 mod worker;
 
+pub use hand::Hand;
 pub use plan::Plan;
 pub use run::run;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Waits for a thread's polled connections: for their sockets or for the clock.
 
 use super::slot::Slot;
-use crate::alarms::Alarms;
+use crate::alarms::{Alarms, NEVER};
 use crate::clock::timespec;
 use crate::connection::Connection;
 use crate::failure::Result;
@@ -13,17 +13,52 @@ pub struct Polling {
     pub alarms: Alarms,
     pub idle: Vec<usize>,
     pub in_flight: usize,
+    /// Slots whose first operation still opens its connection.
+    opening: usize,
+    /// When to look for connections that have been silent for too long.
+    pub doubt_ns: u64,
 }
 
 impl Polling {
     pub fn new(slots: usize) -> Result<Polling> {
         let idle = (0..slots).rev().collect();
-        Ok(Polling { poller: Poller::new()?, alarms: Alarms::new(slots), idle, in_flight: 0 })
+        let (poller, alarms) = (Poller::new()?, Alarms::new(slots));
+        Ok(Polling { poller, alarms, idle, in_flight: 0, opening: 0, doubt_ns: NEVER })
+    }
+
+    /// Whether a slot may begin an operation: not its first one while too many others open their connections.
+    #[inline]
+    pub fn admits<C>(&self, slot: &Slot<C>, most: usize) -> bool {
+        slot.begun || self.opening < most
+    }
+
+    /// An operation has begun and is pending. `silence_ns`: how long its connection may be silent.
+    #[inline]
+    pub fn begun<C: Connection>(&mut self, at: usize, slot: &mut Slot<C>, now: u64, silence_ns: u64) -> Result<()> {
+        slot.pending = true;
+        slot.heard_ns = now;
+        if !slot.begun && slot.connection.is_opening() {
+            slot.opening = true;
+            self.opening += 1;
+        }
+        slot.begun = true;
+        if self.doubt_ns == NEVER {
+            self.doubt_ns = now.saturating_add(silence_ns);
+        }
+        self.in_flight += 1;
+        self.watch(at, slot)
+    }
+
+    /// A slot's first operation no longer opens its connection.
+    #[cold]
+    pub fn opened<C>(&mut self, slot: &mut Slot<C>) {
+        slot.opening = false;
+        self.opening -= 1;
     }
 
     /// Registers what the pending operation of slot `at` waits for.
     #[inline]
-    pub fn watch<C: Connection>(&mut self, at: usize, slot: &mut Slot<'_, C>) -> Result<()> {
+    pub fn watch<C: Connection>(&mut self, at: usize, slot: &mut Slot<C>) -> Result<()> {
         if let Some(ns) = slot.connection.wakes() {
             self.alarms.no_later(at, ns);
         }
@@ -47,7 +82,7 @@ impl Poller {
 
     /// Watches slot `at` for what its connection waits for, if that has changed.
     #[inline]
-    pub fn watch<C: Connection>(&self, at: usize, slot: &mut Slot<'_, C>) -> Result<()> {
+    pub fn watch<C: Connection>(&self, at: usize, slot: &mut Slot<C>) -> Result<()> {
         let wanted = slot.connection.interest();
         if wanted == slot.interest {
             return Ok(());
@@ -72,7 +107,7 @@ impl Poller {
 
     /// Stops watching a socket that its connection no longer needs, though it may stay open for its peer's goodbye.
     #[cold]
-    fn forget<C: Connection>(&self, slot: &mut Slot<'_, C>) {
+    fn forget<C: Connection>(&self, slot: &mut Slot<C>) {
         if let Some(interest) = slot.interest.take() {
             // SAFETY: removal takes no event; closing a descriptor already removed it.
             unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, interest.fd, std::ptr::null_mut()) };

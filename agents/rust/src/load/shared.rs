@@ -1,28 +1,45 @@
 //! What the threads of a slice share.
 
+use super::gate::Gate;
 use crate::failure::Failure;
 use crate::program::Script;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-/// What the threads of a slice share.
+/// What the threads of a slice share. What changes while they run does not lie on the cache lines of what they all read.
 pub struct Shared<'a> {
-    pub script: &'a Script,
+    pub script: &'a Arc<Script>,
     pub seed: u64,
     /// Connection i of n runs operations i, i + n, …
     pub stride: u64,
-    pub start_ns: u64,
-    pub count_from_ns: u64,
-    pub end_ns: u64,
     pub silence_ns: u64,
-    /// The last moment of this slice, whatever is in flight.
-    pub until_ns: u64,
     pub limit: u64,
+    /// Requests follow the clock.
+    pub thinks: bool,
+    /// Connections that a thread opens at the same time for their first operations.
+    pub opening: usize,
+    pub gate: Gate,
     /// Open loop: the next unclaimed request.
-    pub next: AtomicU64,
+    pub next: Apart<AtomicU64>,
     /// A connection was lost: the slice is void.
-    pub stop: AtomicBool,
+    pub stop: Apart<AtomicBool>,
     /// Number of running threads.
-    pub working: AtomicUsize,
+    pub working: Apart<AtomicUsize>,
+}
+
+/// A value with cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Apart<T>(pub T);
+
+impl<T> Deref for Apart<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 /// The server continues too long after the slice's end.

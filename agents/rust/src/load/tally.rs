@@ -4,7 +4,7 @@ use crate::clock::CpuTime;
 use crate::failure::Fault;
 use crate::histogram::Latencies;
 use crate::kinds::Kinds;
-use crate::transport::socket::Traffic;
+use crate::transport::traffic::Traffic;
 
 /// Result of a slice, over all threads.
 #[derive(Debug, Default)]

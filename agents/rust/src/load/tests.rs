@@ -1,9 +1,10 @@
 //! Slices on the null driver, and on connections whose peers are silent, slow, or send unexpected bytes.
 
+use super::hand::Hand;
 use super::{Plan, Total, run};
 use crate::arm::Arm;
 use crate::clock::now_ns;
-use crate::connection::{Connection, Interest, Outcome, Rows, Step};
+use crate::connection::{Connection, Interest, OPENING_AT_ONCE, Outcome, Rows, Step};
 use crate::draw::Kind;
 use crate::drivers::null;
 use crate::failure::{Failure, Result};
@@ -14,7 +15,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -112,6 +113,13 @@ struct Polled {
     unexpected_input: usize,
     /// Received bytes never end a response.
     drips: bool,
+    /// How long beginning an operation takes.
+    busy_ms: u64,
+    /// How many answers it takes to open, how many are still missing, and how many connections open.
+    opens: usize,
+    missing: usize,
+    opening: Arc<AtomicUsize>,
+    most_opening: Arc<AtomicUsize>,
     outcome: Outcome,
 }
 
@@ -129,6 +137,11 @@ impl Polled {
             thought_ns: 0,
             unexpected_input: 0,
             drips: false,
+            busy_ms: 0,
+            opens: 0,
+            missing: 0,
+            opening: Arc::default(),
+            most_opening: Arc::default(),
             outcome,
         }
     }
@@ -145,12 +158,23 @@ impl Connection for Polled {
     fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
         self.outcome.clear();
         self.until_ns = (self.patience_ns > 0).then(|| now_ns() + self.patience_ns);
+        thread::sleep(Duration::from_millis(self.busy_ms));
         if self.answers {
             self.peer.write_all(b"1")?;
+        }
+        self.missing = self.opens;
+        if self.opens > 0 {
+            self.most_opening.fetch_max(self.opening.fetch_add(1, Relaxed) + 1, Relaxed);
         }
         Ok(Step::Pending)
     }
     fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        if self.missing > 0 && self.take() {
+            self.missing -= 1;
+            self.opening.fetch_sub(usize::from(self.missing == 0), Relaxed);
+            self.peer.write_all(b"1")?;
+            return Ok(Step::Pending);
+        }
         if self.take() && !self.drips {
             self.until_ns = None;
             return Ok(Step::Done);
@@ -175,6 +199,9 @@ impl Connection for Polled {
     fn polled(&self) -> bool {
         true
     }
+    fn is_opening(&self) -> bool {
+        self.missing > 0
+    }
     fn interest(&self) -> Option<Interest> {
         Some(Interest { opened: 1, fd: self.own.as_raw_fd(), events: libc::EPOLLIN as u32 })
     }
@@ -186,18 +213,132 @@ impl Connection for Polled {
     }
 }
 
-fn run_polled(connections: &mut [Polled], plan: &Plan) -> Result<Total> {
-    run(connections, 1, &script("nothing", one()), plan, &mut || ())
+fn hand<const N: usize>(connections: [Polled; N]) -> [Hand<Polled>; 1] {
+    [Hand::new(0, connections.into())]
+}
+
+fn run_polled(hands: &mut [Hand<Polled>], plan: &Plan) -> Result<Total> {
+    run(hands, &script("nothing", one()), plan, &mut || ())
 }
 
 #[test]
 fn a_silent_server_fails_the_slice_in_words() {
     for rate in [0.0, 100.0] {
-        let mut connections = [Polled::new(false, 0), Polled::new(false, 0)];
+        let mut hands = hand([Polled::new(false, 0), Polled::new(false, 0)]);
         let asked = Plan { silence_ns: 60_000_000, ..plan(600.0, rate) };
-        let failure = run_polled(&mut connections, &asked).unwrap_err();
+        let failure = run_polled(&mut hands, &asked).unwrap_err();
         assert!(failure.lost && failure.code == "connect", "{failure}");
-        assert!(failure.text.contains("for 0.06 s") && failure.text.contains("2 operations"), "{failure}");
+        // In the open loop the second one began 10 ms later, and may not have been silent for so long.
+        let silent = if rate == 0.0 { "answers of 2 of 2 operations" } else { " of 2 operations" };
+        assert!(failure.text.contains("for 0.06 s") && failure.text.contains(silent), "{failure}");
+    }
+}
+
+#[test]
+fn a_silent_connection_is_noticed_among_living_ones() {
+    for rate in [0.0, 500.0] {
+        let mut hands = hand([Polled::new(true, 0), Polled::new(false, 0), Polled::new(true, 0)]);
+        let asked = Plan { silence_ns: 60_000_000, ..plan(600.0, rate) };
+        let failure = run_polled(&mut hands, &asked).unwrap_err();
+        assert!(failure.lost && failure.code == "connect", "{failure}");
+        assert!(failure.text.contains("for 0.06 s") && failure.text.contains("answers of 1 of "), "{failure}");
+    }
+}
+
+#[test]
+fn an_answer_that_arrives_in_many_parts_is_not_silence() {
+    // Each part takes most of the time that silence may last; all parts together take several times as long.
+    let mut hands = hand([Polled::new(false, 0), Polled::new(true, 0)]);
+    hands[0].slots[0].connection.drips = true;
+    let mut peer = hands[0].slots[0].connection.peer.try_clone().unwrap();
+    let done = AtomicBool::new(false);
+    let asked = Plan { silence_ns: 2_000_000_000, ..plan(3.0, 0.0) };
+    let failure = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                let _ = peer.write_all(b"1");
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let failure = run_polled(&mut hands, &asked).unwrap_err();
+        done.store(true, Relaxed);
+        failure
+    });
+    assert_eq!(failure.code, "timeout", "it ended with the slice's own limit: {failure}");
+}
+
+#[test]
+fn latencies_in_a_closed_loop_exclude_the_beginnings_of_earlier_connections() {
+    let mut connections: Vec<Polled> = (0..20).map(|_| Polled::new(true, 0)).collect();
+    connections.iter_mut().for_each(|connection| connection.busy_ms = 3);
+    let mut hands = Hand::deal(connections, 1);
+    let asked = Plan { operations: Some(20), ..plan(60.0, 0.0) };
+    let latencies = run_polled(&mut hands, &asked).unwrap().tally.latencies;
+    // The first waits until all have begun, the last for itself alone.
+    assert!(latencies.quantile(0.0) < latencies.quantile(1.0) / 2, "{}", latencies.quantile(0.0));
+}
+
+#[test]
+fn first_operations_open_few_connections_at_a_time_and_later_ones_as_many_as_there_are() {
+    for (rate, threads) in [(0.0, 1), (0.0, 2), (1e6, 1)] {
+        let (opening, most): (Arc<AtomicUsize>, Arc<AtomicUsize>) = Default::default();
+        let mut connections: Vec<Polled> = (0..200).map(|_| Polled::new(true, 0)).collect();
+        for connection in &mut connections {
+            connection.opens = 2;
+            (connection.opening, connection.most_opening) = (opening.clone(), most.clone());
+        }
+        let mut hands = Hand::deal(connections, threads);
+        let asked = Plan { operations: Some(200), ..plan(60.0, rate) };
+        let tally = run_polled(&mut hands, &asked).unwrap().tally;
+        assert_eq!((tally.operations, tally.errors), (200, 0));
+        // In the open loop, connections that have been opened before serve what waits for those that have not.
+        let most_first = most.swap(0, Relaxed);
+        let limit = if rate == 0.0 { OPENING_AT_ONCE } else { 199 };
+        assert!((2..=limit).contains(&most_first), "{most_first}");
+        let tally = run_polled(&mut hands, &Plan { operations: Some(2_000), ..asked }).unwrap().tally;
+        assert_eq!((tally.operations, tally.errors), (2_000, 0));
+    }
+}
+
+#[test]
+fn each_connection_runs_its_own_operations_whatever_the_threads() {
+    for (connections, threads) in [(1, 1), (5, 2), (5, 5), (64, 3)] {
+        // An operation's values depend on its number only.
+        let script = script("THINK $1", Kind::Uniform { low: -1_000_000, high: -1 });
+        let asked = Plan { operations: Some(100), ..plan(60.0, 0.0) };
+        let total = null_arm(connections, threads).slice(&script, &asked, &mut || ()).unwrap();
+        assert_eq!((total.tally.errors, total.threads), (100, threads));
+        let first = null_arm(1, 1).slice(&script, &asked, &mut || ()).unwrap().tally.first_error;
+        assert_eq!(total.tally.first_error, first, "operation 0 is the first one of the first thread");
+    }
+}
+
+#[test]
+fn a_script_that_one_thread_cannot_prepare_ends_the_slice_before_it_begins() {
+    struct Choosy(usize, Outcome);
+    impl Connection for Choosy {
+        fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
+            if self.0 == 3 { Err(Failure::statement("no such table")) } else { Ok(()) }
+        }
+        fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+            panic!("it must not begin")
+        }
+        fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+            panic!("it must not go on")
+        }
+        fn outcome(&self) -> &Outcome {
+            &self.1
+        }
+        fn query(&mut self, _: &str) -> Result<Rows> {
+            Ok(Rows::default())
+        }
+    }
+    for threads in [1, 4] {
+        let connections = (0..4).map(|number| Choosy(number, Outcome::default())).collect();
+        let mut counted = false;
+        let mut hands = Hand::deal(connections, threads);
+        let failure = run(&mut hands, &script("x", one()), &plan(60.0, 0.0), &mut || counted = true).unwrap_err();
+        assert_eq!((failure.text.as_str(), failure.lost, counted), ("no such table", false, false));
     }
 }
 
@@ -252,13 +393,13 @@ fn an_answer_that_never_ends_fails_the_slice_however_it_comes() {
                 }
             }
         });
-        let mut connections = [Dripping { socket, outcome: Outcome::default() }];
+        let mut hands = [Hand::new(0, vec![Dripping { socket, outcome: Outcome::default() }])];
         let asked = Plan { silence_ns: 100_000_000, ..plan(0.05, 0.0) };
         let script = script("nothing", one());
-        let failure = run(&mut connections, 1, &script, &asked, &mut || ()).unwrap_err();
+        let failure = run(&mut hands, &script, &asked, &mut || ()).unwrap_err();
         assert!(failure.lost && failure.code == "timeout", "{failure}");
         assert!(failure.text.contains("within 0.1 s of the slice's end"), "{failure}");
-        drop(connections);
+        drop(hands);
         dripping.join().unwrap();
     }
 }
@@ -266,19 +407,18 @@ fn an_answer_that_never_ends_fails_the_slice_however_it_comes() {
 #[test]
 fn polled_connections_are_not_held_by_drips() {
     for rate in [0.0, 100.0] {
-        let mut connections = [Polled::new(false, 0), Polled::new(false, 0)];
-        let mut peer = connections[0].peer.try_clone().unwrap();
-        connections[0].drips = true;
-        connections[1].drips = true;
-        let (done, asked) = (AtomicBool::new(false), Plan { silence_ns: 100_000_000, ..plan(0.05, rate) });
+        let mut hands = hand([Polled::new(false, 0), Polled::new(false, 0)]);
+        let peers: Vec<UnixStream> = hands[0].connections().map(|each| each.peer.try_clone().unwrap()).collect();
+        hands[0].connections().for_each(|connection| connection.drips = true);
+        let (done, asked) = (AtomicBool::new(false), Plan { silence_ns: 500_000_000, ..plan(0.05, rate) });
         let failure = thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Relaxed) {
-                    let _ = peer.write_all(b"1");
+                    peers.iter().for_each(|mut peer| drop(peer.write_all(b"1")));
                     thread::sleep(Duration::from_millis(10));
                 }
             });
-            let failure = run_polled(&mut connections, &asked).unwrap_err();
+            let failure = run_polled(&mut hands, &asked).unwrap_err();
             done.store(true, Relaxed);
             failure
         });
@@ -289,19 +429,19 @@ fn polled_connections_are_not_held_by_drips() {
 #[test]
 fn waiting_for_the_clock_is_not_silence() {
     // The interval of requests exceeds the server's silence limit, and so does the operation's own timeout.
-    let mut connections = [Polled::new(true, 0)];
+    let mut hands = hand([Polled::new(true, 0)]);
     let asked = Plan { silence_ns: 5_000_000, operations: Some(3), ..plan(60.0, 20.0) };
-    assert_eq!(run_polled(&mut connections, &asked).unwrap().tally.operations, 3);
-    let mut connections = [Polled::new(false, 30_000_000)];
+    assert_eq!(run_polled(&mut hands, &asked).unwrap().tally.operations, 3);
+    let mut hands = hand([Polled::new(false, 30_000_000)]);
     let asked = Plan { silence_ns: 5_000_000, operations: Some(3), ..plan(60.0, 0.0) };
-    assert_eq!(run_polled(&mut connections, &asked).unwrap().tally.kinds.spell(), "timeout=3");
+    assert_eq!(run_polled(&mut hands, &asked).unwrap().tally.kinds.spell(), "timeout=3");
 }
 
 #[test]
 fn a_connection_is_woken_when_it_wants_to_be_and_the_others_go_on() {
     for rate in [0.0, 500.0] {
-        let mut connections = [Polled::new(false, 5_000_000), Polled::new(true, 0), Polled::new(true, 1_000_000_000)];
-        let tally = run_polled(&mut connections, &plan(0.3, rate)).unwrap().tally;
+        let mut hands = hand([Polled::new(false, 5_000_000), Polled::new(true, 0), Polled::new(true, 1_000_000_000)]);
+        let tally = run_polled(&mut hands, &plan(0.3, rate)).unwrap().tally;
         assert!(tally.operations > 10 && tally.errors > 2, "{} {}", tally.operations, tally.errors);
         assert_eq!(tally.kinds.spell(), format!("timeout={}", tally.errors));
     }
@@ -310,8 +450,8 @@ fn a_connection_is_woken_when_it_wants_to_be_and_the_others_go_on() {
 #[test]
 fn failures_after_the_end_count_and_successes_do_not() {
     for rate in [0.0, 50.0] {
-        let mut connections = [Polled::new(false, 60_000_000), Polled::new(false, 60_000_000)];
-        let tally = run_polled(&mut connections, &plan(0.03, rate)).unwrap().tally;
+        let mut hands = hand([Polled::new(false, 60_000_000), Polled::new(false, 60_000_000)]);
+        let tally = run_polled(&mut hands, &plan(0.03, rate)).unwrap().tally;
         assert_eq!((tally.operations, tally.kinds.spell().as_str()), (0, "timeout=2"));
         assert_eq!((tally.errors, tally.first_error.as_str(), tally.work), (2, "timeout: no answer", 0.0));
     }
@@ -324,30 +464,30 @@ fn failures_after_the_end_count_and_successes_do_not() {
 
 #[test]
 fn unexpected_input_ends_no_operation() {
-    let mut connections = [Polled::new(true, 0)];
+    let mut hands = hand([Polled::new(true, 0)]);
     // It is watched since its first operation, and idle until the next.
     let asked = Plan { operations: Some(4), ..plan(60.0, 50.0) };
     let tally = thread::scope(|scope| {
-        let mut peer = connections[0].peer.try_clone().unwrap();
+        let mut peer = hands[0].slots[0].connection.peer.try_clone().unwrap();
         scope.spawn(move || {
             for _ in 0..30 {
                 thread::sleep(Duration::from_millis(2));
                 peer.write_all(b"unexpected_input").unwrap();
             }
         });
-        run_polled(&mut connections, &asked).unwrap().tally
+        run_polled(&mut hands, &asked).unwrap().tally
     });
     assert_eq!((tally.operations, tally.errors), (4, 0));
-    assert!(connections[0].unexpected_input > 0);
+    assert!(hands[0].slots[0].connection.unexpected_input > 0);
 }
 
 #[test]
 fn latency_excludes_think_time() {
-    let mut connections = [Polled::new(true, 0)];
-    connections[0].thought_ns = u64::MAX;
+    let mut hands = hand([Polled::new(true, 0)]);
+    hands[0].slots[0].connection.thought_ns = u64::MAX;
     let asked = Plan { operations: Some(50), ..plan(60.0, 0.0) };
-    let latencies = run_polled(&mut connections, &asked).unwrap().tally.latencies;
+    let latencies = run_polled(&mut hands, &asked).unwrap().tally.latencies;
     assert_eq!(latencies.quantile(1.0), 1, "the least that a histogram holds");
-    connections[0].thought_ns = 0;
-    assert!(run_polled(&mut connections, &asked).unwrap().tally.latencies.quantile(0.0) > 1);
+    hands[0].slots[0].connection.thought_ns = 0;
+    assert!(run_polled(&mut hands, &asked).unwrap().tally.latencies.quantile(0.0) > 1);
 }

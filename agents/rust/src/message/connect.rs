@@ -7,6 +7,8 @@ use serde::Deserialize;
 /// Every driver, as `hello` and error messages list them.
 pub const DRIVERS: &str = "null postgres mysql firebird sqlite http resp memcached";
 
+const FEW_CONNECTIONS: usize = 64;
+
 #[derive(Debug)]
 pub enum Connect {
     Null(Pool, Null),
@@ -38,6 +40,11 @@ impl Pool {
     /// Runs the code that opens one connection, within that time.
     pub fn opening<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
         deadline::within(self.seconds(), "finish the login", open)
+    }
+
+    /// Whether it has so many connections that what an idle one holds counts for more than the time to get it back.
+    pub fn is_crowd(&self) -> bool {
+        self.connections > FEW_CONNECTIONS
     }
 
     pub fn seconds(&self) -> f64 {
@@ -289,6 +296,21 @@ impl Connect {
         }
     }
 
+    /// The most files that its arm has open at once.
+    pub fn files(&self) -> usize {
+        // An embedded database has its file, its log and the log's index. A connection for one operation opens while the last
+        // one still waits for its server's close.
+        let lines = match self {
+            Connect::Null(..) => 0,
+            Connect::Sqlite(..) => 3,
+            Connect::Http(_, asked) if asked.clear_port.is_some() => 2,
+            _ => 1,
+        };
+        let pool = self.pool();
+        let ends = if pool.per_request { 2 } else { 1 };
+        pool.connections * lines * ends + pool.threads.min(pool.connections)
+    }
+
     /// Refuses values out of bounds before anything changes.
     pub fn check(&self) -> Result<()> {
         let pool = self.pool();
@@ -354,6 +376,26 @@ pub fn seconds(timeout: Option<f64>, otherwise: f64) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Line, Request};
+
+    fn files(fields: &str) -> usize {
+        let line = format!(r#"{{"type":"connect","arm":"a",{fields}}}"#);
+        match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+            Request::Connect(connect) => connect.files(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_arm_needs_a_file_for_each_line_of_each_connection_and_for_each_thread() {
+        let postgres = r#""driver":"postgres","host":"h","port":1,"user":"u","database":"d""#;
+        assert_eq!(files(&format!(r#"{postgres},"connections":1000,"threads":8"#)), 1008);
+        assert_eq!(files(&format!(r#"{postgres},"connections":1000,"per_request":true"#)), 2001);
+        let http = r#""driver":"http","host":"h","port":1,"connections":10000"#;
+        assert_eq!((files(http), files(&format!(r#"{http},"clear_port":2"#))), (10_001, 20_001));
+        assert_eq!(files(r#""driver":"sqlite","path":"p","connections":2,"threads":5"#), 8);
+        assert_eq!(files(r#""driver":"null","connections":10000"#), 1);
+    }
 
     #[test]
     fn a_server_is_exposed_unless_it_is_here_encrypted_or_on_a_trusted_network() {

@@ -170,6 +170,16 @@ impl Operation {
         });
     }
 
+    /// Forgets its values, and gives back the memory of large ones.
+    pub fn clear(&mut self) {
+        const FEW_BYTES: usize = 4096;
+        self.values.clear();
+        self.texts.clear();
+        if self.texts.capacity() > FEW_BYTES {
+            self.texts = Vec::new();
+        }
+    }
+
     #[inline]
     pub fn parameter(&self, variable: usize) -> Parameter<'_> {
         match self.values[variable] {

@@ -4,6 +4,7 @@
 pub mod scripted;
 pub mod socket;
 pub mod tls;
+pub mod traffic;
 pub mod wirecrypt;
 
 use foreign_types_shared::ForeignTypeRef;
@@ -71,12 +72,12 @@ impl Transport {
         }
     }
 
-    /// Writes what the socket has room for; `WouldBlock` if it has none. Offer the rest again unchanged.
+    /// Writes what the socket has room for; `WouldBlock` if it has none. Offer the rest again unchanged; more may follow it.
     #[inline]
     pub fn send_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Transport::Clear(socket) => socket.send_some(bytes),
-            Transport::WireCrypt(stream) => stream.send(bytes).map(|()| bytes.len()),
+            Transport::WireCrypt(stream) => stream.send_some(bytes),
             Transport::Tls(stream) => stream.ssl_write(bytes).map_err(as_io),
         }
     }

@@ -2,6 +2,7 @@
 
 #[cfg(any(test, fuzzing))]
 use super::scripted;
+use super::traffic::{self, Traffic};
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use std::cell::Cell;
@@ -17,6 +18,8 @@ pub struct Socket {
     polled: Cell<bool>,
     /// How long a blocking call waits, in milliseconds; -1: no limit.
     patience_ms: Cell<i32>,
+    /// Its bytes count for its thread as they move.
+    counts: Cell<bool>,
 }
 
 /// How a socket waits.
@@ -29,6 +32,8 @@ pub enum Mode {
 }
 
 const TIMEOUT_SECONDS: i64 = 10;
+/// How long a peer that was told to close, and doesn't, is waited for where others wait too.
+pub const MOMENT_MS: i32 = 50;
 
 impl Socket {
     /// Begins a connection. A blocking socket is connected on return; for a polled one `connected` returns the outcome.
@@ -43,7 +48,8 @@ impl Socket {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        let socket = Socket { fd: Some(fd), polled: Cell::new(mode == Mode::Polled), patience_ms: Cell::new(-1) };
+        let socket = Socket::from(fd);
+        socket.polled.set(mode == Mode::Polled);
         // Requests and responses alternate: Nagle's algorithm could only delay them.
         socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
         if mode == Mode::Blocking {
@@ -118,6 +124,11 @@ impl Socket {
         self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
     }
 
+    /// Its bytes count when its owner counts them, and not as they move.
+    pub fn count_later(&self) {
+        self.counts.set(false);
+    }
+
     pub fn set_mode(&self, mode: Mode) -> Result<()> {
         self.polled.set(mode == Mode::Polled);
         // SAFETY: fcntl on our own descriptor, with an integer argument.
@@ -129,20 +140,15 @@ impl Socket {
         if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
     }
 
-    /// Reads what the peer still sends until it closes, then closes: returns all traffic of this connection.
+    /// Reads what the peer still sends until it closes, then closes: returns all traffic of this connection. A polled
+    /// socket shares its thread with others: it waits a moment only.
     pub fn finish(self) -> Traffic {
-        let mut rest = [0; 1024];
-        loop {
-            match self.receive(&mut rest) {
-                Ok(1..) => {}
-                Err(error)
-                    if error.kind() == io::ErrorKind::WouldBlock
-                        && self.polled.get()
-                        && self.wait_for(libc::POLLIN, TIMEOUT_SECONDS as i32 * 1000).unwrap_or(false) => {}
-                // The end, a reset, or a peer that does not close in time.
-                _ => break,
-            }
+        if self.polled.get() {
+            return self.finish_within(MOMENT_MS);
         }
+        let mut rest = [0; 1024];
+        // Until the end, a reset, or a peer that does not close in time.
+        while self.receive(&mut rest).is_ok_and(|received| received > 0) {}
         self.reset()
     }
 
@@ -178,10 +184,14 @@ impl Socket {
         if let Some(received) = scripted::receive(self.as_raw_fd(), self.polled.get(), into) {
             return received;
         }
-        self.call(libc::POLLIN, |flags| {
+        let received = self.call(libc::POLLIN, |flags| {
             // SAFETY: the kernel writes at most `into.len()` bytes into `into`.
             unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) }
-        })
+        })?;
+        if self.counts.get() {
+            traffic::received(received);
+        }
+        Ok(received)
     }
 
     #[inline]
@@ -190,10 +200,14 @@ impl Socket {
         if let Some(sent) = scripted::send(self.as_raw_fd(), bytes) {
             return Ok(sent);
         }
-        self.call(libc::POLLOUT, |flags| {
+        let sent = self.call(libc::POLLOUT, |flags| {
             // SAFETY: the kernel reads at most `bytes.len()` bytes of `bytes`.
             unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL) }
-        })
+        })?;
+        if self.counts.get() {
+            traffic::sent(sent);
+        }
+        Ok(sent)
     }
 
     /// Receives or sends once. A blocking socket first waits for `events`: until the deadline, if this thread has one.
@@ -281,7 +295,12 @@ impl Socket {
 
     /// Takes the socket out of a stream that is no longer needed.
     pub fn take(&mut self) -> Socket {
-        Socket { fd: self.fd.take(), polled: self.polled.clone(), patience_ms: self.patience_ms.clone() }
+        Socket {
+            fd: self.fd.take(),
+            polled: self.polled.clone(),
+            patience_ms: self.patience_ms.clone(),
+            counts: self.counts.clone(),
+        }
     }
 }
 
@@ -307,7 +326,7 @@ impl AsRawFd for Socket {
 impl From<OwnedFd> for Socket {
     /// Wraps a socket that someone else opened.
     fn from(fd: OwnedFd) -> Socket {
-        Socket { fd: Some(fd), polled: Cell::new(false), patience_ms: Cell::new(-1) }
+        Socket { fd: Some(fd), polled: Cell::new(false), patience_ms: Cell::new(-1), counts: Cell::new(true) }
     }
 }
 
@@ -345,40 +364,6 @@ const SEGS_OUT: usize = 136 / 4;
 const SEGS_IN: usize = 140 / 4;
 const BYTES_SENT: usize = 200 / 4;
 const BYTES_RETRANS: usize = 208 / 4;
-
-/// Traffic of connections: payload bytes (without retransmissions), segments (including bare acknowledgements),
-/// and how many connections were opened and how many resumed a TLS session.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Traffic {
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
-    pub segments_sent: u64,
-    pub segments_received: u64,
-    pub connects: u64,
-    pub resumed: u64,
-}
-
-impl Traffic {
-    pub fn add(&mut self, other: Traffic) {
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.segments_sent += other.segments_sent;
-        self.segments_received += other.segments_received;
-        self.connects += other.connects;
-        self.resumed += other.resumed;
-    }
-
-    pub fn since(self, earlier: Traffic) -> Traffic {
-        Traffic {
-            bytes_sent: self.bytes_sent.saturating_sub(earlier.bytes_sent),
-            bytes_received: self.bytes_received.saturating_sub(earlier.bytes_received),
-            segments_sent: self.segments_sent.saturating_sub(earlier.segments_sent),
-            segments_received: self.segments_received.saturating_sub(earlier.segments_received),
-            connects: self.connects.saturating_sub(earlier.connects),
-            resumed: self.resumed.saturating_sub(earlier.resumed),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -7,19 +7,17 @@ use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, PKeyRef, Public};
 use openssl::ssl::{
-    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslRef, SslSession, SslSessionCacheMode,
-    SslStream, SslVerifyMode, SslVersion,
+    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSession,
+    SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::verify::X509VerifyFlags;
 use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-
-/// A record is at most 16 KiB: with room for several, one `recv` gets all available bytes of a large response.
-const READ_AHEAD_BYTES: usize = 64 * 1024;
 
 /// How an arm's connections are encrypted.
 pub struct TlsClient {
@@ -44,7 +42,7 @@ pub struct Application {
 }
 
 /// Resumable sessions, the newest last.
-type Sessions = Arc<Mutex<Vec<SslSession>>>;
+type Sessions = Arc<Mutex<VecDeque<SslSession>>>;
 
 const HIGHEST_SECURITY_LEVEL: u8 = 5;
 
@@ -52,13 +50,13 @@ const HIGHEST_SECURITY_LEVEL: u8 = 5;
 const MOST_SESSIONS: usize = 1000;
 
 impl TlsClient {
-    /// None if the arm is unencrypted.
-    pub fn new(asked: &Server) -> Result<Option<TlsClient>> {
-        TlsClient::offering(asked, None)
+    /// None if the arm is unencrypted. `crowd`: idle connections hold no buffers, and get them back for each record.
+    pub fn new(asked: &Server, crowd: bool) -> Result<Option<TlsClient>> {
+        TlsClient::offering(asked, crowd, None)
     }
 
     /// The same, and offers the server one protocol (by ALPN) under TLS.
-    pub fn offering(asked: &Server, application: Option<Application>) -> Result<Option<TlsClient>> {
+    pub fn offering(asked: &Server, crowd: bool, application: Option<Application>) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
         }
@@ -120,10 +118,14 @@ impl TlsClient {
         } else {
             builder.set_verify(SslVerifyMode::NONE);
         }
-        // One `recv` then gets a whole flight; otherwise OpenSSL reads each record's header and body separately.
+        // One `recv` then gets as much as the buffer holds, which is the longest record; otherwise OpenSSL reads each record's
+        // header and body separately. More would be moved at each record that is read out of it.
         builder.set_read_ahead(true);
-        // SAFETY: the context is valid for the call and the length is a plain number.
-        unsafe { SSL_CTX_set_default_read_buffer_len(builder.as_ptr().cast(), READ_AHEAD_BYTES) };
+        // What waits for room in the socket is offered again, with more behind it, from wherever it has moved to.
+        builder.set_mode(SslMode::ACCEPT_MOVING_WRITE_BUFFER);
+        if crowd {
+            builder.set_mode(SslMode::RELEASE_BUFFERS);
+        }
         if let Some(Application { name, .. }) = application {
             let offer = [&[name.len() as u8], name.as_bytes()].concat();
             builder.set_alpn_protos(&offer).map_err(bad("ALPN"))?;
@@ -134,9 +136,9 @@ impl TlsClient {
             builder.set_new_session_callback(move |_, new| {
                 let mut sessions = sessions.lock().unwrap();
                 if sessions.len() == MOST_SESSIONS {
-                    sessions.remove(0);
+                    sessions.pop_front();
                 }
-                sessions.push(new);
+                sessions.push_back(new);
             });
         } else {
             builder.set_session_cache_mode(SslSessionCacheMode::OFF);
@@ -168,13 +170,13 @@ impl TlsClient {
             }
             if let Some(sessions) = &self.sessions {
                 let mut sessions = sessions.lock().unwrap();
-                if let Some(session) = sessions.pop() {
+                if let Some(session) = sessions.pop_back() {
                     // SAFETY: this very context made the session.
                     unsafe { ssl.set_session(&session)? };
                     // A ticket of TLS 1.3 works once: OpenSSL invalidates it, and the server sends another. One of 1.2 works until there
                     // is a newer one.
                     if session.protocol_version() != SslVersion::TLS1_3 {
-                        sessions.push(session);
+                        sessions.push_back(session);
                     }
                 }
             }
@@ -259,10 +261,6 @@ fn show(builder: &mut SslContextBuilder, certificate: &str, key: &str) -> Result
     builder.set_certificate_chain_file(certificate).map_err(file("tls_certificate", certificate))?;
     builder.set_private_key_file(key, SslFiletype::PEM).map_err(file("tls_key", key))?;
     builder.check_private_key().map_err(file("tls_key", key))
-}
-
-unsafe extern "C" {
-    fn SSL_CTX_set_default_read_buffer_len(context: *mut std::ffi::c_void, length: usize);
 }
 
 /// What was negotiated on one connection.

@@ -109,13 +109,14 @@ impl Ciphers {
 pub struct WireCrypt {
     socket: Socket,
     ciphers: Ciphers,
-    /// Encrypted output. Reused.
+    /// Encrypted output, and how much of it was sent. Reused.
     outgoing: Vec<u8>,
+    sent: usize,
 }
 
 impl WireCrypt {
     pub fn new(socket: Socket, ciphers: Ciphers) -> WireCrypt {
-        WireCrypt { socket, ciphers, outgoing: Vec::new() }
+        WireCrypt { socket, ciphers, outgoing: Vec::new(), sent: 0 }
     }
 
     /// There is no certificate and no handshake: only the plugin was negotiated.
@@ -140,10 +141,31 @@ impl WireCrypt {
 
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.outgoing.clear();
-        self.outgoing.extend_from_slice(bytes);
-        self.ciphers.sending.apply(&mut self.outgoing)?;
-        self.socket.send_all(&self.outgoing)
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.send_some(rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket.wait(libc::POLLOUT)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what the socket has room for. After `WouldBlock` the bytes are encrypted already, and the next call must begin
+    /// with the same ones.
+    #[inline]
+    pub fn send_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.sent == self.outgoing.len() {
+            self.outgoing.clear();
+            self.outgoing.extend_from_slice(bytes);
+            self.ciphers.sending.apply(&mut self.outgoing)?;
+            self.sent = 0;
+        }
+        while self.sent < self.outgoing.len() {
+            self.sent += self.socket.send_some(&self.outgoing[self.sent..])?;
+        }
+        Ok(self.sent)
     }
 }
 
@@ -222,5 +244,35 @@ mod tests {
         assert!(Stream::new("ChaCha64", &[1; 20], &[0; 7]).is_err());
         assert!(Stream::new("ChaCha", &[1; 20], &[0; 8]).is_err());
         assert!(Stream::new("ChaCha64", &[1; 20], &[]).is_err());
+    }
+
+    #[test]
+    fn what_a_full_socket_leaves_is_sent_later_and_only_once() {
+        use std::io::Read;
+        use std::os::fd::OwnedFd;
+        use std::os::unix::net::UnixStream;
+        let (own, mut peer) = UnixStream::pair().unwrap();
+        own.set_nonblocking(true).unwrap();
+        let ciphers = Ciphers::new("Arc4", &[9; 20], &[]).unwrap();
+        let mut stream = WireCrypt::new(Socket::from(OwnedFd::from(own)), ciphers);
+        let first: Vec<u8> = (0..3_000_000u32).map(|at| (at * 7) as u8).collect();
+        let second = [first.as_slice(), b"more"].concat();
+        assert_eq!(stream.send_some(&first).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let reading = std::thread::spawn(move || {
+            let mut received = vec![0; 3_000_004];
+            peer.read_exact(&mut received).unwrap();
+            received
+        });
+        // More has been written behind it in the meantime.
+        let mut sent = 0;
+        while sent < second.len() {
+            match stream.send_some(&second[sent..]) {
+                Ok(more) => sent += more,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        let mut received = reading.join().unwrap();
+        Stream::new("Arc4", &[9; 20], &[]).unwrap().apply(&mut received).unwrap();
+        assert!(received == second);
     }
 }

@@ -321,6 +321,9 @@ impl FirebirdConnection {
     /// Runs the operation as far as the received bytes allow.
     #[inline]
     pub fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        if self.link.is_stuck() {
+            self.link.flush()?;
+        }
         loop {
             if self.stage == Stage::Opening && self.link.go_on_opening()? == Step::Pending {
                 return Ok(Step::Pending);

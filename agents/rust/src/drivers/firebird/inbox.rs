@@ -3,7 +3,7 @@
 use super::errors;
 use super::format::Format;
 use super::xdr::Reader;
-use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer};
+use crate::drivers::network::buffer::Buffer;
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use std::io;
@@ -73,9 +73,6 @@ impl wire::Inbox for Inbox {
     }
 
     fn clear(&mut self) {
-        if self.buffer.size() > BUFFER_BYTES {
-            self.buffer = Buffer::default();
-        }
         self.buffer.clear();
     }
 
@@ -190,6 +187,7 @@ mod tests {
     use super::super::format::Described;
     use super::super::xdr::Put;
     use super::*;
+    use crate::drivers::network::buffer::BUFFER_BYTES;
     use crate::drivers::network::wire::Inbox as _;
 
     fn format() -> Format {

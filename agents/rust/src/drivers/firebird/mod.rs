@@ -21,14 +21,15 @@ mod xdr;
 use super::network::facts;
 use super::network::link::Target;
 use super::network::wire::{Login as _, Protection};
-use crate::arm::{Opened, Pool};
+use crate::arm::Opened;
 use crate::failure::Result;
 use crate::message::{self, Connected, WireCrypt};
+use crate::opening;
 use crate::transport::socket::resolve;
 use client::FirebirdConnection;
 use std::sync::Arc;
 
-/// Opens the connections of an arm, one after the other.
+/// Opens the connections of an arm.
 pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened> {
     let address = resolve(&asked.host, asked.port)?;
     let target = |asked: message::Firebird| {
@@ -39,25 +40,29 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
     // The first connection may create the database. Later ones attach it.
     let (first, later) = (target(asked.clone()), target(message::Firebird { create: false, ..asked.clone() }));
     let polled = pool.connections > pool.threads;
-    let mut connections = Vec::with_capacity(pool.connections);
-    let mut connected = Connected { encrypted: asked.wire_crypt != WireCrypt::Off, ..Connected::default() };
-    for number in 0..pool.connections {
+    let (arm, opened) = opening::open(pool, |number| {
         let target = if number == 0 { &first } else { &later };
         let mut connection = FirebirdConnection::new(target.clone(), polled, pool.per_request);
         // If each operation opens its own connection, try one here: it checks the address and the encryption.
-        if number == 0 || !pool.per_request {
-            let facts = pool.opening(|| connection.link.open_now())?;
-            facts::note(facts, &mut connected);
-            connected.auth = connection.link.login.auth();
-            if number == 0 {
-                connected.server_version = pool.opening(|| connection.version())?;
-            }
-            if pool.per_request {
-                connection.leave()?;
-                connection.link.target = later.clone();
-            }
+        if number > 0 && pool.per_request {
+            return Ok((connection, None));
         }
-        connections.push(connection);
+        let facts = pool.opening(|| connection.link.open_now())?;
+        let auth = connection.link.login.auth();
+        let version = if number == 0 { pool.opening(|| connection.version())? } else { String::new() };
+        if pool.per_request {
+            connection.leave()?;
+            connection.link.target = later.clone();
+        }
+        Ok((connection, Some((facts, version, auth))))
+    })?;
+    let mut connected = Connected { encrypted: asked.wire_crypt != WireCrypt::Off, ..Connected::default() };
+    for (number, (facts, version, auth)) in opened.into_iter().flatten().enumerate() {
+        facts::note(facts, &mut connected);
+        connected.auth = auth;
+        if number == 0 {
+            connected.server_version = version;
+        }
     }
-    Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
+    Ok((Box::new(arm), connected))
 }

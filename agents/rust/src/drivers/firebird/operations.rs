@@ -4,9 +4,11 @@ use super::client::{FirebirdConnection, Stage};
 use super::sql::Verb;
 use super::statement::Prepared;
 use crate::connection::{Connection, Interest, Outcome, Rows, Step};
+use crate::drivers::network::wire::Inbox;
 use crate::failure::Result;
 use crate::program::{Operation, Script};
-use crate::transport::socket::{Mode, Traffic};
+use crate::transport::socket::Mode;
+use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
 impl Connection for FirebirdConnection {
@@ -21,6 +23,7 @@ impl Connection for FirebirdConnection {
         } else {
             old.iter().for_each(|statement| self.forget(statement));
             self.statements = self.prepare_now(script)?;
+            self.link.inbox.rest();
         }
         self.script = Some(script.clone());
         Ok(())
@@ -48,6 +51,7 @@ impl Connection for FirebirdConnection {
     #[inline]
     fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         let step = self.go_on(script, operation);
+        self.link.inbox.rest();
         self.forgive(step)
     }
 
@@ -58,7 +62,9 @@ impl Connection for FirebirdConnection {
 
     fn query(&mut self, sql: &str) -> Result<Rows> {
         if !self.per_request {
-            return self.query_now(sql);
+            let rows = self.query_now(sql);
+            self.link.inbox.rest();
+            return rows;
         }
         self.forget_connection();
         self.link.open_now()?;
@@ -67,8 +73,12 @@ impl Connection for FirebirdConnection {
         rows.and_then(|rows| left.map(|()| rows))
     }
 
-    fn traffic(&mut self) -> Traffic {
-        self.link.traffic()
+    fn settle(&mut self) -> Segments {
+        self.link.settle()
+    }
+
+    fn is_opening(&self) -> bool {
+        !self.link.is_open()
     }
 
     fn polled(&self) -> bool {

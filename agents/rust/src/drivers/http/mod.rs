@@ -11,14 +11,15 @@ mod reader;
 mod site;
 pub mod statement;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod two;
 
 use super::network::facts;
 use super::network::link::Target;
-use crate::arm::{Opened, Pool};
+use crate::arm::Opened;
 use crate::failure::Result;
 use crate::message::{self, Connected, Http, HttpVersion, Tls};
+use crate::opening;
 use crate::transport::socket::resolve;
 use crate::transport::tls::{Application, TlsClient};
 use client::Client;
@@ -31,7 +32,7 @@ use two::Two;
 
 const PATIENCE: Patience = Patience { answer: 30, open: 10 };
 
-/// Opens the connections of an arm, one after the other.
+/// Opens the connections of an arm.
 pub fn connect(pool: &message::Pool, asked: &Http) -> Result<Opened> {
     match asked.http {
         HttpVersion::V11 => connect_by::<One>(pool, asked, PATIENCE),
@@ -42,28 +43,32 @@ pub fn connect(pool: &message::Pool, asked: &Http) -> Result<Opened> {
 fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patience) -> Result<Opened> {
     let site = Arc::new(Site::<E>::new(asked, pool.per_request, patience));
     let target = |asked: message::Server| -> Result<Arc<Target<message::Server>>> {
-        let tls = TlsClient::offering(&asked, Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }))?;
+        let tls = TlsClient::offering(
+            &asked,
+            pool.is_crowd(),
+            Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }),
+        )?;
         Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, protection: tls.into() }))
     };
     let target_of_clear = asked.clear_server().map(target).transpose()?;
     let target = target(asked.server())?;
     let polled = pool.connections > pool.threads;
-    let mut connections = Vec::with_capacity(pool.connections);
-    let encrypted = asked.tls != Tls::Off;
-    let mut connected = Connected { encrypted, application: E::NAME.to_string(), ..Connected::default() };
-    for number in 0..pool.connections {
+    let (arm, opened) = opening::open(pool, |number| {
         let clear = target_of_clear.as_ref().map(|target| Line::new(target.clone(), polled, pool.per_request));
         let main = Line::new(target.clone(), polled, pool.per_request);
         let mut client = Client::<E>::new(site.clone(), main, clear, polled);
         // If each operation opens its own connections, try them here once.
-        if number == 0 || !pool.per_request {
-            let facts = pool.opening(|| client.open_now())?;
-            facts::note(facts, &mut connected);
-            if pool.per_request {
-                client.close();
-            }
+        if number > 0 && pool.per_request {
+            return Ok((client, None));
         }
-        connections.push(client);
-    }
-    Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
+        let facts = pool.opening(|| client.open_now())?;
+        if pool.per_request {
+            client.close();
+        }
+        Ok((client, Some(facts)))
+    })?;
+    let encrypted = asked.tls != Tls::Off;
+    let mut connected = Connected { encrypted, application: E::NAME.to_string(), ..Connected::default() };
+    opened.into_iter().flatten().for_each(|facts| facts::note(facts, &mut connected));
+    Ok((Box::new(arm), connected))
 }

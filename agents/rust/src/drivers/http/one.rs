@@ -9,7 +9,8 @@ use crate::drivers::network::wire::{Inbox, Login, Turn, Wire};
 use crate::failure::Result;
 use crate::message;
 use crate::program::Operation;
-use crate::transport::socket::{Socket, Traffic};
+use crate::transport::socket::{MOMENT_MS, Socket};
+use crate::transport::traffic::Traffic;
 
 /// State of one HTTP/1.1 connection.
 #[derive(Default)]
@@ -131,8 +132,7 @@ impl Wire for One {
 
     /// A server that was told to close, and doesn't, is not waited for.
     fn part(socket: Socket) -> Traffic {
-        const A_MOMENT_MS: i32 = 50;
-        socket.finish_within(A_MOMENT_MS)
+        socket.finish_within(MOMENT_MS)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::clock::coarse_ns;
 use crate::connection::{Connection, Interest, Outcome, Rows, Step, escape};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Script, Statement};
-use crate::transport::socket::Traffic;
+use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
 impl<E: Exchange> Connection for Client<E> {
@@ -63,10 +63,14 @@ impl<E: Exchange> Connection for Client<E> {
         answer
     }
 
-    fn traffic(&mut self) -> Traffic {
-        let mut sum = self.main.link.traffic();
-        sum.add(self.clear.as_ref().map(|clear| clear.link.traffic()).unwrap_or_default());
+    fn settle(&mut self) -> Segments {
+        let mut sum = self.main.link.settle();
+        sum.add(self.clear.as_mut().map(|clear| clear.link.settle()).unwrap_or_default());
         sum
+    }
+
+    fn is_opening(&self) -> bool {
+        self.stage == Stage::Opening
     }
 
     fn polled(&self) -> bool {

@@ -68,6 +68,11 @@ impl wire::Inbox for Answers {
         self.status = AUTOCOMMIT;
         self.next = Next::Head;
     }
+
+    #[inline]
+    fn rest(&mut self) {
+        self.packets.rest();
+    }
 }
 
 impl Answers {

@@ -127,6 +127,14 @@ impl Packets {
         self.large = None;
         self.number = 0;
     }
+
+    #[inline]
+    pub fn rest(&mut self) {
+        self.buffer.rest();
+        if !self.kept.is_empty() {
+            self.kept = Vec::new();
+        }
+    }
 }
 
 #[inline]

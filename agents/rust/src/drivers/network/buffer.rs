@@ -1,16 +1,29 @@
-//! Received bytes that are still unread. Its memory is bounded and reused.
+//! Received bytes that are still unread. Connections that are idle have no memory for them: each thread has a few blocks, which
+//! whoever receives uses.
 
 use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::Result;
+use std::cell::RefCell;
 use std::io;
 use xxhash_rust::xxh3::Xxh3;
 
 pub const BUFFER_BYTES: usize = 64 * 1024;
+/// Unused blocks that a thread keeps, and the largest that it keeps: one that a long message has enlarged.
+const MOST_SPARE: usize = 16;
+const LARGEST_SPARE: usize = 4 << 20;
+
+thread_local! {
+    /// The last one was used last.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 pub struct Buffer {
+    /// Empty while there is nothing unread.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
+    /// Its size, unless a message enlarges it.
+    room: usize,
 }
 
 impl Default for Buffer {
@@ -20,17 +33,29 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    pub fn with_room(bytes: usize) -> Buffer {
-        Buffer { bytes: vec![0; bytes], start: 0, end: 0 }
+    pub const fn with_room(bytes: usize) -> Buffer {
+        Buffer { bytes: Vec::new(), start: 0, end: 0, room: bytes }
     }
 
     pub fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
+    /// Gives its memory back if there is nothing unread.
+    #[inline]
+    pub fn rest(&mut self) {
+        if self.start == self.end && !self.bytes.is_empty() {
+            self.clear();
+            give(std::mem::take(&mut self.bytes));
+        }
+    }
+
     /// Fills the buffer with one call of `receive`. The end of the connection is an error.
     #[inline]
     pub fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            self.bytes = block(self.room);
+        }
         if self.start == self.end {
             self.clear();
         } else if self.end == self.bytes.len() || self.start > self.bytes.len() / 2 {
@@ -49,7 +74,7 @@ impl Buffer {
 
     /// Its capacity in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        if self.bytes.is_empty() { self.room } else { self.bytes.len() }
     }
 
     /// Doubles its capacity.
@@ -84,6 +109,26 @@ impl Buffer {
     }
 }
 
+/// Memory of at least this size.
+#[inline]
+fn block(size: usize) -> Vec<u8> {
+    let spare = if size == BUFFER_BYTES { SPARE.with_borrow_mut(Vec::pop) } else { None };
+    spare.unwrap_or_else(|| vec![0; size])
+}
+
+#[inline]
+fn give(block: Vec<u8>) {
+    if (BUFFER_BYTES..=LARGEST_SPARE).contains(&block.len()) {
+        // A thread that ends keeps none.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < MOST_SPARE {
+                spare.push(block);
+            }
+        });
+    }
+}
+
 /// A message that is larger than the buffer, while it passes through.
 pub enum Passing {
     Hashed(Box<Xxh3>),
@@ -107,5 +152,70 @@ impl Passing {
             Passing::Kept(kept) => kept.extend_from_slice(part),
             Passing::Dropped => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(buffer: &mut Buffer, bytes: &[u8]) {
+        let result = buffer.fill(|into| {
+            into[..bytes.len()].copy_from_slice(bytes);
+            Ok(bytes.len())
+        });
+        result.unwrap();
+    }
+
+    fn spare() -> Vec<usize> {
+        SPARE.with_borrow(|spare| spare.iter().map(Vec::len).collect())
+    }
+
+    #[test]
+    fn idle_connections_share_one_block() {
+        let mut buffers: Vec<Buffer> = (0..100).map(|_| Buffer::default()).collect();
+        for buffer in &mut buffers {
+            fill(buffer, b"answer");
+            assert_eq!(buffer.take(6), b"answer");
+            buffer.rest();
+        }
+        assert_eq!(spare(), [BUFFER_BYTES]);
+        assert!(buffers.iter().all(|buffer| buffer.bytes.capacity() == 0 && buffer.size() == BUFFER_BYTES));
+    }
+
+    #[test]
+    fn a_part_of_a_message_stays_and_a_failed_receive_leaves_nothing() {
+        let mut buffer = Buffer::default();
+        fill(&mut buffer, b"whole, par");
+        buffer.take(7);
+        buffer.rest();
+        fill(&mut buffer, b"t");
+        assert_eq!(buffer.unread(), b"part");
+        buffer.take(4);
+        assert!(buffer.fill(|_| Err(io::ErrorKind::WouldBlock.into())).is_err());
+        buffer.rest();
+        assert_eq!((buffer.unread(), spare().len()), (&b""[..], 1));
+    }
+
+    #[test]
+    fn a_thread_keeps_few_blocks_and_none_that_a_huge_message_enlarged() {
+        let mut buffers: Vec<Buffer> = (0..2 * MOST_SPARE).map(|_| Buffer::default()).collect();
+        buffers.iter_mut().for_each(|buffer| fill(buffer, b"x"));
+        for buffer in &mut buffers {
+            buffer.take(1);
+            buffer.rest();
+        }
+        assert_eq!(spare(), [BUFFER_BYTES; MOST_SPARE]);
+        let mut large = Buffer::default();
+        fill(&mut large, b"x");
+        while large.size() <= LARGEST_SPARE {
+            large.grow();
+        }
+        large.take(1);
+        large.rest();
+        assert_eq!((spare().len(), large.size()), (MOST_SPARE - 1, BUFFER_BYTES));
+        let mut other = Buffer::with_room(100);
+        fill(&mut other, b"x");
+        assert_eq!((other.size(), spare().len()), (100, MOST_SPARE - 1));
     }
 }

@@ -4,41 +4,46 @@ use super::facts;
 use super::link::{Link, Target};
 use super::protocol::Protocol;
 use super::setup::Setup;
-use super::wire::{Login, Protection};
-use crate::arm::{Opened, Pool};
+use super::wire::{Inbox, Login, Protection};
+use crate::arm::Opened;
 use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
+use crate::opening;
 use crate::program::{Operation, Script};
-use crate::transport::socket::{Mode, Traffic, resolve};
+use crate::transport::socket::{Mode, resolve};
 use crate::transport::tls::{Facts, TlsClient};
+use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
-/// Opens the connections of an arm, one after the other.
+/// Opens the connections of an arm.
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
-    let protection = Protection::from(TlsClient::new(asked)?);
+    let protection = Protection::from(TlsClient::new(asked, pool.is_crowd())?);
     let setup = Arc::new(Setup::new(asked.setup.as_ref()));
     let address = resolve(&asked.host, asked.port)?;
     let asked = &message::Server { address: Some(address.ip()), ..asked.clone() };
     let target = Arc::new(Target { address, asked: asked.clone(), protection });
     let polled = pool.connections > pool.threads;
-    let mut connections = Vec::with_capacity(pool.connections);
-    let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
-    for number in 0..pool.connections {
+    let (arm, opened) = opening::open(pool, |number| {
         let mut connection = Client::<P>::new(target.clone(), setup.clone(), polled, pool.per_request);
         // If each operation opens its own connection, try one here: it checks the address and the encryption.
-        if number == 0 || !pool.per_request {
-            let facts = pool.opening(|| connection.open_now())?;
-            facts::note(facts, &mut connected);
-            connected.server_version = connection.link.login.server_version();
-            connected.auth = connection.link.login.auth();
-            if pool.per_request {
-                connection.link.close();
-            }
+        if number > 0 && pool.per_request {
+            return Ok((connection, None));
         }
-        connections.push(connection);
+        let facts = pool.opening(|| connection.open_now())?;
+        let login = &connection.link.login;
+        let (version, auth) = (login.server_version(), login.auth());
+        if pool.per_request {
+            connection.link.close();
+        }
+        Ok((connection, Some((facts, version, auth))))
+    })?;
+    let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
+    for (facts, version, auth) in opened.into_iter().flatten() {
+        facts::note(facts, &mut connected);
+        (connected.server_version, connected.auth) = (version, auth);
     }
-    Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
+    Ok((Box::new(arm), connected))
 }
 
 /// A connection to a server, for any protocol.
@@ -97,6 +102,9 @@ impl<P: Protocol> Client<P> {
     /// Runs the operation as far as the received bytes allow.
     #[inline]
     fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        if self.link.is_stuck() {
+            self.link.flush()?;
+        }
         loop {
             let Some(ready) = self.protocol.hear(&mut self.link, &mut self.outcome)? else {
                 if self.link.receive()? {
@@ -149,6 +157,9 @@ impl<P: Protocol> Client<P> {
             }
         }
         while self.set_up < self.setup.statements(&self.link).len() {
+            if self.link.is_stuck() {
+                self.link.flush()?;
+            }
             if self.protocol.hear(&mut self.link, &mut self.outcome)?.is_none() {
                 if self.link.receive()? {
                     continue;
@@ -196,6 +207,7 @@ impl<P: Protocol> Connection for Client<P> {
             self.protocol.check(script)?;
         } else {
             self.protocol.prepare(&mut self.link, script)?;
+            self.link.inbox.rest();
         }
         self.prepared = Some(script.clone());
         Ok(())
@@ -217,11 +229,14 @@ impl<P: Protocol> Connection for Client<P> {
 
     #[inline]
     fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        if self.per_request {
+        let step = if self.per_request {
             let step = self.go_on_per_request(script, operation);
-            return self.forgive(step);
-        }
-        self.go_on(script, operation)
+            self.forgive(step)
+        } else {
+            self.go_on(script, operation)
+        };
+        self.link.inbox.rest();
+        step
     }
 
     #[inline]
@@ -230,17 +245,23 @@ impl<P: Protocol> Connection for Client<P> {
     }
 
     fn query(&mut self, sql: &str) -> Result<Rows> {
-        if !self.per_request {
-            return self.protocol.query(&mut self.link, sql);
+        if self.per_request {
+            self.open_now()?;
         }
-        self.open_now()?;
         let answer = self.protocol.query(&mut self.link, sql);
-        self.link.close();
+        self.link.inbox.rest();
+        if self.per_request {
+            self.link.close();
+        }
         answer
     }
 
-    fn traffic(&mut self) -> Traffic {
-        self.link.traffic()
+    fn settle(&mut self) -> Segments {
+        self.link.settle()
+    }
+
+    fn is_opening(&self) -> bool {
+        !self.link.is_open()
     }
 
     fn polled(&self) -> bool {

@@ -5,8 +5,9 @@ use crate::connection::{Interest, Step};
 use crate::deadline::{self, LOGIN_BYTES};
 use crate::failure::{Failure, Result};
 use crate::transport::Transport;
-use crate::transport::socket::{Mode, Socket, Traffic};
+use crate::transport::socket::{Mode, Socket};
 use crate::transport::tls::Facts;
+use crate::transport::traffic::{self, Segments, Traffic};
 use crate::transport::wirecrypt::{Ciphers, WireCrypt};
 use openssl::ssl::SslStream;
 use std::io;
@@ -60,12 +61,17 @@ pub struct Link<W: Wire> {
     pub inbox: W::Inbox,
     /// Messages that wait for `flush`. Reused, so that encoding doesn't allocate.
     pub outbox: Vec<u8>,
+    /// How much of it was sent, and whether the rest waits for room in the socket.
+    sent: usize,
+    unsent: bool,
     /// The server's last error: if the connection closes next, this is the reason.
     pub last_error: Option<Failure>,
-    /// Traffic of closed connections, and what was opened.
-    past: Traffic,
+    /// Segments of closed connections, unless each operation has its own: then all of their traffic counts when they close.
+    past: Segments,
     /// The last closed connection, which waits for its peer's close: so none of our ports stays in TIME_WAIT.
     leaving: Option<Socket>,
+    /// With one connection per operation: how much of its traffic was counted.
+    counted: Traffic,
 }
 
 impl<W: Wire> Link<W> {
@@ -80,9 +86,12 @@ impl<W: Wire> Link<W> {
             heard_bytes: 0,
             inbox: W::Inbox::default(),
             outbox: Vec::new(),
+            sent: 0,
+            unsent: false,
             last_error: None,
-            past: Traffic::default(),
+            past: Segments::default(),
             leaving: None,
+            counted: Traffic::default(),
         }
     }
 
@@ -108,12 +117,16 @@ impl<W: Wire> Link<W> {
     pub fn start_opening(&mut self, mode: Mode) -> Result<()> {
         self.abandon();
         self.inbox.clear();
-        self.outbox.clear();
+        self.forget_outbox();
         self.last_error = None;
         self.login = W::Login::default();
         self.opened += 1;
         self.heard_bytes = 0;
-        self.phase = Phase::Connecting(Socket::open(self.target.address, mode)?);
+        let socket = Socket::open(self.target.address, mode)?;
+        if self.per_request {
+            socket.count_later();
+        }
+        self.phase = Phase::Connecting(socket);
         Ok(())
     }
 
@@ -156,7 +169,8 @@ impl<W: Wire> Link<W> {
                     if !tls.shake_hands(stream)? {
                         return Ok(Step::Pending);
                     }
-                    self.past.resumed += u64::from(stream.ssl().session_reused());
+                    let resumed = u64::from(stream.ssl().session_reused());
+                    traffic::add(Traffic { resumed, ..Traffic::default() });
                     let Phase::Handshake(stream) = std::mem::take(&mut self.phase) else { continue };
                     self.log_in(Transport::Tls(stream))?;
                 }
@@ -230,7 +244,8 @@ impl<W: Wire> Link<W> {
         if !as_asked {
             return Err(Failure::internal("the connection is not encrypted as requested"));
         }
-        self.past.connects += 1;
+        traffic::connected();
+        self.inbox.rest();
         if let Phase::Login(transport) = std::mem::take(&mut self.phase) {
             self.phase = Phase::Open(transport);
         }
@@ -239,13 +254,34 @@ impl<W: Wire> Link<W> {
 
     /// Closes like a driver: the protocol's goodbye, close_notify. The next open awaits the peer's close.
     pub fn close(&mut self) {
-        if let Some(leaving) = self.leaving.take() {
-            self.past.add(W::part(leaving));
-        }
+        self.part();
+        self.forget_outbox();
         if let Phase::Open(mut transport) = std::mem::take(&mut self.phase) {
             let _ = transport.send(W::GOODBYE);
             transport.say_goodbye();
             self.leaving = Some(transport.into_socket());
+            self.counted = Traffic::default();
+            self.count_leaving();
+        }
+    }
+
+    /// Awaits the close of the last closed connection.
+    fn part(&mut self) {
+        let Some(leaving) = self.leaving.take() else { return };
+        let whole = W::part(leaving);
+        if self.per_request {
+            traffic::add(whole.since(self.counted));
+        } else {
+            self.past.add(whole.segments());
+        }
+    }
+
+    /// With one connection per operation: counts what the closed connection has moved since it was counted last.
+    fn count_leaving(&mut self) {
+        if let (true, Some(leaving)) = (self.per_request, &self.leaving) {
+            let whole = leaving.traffic();
+            traffic::add(whole.since(self.counted));
+            self.counted = whole;
         }
     }
 
@@ -255,8 +291,19 @@ impl<W: Wire> Link<W> {
 
     /// Drops the connection, if there is one, without a goodbye.
     pub fn abandon(&mut self) {
-        self.past.add(self.socket().map(Socket::traffic).unwrap_or_default());
+        let whole = self.socket().map(Socket::traffic).unwrap_or_default();
+        if self.per_request {
+            traffic::add(whole);
+        } else {
+            self.past.add(whole.segments());
+        }
         self.phase = Phase::Closed;
+        self.forget_outbox();
+    }
+
+    fn forget_outbox(&mut self) {
+        self.outbox.clear();
+        (self.sent, self.unsent) = (0, false);
     }
 
     /// The connection's transport, once open.
@@ -268,13 +315,29 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Sends the outbox.
+    /// Sends the outbox. Where others share the thread of a load, the rest may have to wait: then `is_stuck` is true until
+    /// later calls have sent it.
     #[inline]
     pub fn flush(&mut self) -> Result<()> {
         let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
-        let sent = transport.send(&self.outbox);
+        let sent = if self.polled && !deadline::wakes() {
+            send_some(transport, &self.outbox, &mut self.sent)
+        } else {
+            transport.send(&self.outbox[self.sent..]).map(|()| true)
+        };
+        self.unsent = matches!(sent, Ok(false));
+        if self.unsent {
+            return Ok(());
+        }
         self.outbox.clear();
-        sent.map_err(|error| self.last_error.take().map_or_else(|| error.into(), Failure::lost))
+        self.sent = 0;
+        sent.map(drop).map_err(|error| self.last_error.take().map_or_else(|| error.into(), Failure::lost))
+    }
+
+    /// Whether bytes of a flush wait for room in the socket.
+    #[inline]
+    pub fn is_stuck(&self) -> bool {
+        self.unsent
     }
 
     /// Receives once. `false`: nothing has arrived yet.
@@ -298,21 +361,28 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// All traffic so far. With one connection per operation, only that of finished ones, so that a connection's handshake
-    /// and response are never split where a slice begins or ends.
-    pub fn traffic(&self) -> Traffic {
-        let mut sum = self.past;
-        if !self.per_request {
-            sum.add(self.socket().map(Socket::traffic).unwrap_or_default());
+    /// Segments of its connections so far. With one connection per operation the traffic of each counts, whole, once it has
+    /// closed, so that its handshake and its response are never split where a slice begins or ends: then there are none.
+    pub fn settle(&mut self) -> Segments {
+        if self.per_request {
+            self.count_leaving();
+            return Segments::default();
         }
-        sum.add(self.leaving.as_ref().map(Socket::traffic).unwrap_or_default());
+        let mut sum = self.past;
+        for socket in self.socket().into_iter().chain(&self.leaving) {
+            sum.add(socket.traffic().segments());
+        }
         sum
     }
 
     /// What the link waits for, if it has a socket.
     #[inline]
     pub fn interest(&self) -> Option<Interest> {
-        let events = if matches!(self.phase, Phase::Connecting(_)) { libc::EPOLLOUT } else { libc::EPOLLIN };
+        let events = match self.phase {
+            Phase::Connecting(_) => libc::EPOLLOUT,
+            _ if self.unsent => libc::EPOLLIN | libc::EPOLLOUT,
+            _ => libc::EPOLLIN,
+        };
         self.socket().map(|socket| Interest { opened: self.opened, fd: socket.as_raw_fd(), events: events as u32 })
     }
 
@@ -320,6 +390,19 @@ impl<W: Wire> Link<W> {
     pub fn socket(&self) -> Option<&Socket> {
         self.phase.socket()
     }
+}
+
+/// Sends what the socket has room for, from `sent` on. `false`: the rest must wait.
+#[inline]
+fn send_some(transport: &mut Transport, bytes: &[u8], sent: &mut usize) -> io::Result<bool> {
+    while *sent < bytes.len() {
+        match transport.send_some(&bytes[*sent..]) {
+            Ok(more) => *sent += more,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Says goodbye without waiting for the peer.

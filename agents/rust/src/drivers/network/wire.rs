@@ -4,8 +4,9 @@ use super::buffer::Buffer;
 use crate::connection::Step;
 use crate::failure::Result;
 use crate::message;
-use crate::transport::socket::{Socket, Traffic};
+use crate::transport::socket::Socket;
 use crate::transport::tls::TlsClient;
+use crate::transport::traffic::Traffic;
 use crate::transport::wirecrypt;
 use std::io;
 
@@ -45,6 +46,12 @@ pub trait Inbox: Default + Send {
 
     /// Resets it for a new connection.
     fn clear(&mut self);
+
+    /// Gives back memory that it does not need while the connection is idle.
+    #[inline]
+    fn rest(&mut self) {
+        self.buffer().rest();
+    }
 
     /// Receives once. The end of the connection is an error.
     #[inline]

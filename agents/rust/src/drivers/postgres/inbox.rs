@@ -44,6 +44,14 @@ impl wire::Inbox for Inbox {
         self.buffer.clear();
         self.large = None;
     }
+
+    #[inline]
+    fn rest(&mut self) {
+        self.buffer.rest();
+        if !self.kept.is_empty() {
+            self.kept = Vec::new();
+        }
+    }
 }
 
 impl Inbox {

@@ -37,6 +37,14 @@ impl wire::Inbox for Inbox {
         self.open.clear();
         self.large = None;
     }
+
+    #[inline]
+    fn rest(&mut self) {
+        self.buffer.rest();
+        if !self.kept.is_empty() {
+            self.kept = Vec::new();
+        }
+    }
 }
 
 impl Replies for Inbox {

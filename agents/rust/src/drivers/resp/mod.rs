@@ -3,6 +3,8 @@
 pub mod command;
 mod inbox;
 mod login;
+#[cfg(test)]
+mod tests;
 
 use super::key_value::Dialect;
 use super::key_value::command::Command;

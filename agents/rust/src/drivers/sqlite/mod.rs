@@ -8,7 +8,7 @@ use crate::connection::{Connection, Outcome, QUERY_LIMIT_BYTES, Rows, Step, esca
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Parameter, Script};
-use crate::transport::socket::Traffic;
+use crate::transport::traffic;
 use library::{Cell, Database, Prepared};
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Sqlite) -> Result<Opened> 
     }
     // The library runs in the caller's thread: each connection has its own thread.
     let threads = pool.connections;
-    Ok((Box::new(Pool { connections, threads }), connected))
+    Ok((Box::new(Pool::deal(connections, threads)), connected))
 }
 
 pub struct SqliteConnection {
@@ -46,7 +46,6 @@ pub struct SqliteConnection {
     database: Option<Database>,
     outcome: Outcome,
     row: Vec<u8>,
-    traffic: Traffic,
 }
 
 impl SqliteConnection {
@@ -59,7 +58,6 @@ impl SqliteConnection {
             database: None,
             outcome: Outcome::default(),
             row: Vec::new(),
-            traffic: Traffic::default(),
         }
     }
 
@@ -238,7 +236,7 @@ impl Connection for SqliteConnection {
     fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         self.outcome.clear();
         if self.per_request {
-            self.traffic.connects += 1;
+            traffic::connected();
             if let Err(failure) = self.open().and_then(|()| self.prepare_statements(script)) {
                 self.fail(failure);
                 self.close();
@@ -271,10 +269,6 @@ impl Connection for SqliteConnection {
         let answer = self.run(sql);
         self.close();
         answer
-    }
-
-    fn traffic(&mut self) -> Traffic {
-        self.traffic
     }
 }
 

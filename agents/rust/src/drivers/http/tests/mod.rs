@@ -2,5 +2,5 @@
 
 mod clients;
 mod one;
-mod servers;
+pub mod servers;
 mod two;

@@ -1,0 +1,99 @@
+"""The agent with thousands of TLS connections to one nginx: time to open, memory for each connection, one slice over all of them.
+
+    python benchmarks/many_connections.py [CONNECTIONS] [THREADS]
+
+Both arms have CONNECTIONS (default 5,000) connections at the same time. Memory is the agent's RSS, divided by its connections:
+after they opened, after a small answer on each, after 100 KB on each. CIPHERCOST_AGENT names another agent to compare with.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.documents import Documents
+from ciphercost.estimate.histogram import decode, quantiles
+from ciphercost.host import marks, supervisor
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+
+SIZES = {"small": 100, "large": 100_000}
+
+
+def memory(pid: int) -> int:
+    """RSS in bytes."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+def ask(agent: Agent, size: str) -> None:
+    own = workloads.Workload(
+        title="",
+        measures="",
+        languages=("http",),
+        transaction=[workloads.Transaction("get", f"GET /{SIZES[size]}")],
+        name="get",
+    )
+    agent.program(workloads.prepare(own, "http", {}))
+
+
+def main() -> None:
+    connections = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    threads = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    cpus = sorted(os.sched_getaffinity(0))
+    engine, tls = engines.get("nginx"), mechanisms.get("tls")
+    run_id = run_directory.new_id()
+    with tempfile.TemporaryDirectory() as logs, supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        installation, home = engine.find(), scratch / "server"
+        engine.initialise(installation, home, run_supervisor)
+        Documents.of(engine).lay_out(
+            home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, run_directory.new_id()
+        )
+        factors = tls.check({"version": "1.3", "cipher": "aes256-gcm"})
+        secrets = scratch / "secrets"
+        marks.hand_over(secrets)
+        settings = tls.server_settings(engine, factors, secrets) | engine.settings_for(connections)
+        running = engine.start(installation, home, run_supervisor, cpus=cpus[:1], settings=settings, logs=Path(logs))
+        try:
+            own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
+            measure(own | running.other_ports["tls"], connections, threads)
+        finally:
+            running.stop()
+
+
+def measure(fields: dict[str, object], connections: int, threads: int) -> None:
+    with Agent() as agent:
+        empty = memory(agent.pid)
+        for arm in ("one", "other"):
+            begun = time.monotonic()
+            connected = agent.connect(arm, **fields, connections=connections, threads=threads)
+            assert connected["encrypted"]
+            print(
+                f"arm {arm}: {connections} TLS connections, {threads} threads: open in {time.monotonic() - begun:.2f} s"
+            )
+        each = 2 * connections
+        print(f"memory: {(memory(agent.pid) - empty) / each / 1024:.1f} KB for each of {each} connections, just opened")
+        for size in SIZES:
+            ask(agent, size)
+            for arm in ("one", "other"):
+                done = agent.slice(arm, 600, discard=0, operations=3 * connections)
+                middle, high = quantiles(decode(done.histogram), [0.5, 0.99])
+                print(
+                    f"{size} answers, arm {arm}: {done.operations} operations, {done.errors} errors {done.first_error}, "
+                    f"{done.operations / done.seconds:.0f}/s, median {middle / 1e6:.1f} ms, p99 {high / 1e6:.1f} ms, "
+                    f"{done.bytes_received} bytes received"
+                )
+            used = (memory(agent.pid) - empty) / each / 1024
+            print(f"memory: {used:.1f} KB for each of {each} connections, after {size} answers")
+
+
+if __name__ == "__main__":
+    main()
