@@ -125,7 +125,9 @@ def encode(histogram: Histogram, highest: int = HIGHEST) -> str:
     digits = int(math.log10(1 << histogram.layout.half))
     header = HEADER.pack(ENCODING_COOKIE | 0x10, len(body), 0, digits, 1 << histogram.layout.unit, highest, 1.0)
     packed = zlib.compress(header + body)
-    return binascii.b2a_base64(struct.pack(">II", COMPRESSED_COOKIE | 0x10, len(packed)) + packed, newline=False).decode()
+    return binascii.b2a_base64(
+        struct.pack(">II", COMPRESSED_COOKIE | 0x10, len(packed)) + packed, newline=False
+    ).decode()
 
 
 def _to_zigzag_leb128(words: Ints) -> bytes:

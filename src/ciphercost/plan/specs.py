@@ -9,7 +9,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import schedule
+from ciphercost.plan import cluster_checks, schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -52,6 +52,7 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they need the same regime")
+    cluster_checks.check(spec, cells, load=load)
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
     checked.ranged(spec, "the spec")
