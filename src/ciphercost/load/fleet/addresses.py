@@ -37,7 +37,8 @@ def resolved(address: str) -> str:
     found = os.environ.get("RAY_ADDRESS", "")
     if found and found != AUTO:
         return resolved(found)
-    note = Path(os.environ.get("RAY_TMPDIR", "/tmp/ray")) / CURRENT  # noqa: S108 - Ray's own place
+    place = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - Ray's own order
+    note = Path(place) / "ray" / CURRENT
     with contextlib.suppress(OSError):
         if text := note.read_text().strip():
             return text

@@ -1,0 +1,162 @@
+"""A Ray cluster of several nodes on this machine, in a process of its own, so that tests import nothing of Ray.
+
+`python ray_nodes.py COUNT` starts it and prints its address; then each line of its input adds or kills a node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+INSTALLED = importlib.util.find_spec("ray") is not None
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+SYSTEM: dict[str, Any] = {"health_check_initial_delay_ms": 0, "health_check_failure_threshold": 3}
+"""A dead node is found within seconds."""
+
+
+class RayNodes:
+    """A running cluster; nodes have the numbers 0 (the head), 1, … in the order in which they were added."""
+
+    def __init__(self, count: int, environment: Mapping[str, str] | None = None) -> None:
+        # Short, because the sockets below it may have names of 107 characters at most.
+        self.directory = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
+        self.environment = {**os.environ, **QUIET, "RAY_TMPDIR": str(self.directory), **(environment or {})}
+        self.environment.pop("RAY_ADDRESS", None)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(self.directory / "nodes.err").open("w"),
+            env=self.environment,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            told = self._answer()
+        except BaseException:
+            self.close()
+            raise
+        self.address: str = told["address"]
+        self.client: str = told["client"]
+        """ray://HOST:PORT"""
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                found: dict[str, Any] = json.loads(line)
+                return found
+        raise RuntimeError(f"the cluster ended: {(self.directory / 'nodes.err').read_text()[-2000:]}")
+
+    def _ask(self, words: str) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(words + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def kill(self, number: int) -> None:
+        """Kill all processes of a node."""
+        self._ask(f"kill {number}")
+
+    def add(self, **environment: str) -> int:
+        """Add a node and return its number. `environment`: added to its processes' variables."""
+        return int(self._ask(f"add {json.dumps(environment)}")["number"])
+
+    def alive(self) -> int:
+        """The number of nodes that the cluster considers alive."""
+        return int(self._ask("alive")["alive"])
+
+    def pids(self, number: int) -> list[int]:
+        """Processes of a node: its raylet and what it started itself."""
+        return list(self._ask(f"pids {number}")["pids"])
+
+    @property
+    def sessions(self) -> Path:
+        """Where Ray has its logs, sockets and spilled objects."""
+        return self.directory / "ray"
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.wait(60)
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def nodes(count: int, environment: Mapping[str, str] | None = None) -> Iterator[RayNodes]:
+    made = RayNodes(count, environment)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def main(count: int) -> None:
+    import ray
+    from ray._raylet import GcsClient
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 1,
+            "include_dashboard": False,
+            "_system_config": SYSTEM,
+            "ray_client_server_port": free(),
+        },
+    )
+    made: dict[int, Any] = {0: cluster.head_node}
+    for number in range(1, count):
+        made[number] = cluster.add_node(num_cpus=1)
+
+    def say(**told: Any) -> None:
+        print(json.dumps(told), flush=True)
+
+    client = f"ray://127.0.0.1:{cluster.head_node._ray_params.ray_client_server_port}"
+    say(address=cluster.address, client=client, ray=ray.__version__)
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        if word == "kill":
+            cluster.remove_node(made.pop(int(rest)), allow_graceful=False)
+            say()
+        elif word == "add":
+            number = max(made) + 1
+            before = dict(os.environ)
+            os.environ.update(json.loads(rest))
+            made[number] = cluster.add_node(num_cpus=1)
+            os.environ.clear()
+            os.environ.update(before)
+            say(number=number)
+        elif word == "alive":
+            states = GcsClient(cluster.address).get_all_node_info()
+            say(alive=sum(each.state == 0 for each in states.values()))
+        elif word == "pids":
+            node = made[int(rest)]
+            say(pids=[each.process.pid for kind in node.all_processes.values() for each in kind])
+    cluster.shutdown()
+
+
+def free() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
