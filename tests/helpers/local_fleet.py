@@ -81,6 +81,10 @@ class LocalCluster:
     def members(self, wanted: int, server: str = "") -> Iterator[tuple[list[Seat], dict[str, str]]]:
         yield self.seats()[:wanted], {}
 
+    @contextmanager
+    def server_host(self, address: str) -> Iterator[None]:
+        yield None
+
     def seats(self) -> list[Seat]:
         found = []
         for number, remote in enumerate(self.remotes):

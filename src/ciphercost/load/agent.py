@@ -31,7 +31,7 @@ from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
 from ciphercost.load import redact
 from ciphercost.load.agent_messages import MARGIN, connect_message, connect_seconds, program_messages, rows_of
-from ciphercost.load.load_client import ClientMachine
+from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError, MissingServer, RunError
 from ciphercost.model.secret import encoded
@@ -124,6 +124,8 @@ class Agent:
     """One agent has no skew; see `LoadClient`."""
     machines: Sequence[ClientMachine] | None = None
     """Its answers tell how busy it was; see `LoadClient`."""
+
+    server_sampler: SliceSampler | None = None
 
     def __init__(
         self,

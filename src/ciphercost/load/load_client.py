@@ -27,6 +27,18 @@ class ClientMachine(msgspec.Struct, frozen=True):
     """Of its host. None: the controller's machine, which the session samples itself."""
 
 
+class SliceSampler(Protocol):
+    """Samples the server's processes and their host; `procfs.Sampler` explains the methods."""
+
+    def refresh(self, every: float = 0.0) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters: ...
+
+
 class LoadClient(Protocol):
     """Makes the load of both arms. `Agent` explains the methods; here is what only some of them need."""
 
@@ -46,6 +58,10 @@ class LoadClient(Protocol):
     @property
     def machines(self) -> Sequence[ClientMachine] | None:
         """Machines that made the load of the last slice. None: this one alone, and its answer tells how busy it was."""
+
+    @property
+    def server_sampler(self) -> SliceSampler | None:
+        """Samples a server on another machine, where the load's machines can. None: only this machine's own can be sampled."""
 
     def own_cpu(self, answer: AgentSlice) -> tuple[int, int]:
         """CPU time in nanoseconds that the last slice cost agents on this machine: in all, and in user mode."""

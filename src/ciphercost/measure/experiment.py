@@ -22,7 +22,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
-from ciphercost.load.load_client import LoadClient
+from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure import fio, round_trips
 from ciphercost.measure.facts import (
     describe,
@@ -336,7 +336,7 @@ def open_unit(
     if round_trips.wanted(bench) and not facts.traffic:
         facts.chatter, facts.traffic = round_trips.measure(bench, pair, own)
     samplers = samplers_of(pair, agent, stack)
-    if not pair.embedded and pair.server is None:
+    if not pair.embedded and pair.server is None and agent.server_sampler is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
     pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm)))
@@ -391,10 +391,12 @@ def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) 
         record.append_storage(each)
 
 
-def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
+def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack) -> dict[Arm, SliceSampler]:
     """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
+    if agent.server_sampler is not None:
+        return dict.fromkeys(pair.by_arm, agent.server_sampler)
     made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
-    found: dict[Arm, procfs.Sampler] = {}
+    found: dict[Arm, SliceSampler] = {}
     for arm, server in pair.by_arm.items():
         root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
         if (root, helpers) not in made:

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from ciphercost.engines._network import RunningServer
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
-from ciphercost.load.fleet.crew import Cluster, Crew, Seat
+from ciphercost.load.fleet.crew import Cluster, Crew, Remote, Seat
 from ciphercost.load.fleet.fleet import Fleet, described
 from ciphercost.load.fleet.member import boot_id
-from ciphercost.load.fleet.messages import Start
+from ciphercost.load.fleet.messages import ServerPlace, Start
 from ciphercost.load.load_client import AgentsLost, LoadClient
 from ciphercost.measure.facts import warn
 from ciphercost.model.errors import RunError
@@ -73,8 +74,24 @@ def load_clients(
             environment=bench.mask,
             timeout=os.environ.get(deadlines.VARIABLE, ""),
         )
-        with on_those_left(lambda: Fleet(bench.agent(pair), crew, fleet_facts, start, record.logs, changed)) as fleet:
+        with (
+            on_those_left(lambda: Fleet(bench.agent(pair), crew, fleet_facts, start, record.logs, changed)) as fleet,
+            unseen_server(pair, cluster) as (host, place),
+        ):
+            if host is not None:
+                fleet.sample_server(host, place)
             yield fleet.local, fleet
+
+
+@contextlib.contextmanager
+def unseen_server(pair: ServerPair, cluster: Cluster) -> Iterator[tuple[Remote | None, ServerPlace]]:
+    """What samples a server that can't be seen from here, if its machine is a node of the cluster, and how to find it there."""
+    server = next(iter(pair.by_arm.values()))
+    if pair.server is not None or not isinstance(server, RunningServer):
+        yield None, ServerPlace(0, ())
+        return
+    with cluster.server_host(server.address) as host:
+        yield host, ServerPlace(server.port, server.programs)
 
 
 def on_those_left(act: Callable[[], T]) -> T:

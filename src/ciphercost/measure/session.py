@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from ciphercost.host.idle import Awake
-from ciphercost.host.procfs import Sampler
-from ciphercost.load.load_client import AgentsLost, LoadClient
+from ciphercost.load.load_client import AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
@@ -97,7 +96,7 @@ class CellMeasurement:
         """Slices in a row without heavy compiling."""
         self._pair: ServerPair
         self._agent: LoadClient
-        self._samplers: dict[Arm, Sampler]
+        self._samplers: dict[Arm, SliceSampler]
         self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
@@ -114,7 +113,7 @@ class CellMeasurement:
         number: int,
         pair: ServerPair,
         agent: LoadClient,
-        samplers: dict[Arm, Sampler],
+        samplers: dict[Arm, SliceSampler],
         open_arms: Callable[[], None],
         pause: Pause,
         awake: Awake,

@@ -20,6 +20,8 @@ SAMPLES = 7
 """Questions after the time that one measurement of a clock consists of."""
 OLD = 15.0
 """Seconds after which a clock is measured again: two unguided clocks drift apart by up to 1 ms in that time."""
+DESCRIBED_SECONDS = 120.0
+"""Within these, an actor must have started and described its node."""
 SLACK = 2.0
 """Seconds after which a member that should have answered is asked whether it is still there."""
 
@@ -66,6 +68,9 @@ class Cluster(Carrier, Protocol):
 
     def members(self, wanted: int, server: str = "") -> AbstractContextManager[tuple[list[Seat], dict[str, str]]]:
         """Start that many members; see `RayCluster`."""
+
+    def server_host(self, address: str) -> AbstractContextManager[Remote | None]:
+        """Start a `ServerHost` on the node with this address. None: it is no node of the cluster."""
 
 
 class Seat(msgspec.Struct):
@@ -184,6 +189,15 @@ class Crew:
             if not self.here(seat):
                 seat.offset = clock.offset(self._sample(seat) for _ in range(SAMPLES))
             seat.measured = clock.now()
+
+    def answer(self, remote: Remote, call: Any, seconds: float) -> Any:
+        """The result of a call to something that is no member. Raises RunError if there is none."""
+        (found,) = self._carrier.collect([call], seconds)
+        if isinstance(found, Gone | Pending | Failure):
+            why = {Gone: "reason", Failure: "text"}.get(type(found), "")
+            said = str(getattr(found, why)) if why else f"no answer within {seconds:.0f} s"
+            raise RunError(f"the server's host, {remote.name}, can't be sampled: {said}")
+        return found
 
     def _sample(self, seat: Seat) -> clock.Sample:
         sent = clock.now()

@@ -19,10 +19,11 @@ from ciphercost.host.ports import is_loopback
 from ciphercost.load.agent import Agent
 from ciphercost.load.agent_messages import connect_message, connect_seconds, program_messages, rows_of
 from ciphercost.load.fleet.clock import now
-from ciphercost.load.fleet.crew import Crew, Seat, patience
+from ciphercost.load.fleet.crew import Crew, Remote, Seat, patience
+from ciphercost.load.fleet.far_server import FarServer
 from ciphercost.load.fleet.member import LATE, boot_id, network
 from ciphercost.load.fleet.merge import deal, merge
-from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, SliceOrder, SliceReport, Start
+from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, ServerPlace, SliceOrder, SliceReport, Start
 from ciphercost.load.load_client import ClientMachine
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
@@ -65,6 +66,7 @@ class Fleet:
         self._took: deque[float] = deque(maxlen=RECENT)
         self._reports: list[tuple[Seat, SliceReport]] = []
         self.start_skew: float | None = None
+        self._far: FarServer | None = None
         self._place = boot_id(), network()
         everywhere = msgspec.structs.replace(start, cpus=None)
         try:
@@ -111,6 +113,15 @@ class Fleet:
     def local(self) -> Agent:
         """The agent on the controller."""
         return self._local
+
+    @property
+    def server_sampler(self) -> FarServer | None:
+        """Samples a server on another node, once `sample_server` has found it."""
+        return self._far
+
+    def sample_server(self, remote: Remote, place: ServerPlace) -> None:
+        """From now on sample the server's host too, on its own node. Raises RunError if it is not found there."""
+        self._far = FarServer(self._crew, remote, place)
 
     @property
     def names(self) -> list[str]:
@@ -242,6 +253,8 @@ class Fleet:
                 sampled=not self._crew.here(seat),
             )
             calls.append(seat.remote.start("slice_at", order))
+        if self._far is not None and not operations:
+            self._far.order(at + discard * seconds, at + seconds)
         if not operations:
             self._call_at(at + discard * seconds, on_counting)
             self._call_at(at + seconds, on_counted)
@@ -276,6 +289,8 @@ class Fleet:
                 SKEWED,
             )
         self._note_hosts()
+        if self._far is not None:
+            self._far.collect([r.answer for seat, r in self._reports if seat.node.boot == self._far.boot])
         return merge([each.answer for each in reports])
 
     def _forget_late(self, seats: Sequence[Seat], answers: Sequence[Any]) -> None:

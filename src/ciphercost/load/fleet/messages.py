@@ -87,6 +87,23 @@ class SliceReport(msgspec.Struct, frozen=True):
     counters: Counters | None
 
 
+class ServerPlace(msgspec.Struct, frozen=True):
+    """By what a server's process is found on its node."""
+
+    port: int
+    programs: tuple[str, ...]
+    """Prefixes of command names."""
+
+
+class SampleOrder(msgspec.Struct, frozen=True):
+    """A window in which the server's host is sampled, by that host's clock."""
+
+    begins: float
+    ends: float
+    refresh: float
+    """Seconds after which the list of the server's processes is read again."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """Fields of a `connect`, or any other message to an agent, as JSON, with the files that it names."""
 

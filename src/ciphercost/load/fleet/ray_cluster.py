@@ -11,15 +11,16 @@ from typing import Any, Self
 import msgspec
 
 from ciphercost.load.fleet import addresses, shipped
-from ciphercost.load.fleet.crew import Cluster, Gone, Pending, Remote, Seat
+from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, Cluster, Gone, Pending, Remote, Seat
 from ciphercost.load.fleet.member import Member
 from ciphercost.load.fleet.messages import Failure, NodeDescription
+from ciphercost.load.fleet.server_host import ServerHost
 from ciphercost.model.errors import RunError, UsageError
 from ciphercost.model.fleet import Placement
 
 INSTALL = "pip install 'ciphercost[ray]'"
-PLACED_SECONDS, DESCRIBED_SECONDS = 60.0, 120.0
-"""Within these, nodes must have room for the actors, and an actor must have started and described its node."""
+PLACED_SECONDS = 60.0
+"""Within these, nodes must have room for the actors."""
 LIVENESS = "liveness"
 """Concurrency group of `ping`, which a member answers while it runs a slice."""
 A_BIT = 0.01
@@ -169,6 +170,24 @@ class RayCluster(Cluster):
                 self.dismiss(actor)
             with contextlib.suppress(Exception):
                 remove_placement_group(group)
+
+    @contextlib.contextmanager
+    def server_host(self, address: str) -> Iterator[Actor | None]:
+        """Start a `ServerHost` on the node with this address. None: it is no node of the cluster."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        node = next((each for each in self.nodes if each.address == address), None)
+        if node is None:
+            yield None
+            return
+        extra = {"runtime_env": self._wheels.runtime_env()} if self._lacking([node]) else {}
+        made = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={LIVENESS: 1})(ServerHost)
+        strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        actor = Actor(made.options(scheduling_strategy=strategy, **extra).remote(), node.name)
+        try:
+            yield actor
+        finally:
+            self.dismiss(actor)
 
     def _described(self, actors: Sequence[Actor]) -> tuple[list[Seat], dict[str, str]]:
         answers = self.collect([actor.start("describe") for actor in actors], DESCRIBED_SECONDS)

@@ -1,0 +1,337 @@
+"""Whole runs whose load the nodes of a real Ray cluster make: measured, proven, without secrets, and with nodes that are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ciphercost
+import ray_nodes
+import result_schema
+import warm
+from ciphercost.model import run_directory
+from conftest import Require, RequireServer
+from processes import wait_for
+from ray_nodes import RayNodes
+from test_secrets import forms
+from userservers import user_server
+
+CLI = Path(sys.executable).parent / "ciphercost"
+SOURCES = Path(ciphercost.__file__).parents[1]
+FAST = {"CIPHERCOST_TIMEOUT": "9"}
+"""A member that does not answer is lost after 3 s."""
+LARGEST = 200 << 20
+
+
+@pytest.fixture(scope="module")
+def cluster(require: Require) -> Iterator[RayNodes]:
+    require(ray_nodes.INSTALLED, "no Ray: pip install 'ciphercost[ray]'")
+    with ray_nodes.nodes(4, {"PYTHONPATH": str(SOURCES)}) as made:
+        yield made
+
+
+def run(
+    cluster: RayNodes, *argv: str, cwd: Path, address: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """`ciphercost run … --cluster`, with a result in out.json."""
+    words = ("run", *argv, "--no-progress", "--json", "out.json", "--cluster", address or cluster.address)
+    env = {**cluster.environment, **FAST, **environment}
+    done = warm.run(words, cwd=cwd, env=env, timeout=400)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def cell_of(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / "out.json").read_text())
+    result_schema.validate(found)
+    cell: dict[str, Any] = found["cells"][0]
+    return cell
+
+
+def members(cluster: RayNodes) -> list[int]:
+    """Agents, and the actors that hold them, on all nodes of a cluster."""
+    mark = f"RAY_TMPDIR={cluster.directory}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (path / "cmdline").read_bytes()
+            ours = b"ciphercost-agent" in command.partition(b"\0")[0] or command.startswith(b"ray::Member")
+            if ours and mark in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+    return found
+
+
+@pytest.fixture
+def nothing_left(cluster: RayNodes) -> Iterator[None]:
+    yield
+    wait_for("all agents and actors to end", lambda: not members(cluster))
+
+
+SHORT = ("--quick", "--time", "4s", "--no-latency", "--clients", "8")
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, "--agents", "4", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "start skew p99 " in done.stdout
+    assert "over 4 agents" in " ".join(done.stdout.split())
+    cell = cell_of(tmp_path)
+    fleet = cell["fleet"]
+    assert (fleet["agents"], fleet["least"], len(fleet["nodes"]), fleet["lost"]) == (4, 3, 4, [])
+    assert fleet["start_skew"]["slices"] > 0
+    assert all(each["slices"] > 0 and each["machine"]["tls_library"] for each in fleet["nodes"])
+    # All nodes are on this machine, and so is the controller: one clock.
+    assert [(each["offset_s"], each["error_s"]) for each in fleet["clocks"]] == [(0.0, 0.0)] * 4
+    assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == {
+        (arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")
+    }
+    assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
+    record = next((tmp_path / "runs").iterdir())
+    slices = [each for each in run_directory.read_slices(record) if each.phase == "capacity" and each.agent]
+    assert slices
+    assert all(each.start_skew is not None for each in slices)
+    assert all(each.agent and each.agent.threads == 4 for each in slices)
+    assert all(each.counters and each.counters.server_cpu_ns for each in slices)
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_an_open_loop_in_two_sessions_is_dealt_out(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("postgresql:tls", "--sessions", "2", "--time", "14s", "--clients", "4", "--agents", "2")
+    done = run(cluster, *argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = cell_of(tmp_path)
+    assert "latency_p50" in cell["overhead"]
+    assert {each["session"] for each in cell["fleet"]["clocks"]} == {1, 2}
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_a_cluster_is_reached_from_outside(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:none", *SHORT, "--agents", "2", cwd=tmp_path, address=cluster.client)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert cell_of(tmp_path)["fleet"]["agents"] == 2
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_agents_near_the_server_share_its_node(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("postgresql:tls", *SHORT, "--agents", "3", "--placement", "near-server")
+    done = run(cluster, *argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 agents near the server" in " ".join(done.stdout.split())
+
+
+# ── secrets ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_no_password_is_in_any_file_argument_or_environment_of_the_cluster(
+    cluster: RayNodes, tmp_path: Path, require_server: RequireServer
+) -> None:
+    installation = require_server("postgresql")
+    with user_server("postgresql", installation, tmp_path / "server") as server:
+        password = secrets.token_hex(16)
+        server.sql(f"ALTER ROLE {server.fields['user']} PASSWORD '{password}'")
+        argv = ("postgresql:tls", "--url", server.url, *server.by_ca, *SHORT, "--agents", "2")
+        done = run(cluster, *argv, cwd=tmp_path, **dict.fromkeys(server.environment, password))
+    assert done.returncode == 0, done.stdout + done.stderr
+    needles = forms(password.encode())
+    places = [cluster.sessions, *(tmp_path / "runs").iterdir(), Path("/dev/shm")]
+    searched, found = 0, []
+    for place in places:
+        for path in place.rglob("*"):
+            with contextlib.suppress(OSError):
+                if path.is_file() and not path.is_symlink() and path.stat().st_size < LARGEST:
+                    searched += 1
+                    content = path.read_bytes()
+                    found += [f"{path}: {how}" for how, needle in needles.items() if needle in content]
+    assert searched > 20, "Ray's logs were not there to be searched"
+    assert not found
+    assert all(needle.decode() not in done.stdout + done.stderr for needle in needles.values())
+
+
+# ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_node_that_is_killed_costs_its_block_and_not_the_run(cluster: RayNodes, tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    number = cluster.add(PYTHONPATH=str(SOURCES))
+    wait_for("the new node", lambda: cluster.alive() == 5)
+    argv = [
+        "run",
+        "postgresql:tls",
+        "--quick",
+        "--time",
+        "15s",
+        "--clients",
+        "10",
+        "--agents",
+        "5",
+        "--cluster",
+        cluster.address,
+    ]
+    directory = tmp_path / "run"
+    with subprocess.Popen(
+        [CLI, *argv, "--no-progress", "-o", str(directory), "--json", "out.json"],
+        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        wait_for("the agents", lambda: len(members(cluster)) >= 5 or process.poll() is not None, 120)
+        time.sleep(draw.uniform(0.0, 20.0))
+        early = process.poll() is None
+        cluster.kill(number)
+        said, complained = process.communicate(timeout=300)
+    assert "Traceback" not in complained, complained
+    cell = cell_of(tmp_path)
+    fleet = cell["fleet"]
+    words = " ".join(said.split())
+    if fleet["lost"]:
+        assert [each["reason"] for each in fleet["lost"]]
+        assert "lost (" in words
+        assert any(each["code"] == "agents-lost" for each in cell["warnings"])
+    else:
+        # Before the first agent was asked for anything, or after the last slice.
+        assert not early or cell["status"] != "ok" or len(fleet["nodes"]) in (4, 5)
+    assert cell["status"] == "ok", said
+    assert process.returncode == 0
+    used = {each.start_skew is not None for each in run_directory.read_slices(directory) if each.agent}
+    assert used == {True}
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_an_agents_process_that_freezes_is_lost(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = [
+        "run",
+        "postgresql:tls",
+        "--quick",
+        "--time",
+        "10s",
+        "--clients",
+        "8",
+        "--agents",
+        "4",
+        "--cluster",
+        cluster.address,
+    ]
+    directory = tmp_path / "run"
+    with subprocess.Popen(
+        [CLI, *argv, "--no-progress", "-o", str(directory), "--json", "out.json"],
+        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        slices = directory / "slices.jsonl"
+        wait_for("load", lambda: slices.exists() and slices.stat().st_size > 30_000, 120)
+        actors = [
+            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
+        ]
+        os.kill(actors[0], signal.SIGSTOP)
+        said, _ = process.communicate(timeout=300)
+    cell = cell_of(tmp_path)
+    assert cell["status"] == "ok", said
+    assert [each["reason"] for each in cell["fleet"]["lost"]] == ["it did not answer for 3 s"]
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(actors[0], signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_with_fewer_than_min_agents_the_cell_ends_with_a_reason(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ["run", "postgresql:tls", "--quick", "--time", "20s", "--clients", "8", "--agents", "4", "--min-agents", "4"]
+    directory = tmp_path / "run"
+    with subprocess.Popen(
+        [CLI, *argv, "--cluster", cluster.address, "--no-progress", "-o", str(directory), "--json", "out.json"],
+        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        slices = directory / "slices.jsonl"
+        wait_for("load", lambda: slices.exists() and slices.stat().st_size > 30_000, 120)
+        os.kill(members(cluster)[0], signal.SIGKILL)
+        said, _ = process.communicate(timeout=300)
+    assert process.returncode == 1, said
+    assert "3 of 4 agents are left, and --min-agents is 4" in cell_of(tmp_path)["reason"]
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "SIGINT"])
+def test_a_controller_that_ends_leaves_no_agent_behind(
+    cluster: RayNodes, tmp_path: Path, number: signal.Signals
+) -> None:
+    directory = tmp_path / "run"
+    argv = ["run", "postgresql:tls", "--quick", "--time", "60s", "--clients", "8", "--cluster", cluster.address]
+    with subprocess.Popen(
+        [CLI, *argv, "--no-progress", "-o", str(directory)],
+        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        slices = directory / "slices.jsonl"
+        wait_for("load", lambda: slices.exists() and slices.stat().st_size > 30_000, 120)
+        assert len(members(cluster)) == 8
+        process.send_signal(number)
+        _, complained = process.communicate(timeout=120)
+    assert "Traceback" not in complained
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130), complained
+    wait_for("all agents and actors to end", lambda: not members(cluster))
+
+
+# ── nodes that lack ciphercost ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_a_node_with_another_ciphercost_gets_this_one(cluster: RayNodes, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "ciphercost"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("raise ImportError('an old one')\n")
+    number = cluster.add(PYTHONPATH=str(other.parent))
+    try:
+        wait_for("the new node", lambda: cluster.alive() == 5)
+        done = run(cluster, "postgresql:tls", *SHORT, "--clients", "5", "--agents", "5", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert len(cell_of(tmp_path)["fleet"]["nodes"]) == 5
+        assert not cell_of(tmp_path)["fleet"]["lost"]
+    finally:
+        cluster.kill(number)
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql")
+def test_more_agents_than_nodes_are_refused_before_anything_starts(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, "--agents", "8", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--agents 8: the cluster has 4 nodes with a CPU, and each runs one agent; write --agents 4" in done.stderr
+    assert not list((tmp_path / "runs").glob("*/slices.jsonl"))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "auto"])
+@pytest.mark.usefixtures("require_postgresql")
+def test_an_address_without_a_cluster_is_refused(cluster: RayNodes, tmp_path: Path, address: str) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, cwd=tmp_path, address=address, RAY_TMPDIR=str(tmp_path))
+    assert done.returncode == 2
+    assert f"--cluster {address}: " in done.stderr
+    assert "ray start --head" in done.stderr
+
+
+# ── beside a single agent ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_the_servers_cpu_per_operation_is_that_of_a_single_agent(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("postgresql:tls", "--quick", "--time", "20s", "--no-latency", "--clients", "8", "--seed", "5")
+    costs = []
+    for where, more in (("one", ()), ("four", ("--cluster", cluster.address, "--agents", "4"))):
+        (tmp_path / where).mkdir()
+        words = ("run", *argv, "--no-progress", "--json", "out.json", *more)
+        done = warm.run(words, cwd=tmp_path / where, env={**cluster.environment, **FAST}, timeout=400)
+        assert done.returncode == 0, done.stdout + done.stderr
+        costs.append(cell_of(tmp_path / where)["overhead"]["server_cpu_per_op"])
+    one, four = costs
+    assert max(one["low"], four["low"]) <= min(one["high"], four["high"]), f"{one} and {four} have nothing in common"
