@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import json
 import os
 import shutil
@@ -14,12 +15,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 INSTALLED = importlib.util.find_spec("ray") is not None
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # A busy machine may take a minute to start the processes of a node.
+    "RAY_agent_register_timeout_ms": "300000",
+}
+START_SECONDS = 300.0
 SYSTEM: dict[str, Any] = {"health_check_initial_delay_ms": 0, "health_check_failure_threshold": 3}
 """A dead node is found within seconds."""
 
@@ -29,7 +38,7 @@ class RayNodes:
 
     def __init__(self, count: int, environment: Mapping[str, str] | None = None) -> None:
         # Short, because the sockets below it may have names of 107 characters at most.
-        self.directory = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
+        self.directory = Path(tempfile.mkdtemp(prefix="rn", dir="/tmp"))
         self.environment = {**os.environ, **QUIET, "RAY_TMPDIR": str(self.directory), **(environment or {})}
         self.environment.pop("RAY_ADDRESS", None)
         self._process = subprocess.Popen(
@@ -110,18 +119,12 @@ def main(count: int) -> None:
     from ray._raylet import GcsClient
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 1,
-            "include_dashboard": False,
-            "_system_config": SYSTEM,
-            "ray_client_server_port": free(),
-        },
-    )
+    be_patient()
+    head = {"include_dashboard": False, "_system_config": SYSTEM, "ray_client_server_port": free(), **node_options()}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     made: dict[int, Any] = {0: cluster.head_node}
     for number in range(1, count):
-        made[number] = cluster.add_node(num_cpus=1)
+        made[number] = cluster.add_node(**node_options())
 
     def say(**told: Any) -> None:
         print(json.dumps(told), flush=True)
@@ -137,7 +140,7 @@ def main(count: int) -> None:
             number = max(made) + 1
             before = dict(os.environ)
             os.environ.update(json.loads(rest))
-            made[number] = cluster.add_node(num_cpus=1)
+            made[number] = cluster.add_node(**node_options())
             os.environ.clear()
             os.environ.update(before)
             say(number=number)
@@ -148,6 +151,41 @@ def main(count: int) -> None:
             node = made[int(rest)]
             say(pids=[each.process.pid for kind in node.all_processes.values() for each in kind])
     cluster.shutdown()
+
+
+PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+
+
+def node_options() -> dict[str, Any]:
+    """One CPU, and ports that are known before the node's processes have started."""
+    return {"num_cpus": 1, **{name: free() for name in PORTS}}
+
+
+def be_patient() -> None:
+    """Let nodes start on a busy machine. A raylet gives its Python processes 15 s to write down their ports, and Ray gives the
+    raylet 30 s; there they may need a minute. So the ports are written down here, before.
+    """
+    from ray._private import services
+
+    get_node, start_raylet = services.get_node, services.start_raylet
+
+    def patient(*arguments: Any, **named: Any) -> Any:
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return get_node(*arguments, **named)
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+
+    def prepared(*arguments: Any, **named: Any) -> Any:
+        given = inspect.signature(start_raylet).bind(*arguments, **named).arguments
+        for name in PORTS:
+            (Path(given["session_dir"]) / f"{name}_{given['node_id']}").write_text(str(given[name]))
+        return start_raylet(*arguments, **named)
+
+    services.get_node, services.start_raylet = patient, prepared
 
 
 def free() -> int:

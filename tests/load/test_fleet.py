@@ -178,7 +178,7 @@ def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
         here.connect()
         member = here.cluster.remotes[1].member
         monkeypatch.setattr(member, "slice_at", skewed(member.slice_at, 0.06))
-        with pytest.raises(AgentError, match=r"began to count 6\d\.\d ms apart, and only the first 20 ms") as caught:
+        with pytest.raises(AgentError, match=r"began to count \d+\.\d ms apart, and only the first 20 ms") as caught:
             here.fleet.slice("plain", 0.1)
         assert caught.value.code == fleets.SKEWED
         assert here.fleet.names == ["node-0", "node-1", "node-2"]

@@ -71,7 +71,7 @@ class Fleet:
         everywhere = msgspec.structs.replace(start, cpus=None)
         try:
             starts = [start if crew.here(seat) else everywhere for seat in crew.seats]
-            self._accepted(crew.seats, crew.ask("begin", starts, patience(deadlines.login())))
+            self._accepted(crew.seats, crew.ask("begin", patience(deadlines.login()), starts))
             crew.measure_clocks()
         except BaseException:
             self.close()

@@ -56,6 +56,8 @@ class Member:
             return Failure(str(error), "agent", gone=True)
         found |= {"agent": hello.get("version", ""), "tls_library": hello.get("tls_library", "")}
         found["agent_aes"] = bool(hello.get("aes"))
+        usual_priority()
+        found["niceness"] = os.getpriority(os.PRIO_PROCESS, 0)
         return NodeDescription(socket.gethostname(), boot_id(), network(), found)
 
     def begin(self, start: Start) -> Failure | None:
@@ -64,6 +66,7 @@ class Member:
         os.environ.pop(deadlines.VARIABLE, None)
         if start.timeout:
             os.environ[deadlines.VARIABLE] = start.timeout
+        usual_priority()
         # The kernel may delay a wake-up by this much: a nanosecond instead of 50 µs.
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
         self._log = os.memfd_create("agent.log")
@@ -175,6 +178,13 @@ class Member:
 
 SECRETS = ("password", "key", "sealing_key")
 """Fields of an agent's messages that may not be shown."""
+
+
+def usual_priority() -> bool:
+    """Give this thread, and the agent that it starts, the usual priority: Ray starts its workers with niceness 15. Whether it could."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    return os.getpriority(os.PRIO_PROCESS, 0) <= 0
 
 
 def wait_until(moment: float) -> None:
