@@ -190,6 +190,7 @@ def one(count: int, slices: int) -> dict[str, float]:
         merged_s: list[float] = []
         slice_s: list[float] = []
         whole = time.process_time()
+        (logs / "run").mkdir()
         with Record(logs / "run", run) as record:
             for number in range(slices):
                 block, position = divmod(number, 5)
@@ -291,14 +292,14 @@ def at(points: dict[int, float], count: int) -> float:
     """The cost with `count` agents, by the power law of the three largest measured numbers, from the largest one on."""
     last = max(points)
     slope = exponent(points, sorted(points)[-3])
-    return points[last] * (count / last) ** slope
+    return float(points[last] * (count / last) ** slope)
 
 
 def breaks_at(points: dict[int, float], most: float) -> float:
     """The number of agents with which the cost reaches `most`; infinite if it does not grow."""
     last = max(points)
     slope = exponent(points, sorted(points)[-3])
-    return last * (most / points[last]) ** (1 / slope) if slope > 0.02 else math.inf
+    return float(last * (most / points[last]) ** (1 / slope)) if slope > 0.02 else math.inf
 
 
 def main(argv: Sequence[str]) -> int:
@@ -331,8 +332,8 @@ def main(argv: Sequence[str]) -> int:
         print(f"{name:<16}{exponents[name]:>10.2f}{tails[name]:>12.2f}{at(points, MANY):>14.4g}")
     broken = sorted((breaks_at(costs[each.cost], each.most), each) for each in LIMITS if each.cost in costs)
     print()
-    for count, limit in broken:
-        many = "never" if math.isinf(count) else f"with about {count:,.0f} agents"
+    for reached, limit in broken:
+        many = "never" if math.isinf(reached) else f"with about {reached:,.0f} agents"
         print(f"{limit.what}: too much {many} ({limit.cost} above {limit.most:g}: {limit.why})")
     print(f"breaks first: {broken[0][1].what}")
     largest = max(AGENTS)
@@ -351,8 +352,8 @@ def main(argv: Sequence[str]) -> int:
                 "exponents_at_the_end": tails,
                 f"with_{MANY}": {name: at(points, MANY) for name, points in costs.items()},
                 "breaks": [
-                    {"what": limit.what, "agents": None if math.isinf(count) else round(count), "why": limit.why}
-                    for count, limit in broken
+                    {"what": limit.what, "agents": None if math.isinf(reached) else round(reached), "why": limit.why}
+                    for reached, limit in broken
                 ],
                 "passed": passed,
             },

@@ -72,6 +72,22 @@ def test_merged_histograms_have_every_cell_that_the_reference_library_adds_up(
     assert found.total == merged.operations
 
 
+@given(st.lists(values, min_size=1, max_size=6))
+def test_texts_decoded_together_are_those_decoded_one_by_one(parts: list[list[tuple[int, int]]]) -> None:
+    texts = [reference(pairs).encode() for pairs in parts]
+    together, single = histogram.decode_sum(texts), histogram.summed([histogram.decode(each) for each in texts])
+    assert together.layout == single.layout
+    assert together.indices.tolist() == single.indices.tolist()
+    assert together.counts.tolist() == single.counts.tolist()
+
+
+def test_texts_that_do_not_belong_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="one layout"):
+        histogram.decode_sum([])
+    with pytest.raises(ValueError, match="HdrHistogram"):
+        histogram.decode_sum([reference([(5, 9)]).encode(), b"HISTF"])
+
+
 def test_a_cell_that_occurs_twice_is_not_written() -> None:
     one = histogram.decode(reference([(5, 9)]).encode())
     with pytest.raises(ValueError, match="every cell once"):

@@ -25,7 +25,7 @@ from ciphercost.model import run_directory
 from conftest import Require, RequireServer
 from processes import wait_for
 from ray_nodes import RayNodes
-from test_secrets import forms
+from test_secrets import NEW_PASSWORD, forms
 from userservers import user_server
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -139,10 +139,10 @@ def test_agents_near_the_server_share_its_node(cluster: RayNodes, tmp_path: Path
 def test_no_password_is_in_any_file_argument_or_environment_of_the_cluster(
     cluster: RayNodes, tmp_path: Path, require_server: RequireServer
 ) -> None:
-    installation = require_server("postgresql")
-    with user_server("postgresql", installation, tmp_path / "server") as server:
+    require_server("postgresql")
+    with user_server("postgresql", tmp_path) as server:
         password = secrets.token_hex(16)
-        server.sql(f"ALTER ROLE {server.fields['user']} PASSWORD '{password}'")
+        server.ask(NEW_PASSWORD["postgresql"].format(password))
         argv = ("postgresql:tls", "--url", server.url, *server.by_ca, *SHORT, "--agents", "2")
         done = run(cluster, *argv, cwd=tmp_path, **dict.fromkeys(server.environment, password))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -20,6 +20,13 @@ Ints = NDArray[np.int64]
 
 COMPRESSED_COOKIE = 0x1C849304
 ENCODING_COOKIE = 0x1C849303
+SIGNED = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(128)], np.int64)
+"""Numbers of one byte: positive ones are the count of a cell, negative ones a run of empty cells."""
+STEPS, COUNTS = np.maximum(-SIGNED, 1), np.maximum(SIGNED, 0).astype(np.float64)
+TOGETHER = 1 << 14
+"""Bytes of numbers that are decoded together: enough to spread numpy's fixed costs, few enough to stay in the cache."""
+EXACT = 2**53
+"""Below this a float represents every whole number."""
 HEADER = struct.Struct(">IIIIQQd")
 """Cookie, payload length, normalizing offset, significant digits, lowest and highest value, conversion ratio."""
 
@@ -47,6 +54,66 @@ class Histogram(NamedTuple):
 
 def decode(text: str | bytes) -> Histogram:
     """A histogram from its text. Raises ValueError if it is not a compressed V2 histogram."""
+    layout, payload = _payload(text)
+    words = _zigzag_leb128(np.frombuffer(payload, np.uint8))
+    # A positive word is the count of one cell, a negative one a run of empty cells.
+    filled = np.flatnonzero(words > 0)
+    steps = np.maximum(-words, 1)
+    indices = np.cumsum(steps) - 1
+    return Histogram(layout, indices[filled], words[filled])
+
+
+def decode_sum(texts: Sequence[str | bytes]) -> Histogram:
+    """One histogram of all counts, with every cell once: as `summed` of `decode`, in a fifth of the time for many texts.
+
+    Raises ValueError for none, if one is not a compressed V2 histogram, or if layouts differ.
+    """
+    parts = [_payload(text) for text in texts]
+    if not parts or any(layout != parts[0][0] for layout, _ in parts):
+        raise ValueError("only histograms of one layout can be merged")
+    payloads = [payload for _, payload in parts if payload]
+    if any(payload[-1] >= 0x80 for payload in payloads):
+        raise ValueError("HdrHistogram cut off in the middle of a number")
+    dense = np.zeros(0, np.int64)
+    group: list[bytes] = []
+    for number, payload in enumerate(payloads, start=1):
+        group.append(payload)
+        if number == len(payloads) or sum(map(len, group)) > TOGETHER:
+            dense, group = _added(dense, _dense(group)), []
+    cells = np.flatnonzero(dense)
+    return Histogram(parts[0][0], cells, dense[cells])
+
+
+def _added(one: Ints, other: Ints) -> Ints:
+    """The sum of two arrays of counts. May change the longer one."""
+    short, long = sorted((one, other), key=len)
+    long[: len(short)] += short
+    return long
+
+
+def _dense(payloads: Sequence[bytes]) -> Ints:
+    """Counts by cell of all these numbers together; each payload counts its cells from 0."""
+    data = np.frombuffer(b"".join(payloads), np.uint8)
+    last, longer, values = _numbers(data)
+    # Runs of empty cells count nothing; that is faster than taking them out.
+    steps, counts = STEPS[last], COUNTS[last]
+    steps[longer], counts[longer] = np.maximum(-values, 1), np.maximum(values, 0)
+    starts = np.cumsum([0, *(len(payload) for payload in payloads[:-1])])
+    numbers_each = np.add.reduceat(data < 0x80, starts, dtype=np.int64)
+    reached = np.cumsum(steps)
+    before = np.concatenate([[0], reached[np.cumsum(numbers_each)[:-1] - 1]])
+    reached -= np.repeat(before + 1, numbers_each)
+    if counts.sum() < EXACT:
+        return np.bincount(reached, weights=counts).astype(np.int64)
+    dense = np.zeros(int(reached.max()) + 1, np.int64)
+    exact = SIGNED[last]
+    exact[longer] = values
+    np.add.at(dense, reached, np.maximum(exact, 0))
+    return dense
+
+
+def _payload(text: str | bytes) -> tuple[Layout, bytes]:
+    """The layout of a histogram, and its numbers as bytes. Raises ValueError."""
     try:
         raw = binascii.a2b_base64(text)
         cookie, length = struct.unpack_from(">II", raw)
@@ -59,32 +126,38 @@ def decode(text: str | bytes) -> Histogram:
     if cookie & ~0xF0 != ENCODING_COOKIE or length > len(payload) - HEADER.size or not 1 <= digits <= 5 or lowest < 1:
         raise ValueError("not an HdrHistogram V2 payload")
     layout = Layout(int(math.log2(lowest)), math.ceil(math.log2(2 * 10**digits)) - 1)
-    words = _zigzag_leb128(np.frombuffer(payload, np.uint8, length, HEADER.size))
-    # A positive word is the count of one cell, a negative one a run of empty cells.
-    filled = np.flatnonzero(words > 0)
-    steps = np.maximum(-words, 1)
-    indices = np.cumsum(steps) - 1
-    return Histogram(layout, indices[filled], words[filled])
+    return layout, payload[HEADER.size : HEADER.size + length]
 
 
 def _zigzag_leb128(data: NDArray[np.uint8]) -> Ints:
     """All numbers of a ZigZag LEB128 byte string (seven bits per byte, least significant first, at most nine bytes)."""
+    last, longer, values = _numbers(data)
+    words = SIGNED[last]
+    words[longer] = values
+    return words
+
+
+def _numbers(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Ints, Ints]:
+    """The last byte of each number, which of them are longer than a byte, and the values of these."""
     if len(data) == 0:
-        return np.empty(0, np.int64)
+        return data, np.empty(0, np.int64), np.empty(0, np.int64)
     if data[-1] >= 0x80:
         raise ValueError("HdrHistogram cut off in the middle of a number")
     ends = np.flatnonzero(data < 0x80)
-    words = data[ends].astype(np.int64)
-    if len(ends) < len(data):
-        lengths = np.diff(ends, prepend=-1)
-        # Nearly all numbers are one byte long: only the others are put together, from their last byte to their first.
-        longer = np.flatnonzero(lengths > 1)
-        for back in range(1, int(lengths.max())):
-            if back > 8:
-                raise ValueError("HdrHistogram with a number of more than nine bytes")
-            longer = longer[lengths[longer] > back]
-            words[longer] = (words[longer] << 7) | (data[ends[longer] - back] & 0x7F)
-    return (words >> 1) ^ -(words & 1)
+    last = data[ends]
+    if len(ends) == len(data):
+        return last, np.empty(0, np.int64), np.empty(0, np.int64)
+    # Nearly all numbers are one byte long: only the others are put together, from their last byte to their first.
+    longer = np.unique(np.searchsorted(ends, np.flatnonzero(data >= 0x80)))
+    lengths = ends[longer] - np.where(longer > 0, ends[longer - 1], -1)
+    words = last[longer].astype(np.int64)
+    open_ = np.arange(len(longer))
+    for back in range(1, int(lengths.max())):
+        if back > 8:
+            raise ValueError("HdrHistogram with a number of more than nine bytes")
+        open_ = open_[lengths[open_] > back]
+        words[open_] = (words[open_] << 7) | (data[ends[longer[open_]] - back] & 0x7F)
+    return last, longer, (words >> 1) ^ -(words & 1)
 
 
 def merge(histograms: Sequence[Histogram]) -> Histogram:

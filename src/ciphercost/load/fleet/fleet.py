@@ -154,7 +154,9 @@ class Fleet:
         for seat, share in zip(seats, shares, strict=True):
             own = {**fields, "connections": share, "threads": max(1, min(share, self._cores(seat)))}
             calls.append(_call(connect_message(arm, own), connect_seconds(own), files))
-        answers = self._accepted(seats, self._crew.ask("request", patience(connect_seconds(fields)), calls))
+        answers: list[dict[str, Any]] = self._accepted(
+            seats, self._crew.ask("request", patience(connect_seconds(fields)), calls)
+        )
         for seat, answer in zip(seats, answers, strict=True):
             if unlike := differing(answers[0], answer):
                 raise Unproven(

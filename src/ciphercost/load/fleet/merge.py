@@ -42,7 +42,7 @@ def merge(answers: Sequence[AgentSlice]) -> AgentSlice:
         **summed,
         seconds=sum(each.seconds for each in answers) / len(answers),
         checksum=checksum([each.checksum for each in answers]),
-        histogram=histogram.encode(histogram.summed([histogram.decode(each.histogram) for each in answers])),
+        histogram=histogram.encode(histogram.decode_sum([each.histogram for each in answers])),
         first_error=next((each.first_error for each in answers if each.first_error), ""),
         error_kinds=error_kinds([each.error_kinds for each in answers]),
         encrypted=all(each.encrypted for each in answers),

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-import ciphercost
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import MissingServer
 from ciphercost.model.version import VERSION
@@ -78,7 +77,7 @@ class Wheels:
 
 def ours(directory: Path) -> Path:
     """Write a wheel of this ciphercost, whether it was installed from a wheel or from a clone."""
-    root = Path(ciphercost.__file__).parent
+    root = Path(__file__).parents[2]
     files = {
         f"ciphercost/{each.relative_to(root)}": each.read_bytes()
         for each in sorted(root.rglob("*"))
