@@ -41,15 +41,16 @@ class RayNodes:
         self.directory = Path(tempfile.mkdtemp(prefix="rn", dir="/tmp"))
         self.environment = {**os.environ, **QUIET, "RAY_TMPDIR": str(self.directory), **(environment or {})}
         self.environment.pop("RAY_ADDRESS", None)
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(self.directory / "nodes.err").open("w"),
-            env=self.environment,
-            text=True,
-            start_new_session=True,
-        )
+        with (self.directory / "nodes.err").open("w") as complaints:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(count)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env=self.environment,
+                text=True,
+                start_new_session=True,
+            )
         try:
             told = self._answer()
         except BaseException:
@@ -102,6 +103,8 @@ class RayNodes:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -12,7 +12,7 @@ Placement = Literal["spread", "near-server"]
 """Where the agents run. spread: one on each node; near-server: all on the server's node."""
 
 
-class FleetNode(msgspec.Struct, omit_defaults=True):
+class FleetNode(msgspec.Struct):
     """A node that made load, and what its host did meanwhile."""
 
     name: str
@@ -58,7 +58,7 @@ class StartSkew(msgspec.Struct, frozen=True):
     max_ms: Amount
 
 
-class FleetFacts(msgspec.Struct, omit_defaults=True):
+class FleetFacts(msgspec.Struct):
     """Load of one cell from many agents."""
 
     agents: Count = 0
