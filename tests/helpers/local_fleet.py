@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -76,6 +77,8 @@ class LocalCluster:
 
     def dismiss(self, remote: Remote) -> None:
         self.dismissed.append(remote.name)
+
+    def work_in(self, directory: Path) -> None: ...
 
     @contextmanager
     def members(self, wanted: int, server: str = "") -> Iterator[tuple[list[Seat], dict[str, str]]]:

@@ -85,6 +85,8 @@ def carry_out(
             display,
         ):
             scratch = supervisor.scratch(mark, run_supervisor)
+            if cluster is not None:
+                cluster.work_in(scratch / "wheels")
             announce(record.facts, display)
             if before:
                 before(record, run_supervisor, scratch, display)

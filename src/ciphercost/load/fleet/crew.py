@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -65,6 +66,9 @@ class Cluster(Carrier, Protocol):
     @property
     def count(self) -> int:
         """How many nodes are alive that can run a member."""
+
+    def work_in(self, directory: Path) -> None:
+        """Make files that nodes are sent in this directory, which the run removes at its end."""
 
     def members(self, wanted: int, server: str = "") -> AbstractContextManager[tuple[list[Seat], dict[str, str]]]:
         """Start that many members; see `RayCluster`."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -76,7 +77,7 @@ class RayCluster(Cluster):
         self._placement = placement
         self._probed: dict[str, bool] = {}
         """By node: whether it has this version of ciphercost and of the agent."""
-        self._wheels = shipped.Wheels()
+        self._wheels: shipped.Wheels | None = None
         place = addresses.resolved(address)
         addresses.check_listening(place, address)
         with signals_kept():
@@ -89,7 +90,6 @@ class RayCluster(Cluster):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wheels.close()
         with contextlib.suppress(Exception), signals_kept():
             self._ray.shutdown()
 
@@ -101,6 +101,17 @@ class RayCluster(Cluster):
             for each in self._ray.nodes()
             if each["Alive"] and each["Resources"].get("CPU", 0) > 0
         ]
+
+    def work_in(self, directory: Path) -> None:
+        """See `Cluster`."""
+        self._wheels = shipped.Wheels(directory)
+
+    def _shipped(self, node: Node, lacking: set[str]) -> dict[str, object]:
+        """Options of an actor that bring ciphercost to a node that lacks it."""
+        if node.id not in lacking:
+            return {}
+        assert self._wheels is not None
+        return {"runtime_env": self._wheels.runtime_env()}
 
     @property
     def count(self) -> int:
@@ -160,7 +171,7 @@ class RayCluster(Cluster):
             for number in range(wanted):
                 node = nodes.get(places[number]) or Node(places[number], "?", "")
                 strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
-                extra = {"runtime_env": self._wheels.runtime_env()} if node.id in lacking else {}
+                extra = self._shipped(node, lacking)
                 handle = made.options(scheduling_strategy=strategy, **extra).remote()
                 name = f"{node.name}.{number + 1}" if near else node.name
                 actors.append(Actor(handle, name))
@@ -180,7 +191,7 @@ class RayCluster(Cluster):
         if node is None:
             yield None
             return
-        extra = {"runtime_env": self._wheels.runtime_env()} if self._lacking([node]) else {}
+        extra = self._shipped(node, self._lacking([node]))
         made = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={LIVENESS: 1})(ServerHost)
         strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
         actor = Actor(made.options(scheduling_strategy=strategy, **extra).remote(), node.name)

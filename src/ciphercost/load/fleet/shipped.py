@@ -7,8 +7,6 @@ import csv
 import hashlib
 import io
 import re
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -58,21 +56,17 @@ def versions() -> dict[str, str]:
 class Wheels:
     """Wheels of what is installed here, made when they are first needed."""
 
-    def __init__(self) -> None:
-        self._directory: Path | None = None
+    def __init__(self, directory: Path) -> None:
+        """`directory`: where they are made; it need not exist yet."""
+        self._directory = directory
 
     def runtime_env(self) -> dict[str, object]:
         """The runtime environment that brings ciphercost and its agent to a node. Raises MissingServer."""
-        if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="ciphercost_wheels_"))
+        if not self._directory.exists():
+            self._directory.mkdir(parents=True)
             ours(self._directory)
             agents(self._directory)
         return {"py_modules": sorted(str(each) for each in self._directory.glob("*.whl"))}
-
-    def close(self) -> None:
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
 
 
 def ours(directory: Path) -> Path:
