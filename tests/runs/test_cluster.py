@@ -10,7 +10,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,8 @@ SOURCES = Path(ciphercost.__file__).parents[1]
 FAST = {"CIPHERCOST_TIMEOUT": "9"}
 """A member that does not answer is lost after 3 s."""
 LARGEST = 200 << 20
+PATIENCE = 400.0
+"""Seconds in which a run must make load, also on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,31 @@ def members(cluster: RayNodes) -> list[int]:
 def nothing_left(cluster: RayNodes) -> Iterator[None]:
     yield
     wait_for("all agents and actors to end", lambda: not members(cluster))
+
+
+@contextlib.contextmanager
+def started(cluster: RayNodes, directory: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    """A running `ciphercost run postgresql:tls --cluster … -o run --json out.json`."""
+    words = ["run", "postgresql:tls", "--quick", *argv, "--cluster", cluster.address, "--no-progress"]
+    with subprocess.Popen(
+        [CLI, *words, "-o", "run", "--json", "out.json"],
+        cwd=directory,
+        env={**cluster.environment, **FAST},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for_load(directory: Path, process: subprocess.Popen[str], size: float = 30_000) -> None:
+    """Wait until so many bytes of slices are recorded, or the run has ended."""
+    slices = directory / "run" / "slices.jsonl"
+    ended = lambda: process.poll() is not None  # noqa: E731
+    wait_for("load", lambda: ended() or (slices.exists() and slices.stat().st_size >= size), PATIENCE)
 
 
 SHORT = ("--quick", "--time", "4s", "--no-latency", "--clients", "8")
@@ -167,76 +193,47 @@ def test_no_password_is_in_any_file_argument_or_environment_of_the_cluster(
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_node_that_is_killed_costs_its_block_and_not_the_run(cluster: RayNodes, tmp_path: Path, seed: int) -> None:
-    draw = random.Random(seed)
+    # By how much was recorded, not by the clock: a busy machine takes longer. Below 0: before any load, while agents start.
+    moment = random.Random(seed).uniform(-30_000, 120_000)
     number = cluster.add(PYTHONPATH=str(SOURCES))
-    wait_for("the new node", lambda: cluster.alive() == 5)
-    argv = [
-        "run",
-        "postgresql:tls",
-        "--quick",
-        "--time",
-        "15s",
-        "--clients",
-        "10",
-        "--agents",
-        "5",
-        "--cluster",
-        cluster.address,
-    ]
-    directory = tmp_path / "run"
-    with subprocess.Popen(
-        [CLI, *argv, "--no-progress", "-o", str(directory), "--json", "out.json"],
-        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        wait_for("the agents", lambda: len(members(cluster)) >= 5 or process.poll() is not None, 120)
-        time.sleep(draw.uniform(0.0, 20.0))
-        early = process.poll() is None
-        cluster.kill(number)
-        said, complained = process.communicate(timeout=300)
+    killed = False
+    try:
+        with started(cluster, tmp_path, "--time", "8s", "--clients", "10", "--agents", "5") as process:
+            if moment < 0:
+                wait_for("an agent", lambda: len(members(cluster)) > 1 or process.poll() is not None, PATIENCE)
+            else:
+                wait_for_load(tmp_path, process, moment)
+            early = process.poll() is None
+            cluster.kill(number)
+            killed = True
+            said, complained = process.communicate(timeout=PATIENCE)
+    finally:
+        if not killed:
+            cluster.kill(number)
     assert "Traceback" not in complained, complained
     cell = cell_of(tmp_path)
-    fleet = cell["fleet"]
-    words = " ".join(said.split())
-    if fleet["lost"]:
-        assert [each["reason"] for each in fleet["lost"]]
-        assert "lost (" in words
-        assert any(each["code"] == "agents-lost" for each in cell["warnings"])
-    else:
-        # Before the first agent was asked for anything, or after the last slice.
-        assert not early or cell["status"] != "ok" or len(fleet["nodes"]) in (4, 5)
     assert cell["status"] == "ok", said
     assert process.returncode == 0
-    used = {each.start_skew is not None for each in run_directory.read_slices(directory) if each.agent}
+    fleet = cell["fleet"]
+    print(f"seed {seed}, at {moment:.0f} bytes, early {early}: lost {fleet['lost']}, failed {fleet['failed_slices']}")
+    # It may die after the last slice, when nobody asks it for anything.
+    if early and len(fleet["nodes"]) == 5 and fleet["lost"]:
+        assert "an agent was lost (" in " ".join(said.split())
+        assert [each["code"] for each in cell["warnings"]].count("agents-lost") == 1
+    # Every connection was made again by those that are left.
+    used = {each.start_skew is not None for each in run_directory.read_slices(tmp_path / "run") if each.agent}
     assert used == {True}
 
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
 def test_an_agents_process_that_freezes_is_lost(cluster: RayNodes, tmp_path: Path) -> None:
-    argv = [
-        "run",
-        "postgresql:tls",
-        "--quick",
-        "--time",
-        "10s",
-        "--clients",
-        "8",
-        "--agents",
-        "4",
-        "--cluster",
-        cluster.address,
-    ]
-    directory = tmp_path / "run"
-    with subprocess.Popen(
-        [CLI, *argv, "--no-progress", "-o", str(directory), "--json", "out.json"],
-        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        slices = directory / "slices.jsonl"
-        wait_for("load", lambda: slices.exists() and slices.stat().st_size > 30_000, 120)
+    with started(cluster, tmp_path, "--time", "10s", "--clients", "8", "--agents", "4") as process:
+        wait_for_load(tmp_path, process)
         actors = [
             pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
         ]
         os.kill(actors[0], signal.SIGSTOP)
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=PATIENCE)
     cell = cell_of(tmp_path)
     assert cell["status"] == "ok", said
     assert [each["reason"] for each in cell["fleet"]["lost"]] == ["it did not answer for 3 s"]
@@ -246,16 +243,14 @@ def test_an_agents_process_that_freezes_is_lost(cluster: RayNodes, tmp_path: Pat
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
 def test_with_fewer_than_min_agents_the_cell_ends_with_a_reason(cluster: RayNodes, tmp_path: Path) -> None:
-    argv = ["run", "postgresql:tls", "--quick", "--time", "20s", "--clients", "8", "--agents", "4", "--min-agents", "4"]
-    directory = tmp_path / "run"
-    with subprocess.Popen(
-        [CLI, *argv, "--cluster", cluster.address, "--no-progress", "-o", str(directory), "--json", "out.json"],
-        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        slices = directory / "slices.jsonl"
-        wait_for("load", lambda: slices.exists() and slices.stat().st_size > 30_000, 120)
-        os.kill(members(cluster)[0], signal.SIGKILL)
-        said, _ = process.communicate(timeout=300)
+    argv = ("--time", "20s", "--clients", "8", "--agents", "4", "--min-agents", "4")
+    with started(cluster, tmp_path, *argv) as process:
+        wait_for_load(tmp_path, process)
+        actors = [
+            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
+        ]
+        os.kill(actors[0], signal.SIGKILL)
+        said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, said
     assert "3 of 4 agents are left, and --min-agents is 4" in cell_of(tmp_path)["reason"]
 
@@ -265,17 +260,11 @@ def test_with_fewer_than_min_agents_the_cell_ends_with_a_reason(cluster: RayNode
 def test_a_controller_that_ends_leaves_no_agent_behind(
     cluster: RayNodes, tmp_path: Path, number: signal.Signals
 ) -> None:
-    directory = tmp_path / "run"
-    argv = ["run", "postgresql:tls", "--quick", "--time", "60s", "--clients", "8", "--cluster", cluster.address]
-    with subprocess.Popen(
-        [CLI, *argv, "--no-progress", "-o", str(directory)],
-        cwd=tmp_path, env={**cluster.environment, **FAST}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        slices = directory / "slices.jsonl"
-        wait_for("load", lambda: slices.exists() and slices.stat().st_size > 30_000, 120)
-        assert len(members(cluster)) == 8
+    with started(cluster, tmp_path, "--time", "60s", "--clients", "8") as process:
+        wait_for_load(tmp_path, process)
+        assert len(members(cluster)) >= 8
         process.send_signal(number)
-        _, complained = process.communicate(timeout=120)
+        _, complained = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in complained
     assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130), complained
     wait_for("all agents and actors to end", lambda: not members(cluster))
@@ -291,7 +280,6 @@ def test_a_node_with_another_ciphercost_gets_this_one(cluster: RayNodes, tmp_pat
     (other / "__init__.py").write_text("raise ImportError('an old one')\n")
     number = cluster.add(PYTHONPATH=str(other.parent))
     try:
-        wait_for("the new node", lambda: cluster.alive() == 5)
         done = run(cluster, "postgresql:tls", *SHORT, "--clients", "5", "--agents", "5", cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(cell_of(tmp_path)["fleet"]["nodes"]) == 5

@@ -27,7 +27,7 @@ from ciphercost.provision.server_pair import ServerPair
 
 T = TypeVar("T")
 
-LOST, DIFFERS = "agents-lost", "node-differs"
+LOST, LATE, DIFFERS = "agents-lost", "agents-late", "node-differs"
 COMPARED = ("ciphercost", "agent", "tls_library", "agent_aes", "cpu", "cores", "aes", "vaes", "kernel", "ray", "python")
 """Properties in which nodes should not differ."""
 
@@ -55,6 +55,7 @@ def load_clients(
 
     def changed() -> None:
         warn(facts, LOST, [Warning_(LOST, lost_words(fleet_facts))] if fleet_facts.lost else [])
+        warn(facts, LATE, [Warning_(LATE, late_words(fleet_facts))] if fleet_facts.late_slices else [])
         record.save_facts()
 
     server = str(next(iter(pair.connect.values())).get("host", ""))
@@ -130,9 +131,19 @@ def differences(nodes: list[FleetNode]) -> list[str]:
     return found
 
 
+def late_words(facts: FleetFacts) -> str:
+    """How many slices did not begin together, as the warning says it. Pure."""
+    many = facts.late_slices
+    return (
+        f"in {many} slice{'s' * (many != 1)} the agents did not begin together, and {'these' if many != 1 else 'this'} and the blocks "
+        "around them do not count: their nodes, or this machine, were busy with something else"
+    )
+
+
 def lost_words(facts: FleetFacts) -> str:
     """What was lost, as the warning says it. Pure."""
     where = "; ".join(f"{each.node} in session {each.session}: {each.reason}" for each in facts.lost)
-    slices = f"{facts.failed_slices} slice{'s' * (facts.failed_slices != 1)} failed by it and their blocks do not count"
+    failed = facts.failed_slices - facts.late_slices
+    slices = f"{failed} slice{'s' * (failed != 1)} failed, and their blocks do not count"
     many = f"{len(facts.lost)} agents were" if len(facts.lost) > 1 else "an agent was"
-    return f"{many} lost ({where}); the others took over the connections; {slices if facts.failed_slices else 'no slice failed'}"
+    return f"{many} lost ({where}); the others took over the connections; {slices if failed else 'no slice failed'}"

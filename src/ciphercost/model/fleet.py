@@ -70,6 +70,8 @@ class FleetFacts(msgspec.Struct):
     clocks: list[FleetClock] = []
     lost: list[LostAgent] = []
     failed_slices: Count = 0
-    """Slices that failed because an agent was lost or late. Their blocks are incomplete and do not count."""
+    """Slices that failed because an agent was lost, late or failed. Their blocks are incomplete and do not count."""
+    late_slices: Count = 0
+    """Those of them in which no agent was lost: an order came too late, or the agents began too far apart."""
     start_skew: StartSkew | None = None
     """Computed from the slices; absent in plan.json."""

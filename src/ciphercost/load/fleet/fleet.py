@@ -264,8 +264,9 @@ class Fleet:
         try:
             answers = self._crew.results(seats, calls, patience(patience(longest)), max(0.0, at + seconds - now()))
             return self._merged(seats, answers, discard * seconds)
-        except AgentError:
+        except RunError as error:
             self._facts.failed_slices += 1
+            self._facts.late_slices += isinstance(error, AgentError) and error.code in (LATE, SKEWED)
             self._changed()
             raise
 
