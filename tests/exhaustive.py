@@ -233,6 +233,16 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_cluster::test_(an_open_loop|a_cluster_is_reached|agents_near_the_server|the_servers_cpu)",
+        instead="test_cluster::test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven",
+    ),
+    *rules(
+        LONG,
+        r"test_cluster::test_(an_agents_process_that_freezes|with_fewer_than_min_agents)",
+        instead="test_fleet::test_a_member_that_froze_is_lost",
+    ),
+    *rules(
+        LONG,
         r"test_csv_run::test_a_spec_file_names_a_csv_file",
         instead="test_csv_run::test_the_users_own_rows_are_measured",
     ),
@@ -284,6 +294,8 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_cluster::test_a_node_that_is_killed.*\[(?![01]\])",
+        r"test_cluster::test_a_controller_that_ends.*\[SIGINT",
         r"test_behind_our_back::.*\[(?!a plaintext file)",
         r"test_hospital::test_it_is_run_end_to_end\[mariadb",
         r"test_secret_columns::test_cells_that_share_a_run.*\[mariadb\]",

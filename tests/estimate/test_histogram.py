@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.estimate import histogram
+from ciphercost.model import histogram as codec
 
 HIGHEST = 3_600_000_000_000
 values = st.lists(st.tuples(st.integers(1, HIGHEST), st.integers(1, 2**40)), max_size=60)
@@ -27,7 +28,7 @@ def reference(pairs: list[tuple[int, int]], lowest: int = 1, digits: int = 3) ->
 @given(values)
 def test_every_cell_is_decoded_as_the_reference_library_decodes_it(pairs: list[tuple[int, int]]) -> None:
     made = reference(pairs)
-    found = histogram.decode(made.encode())
+    found = codec.decode(made.encode())
     dense = np.array(made.encoder.get_counts())
     assert found.indices.tolist() == np.flatnonzero(dense).tolist()
     assert found.counts.tolist() == dense[found.indices].tolist()
@@ -45,7 +46,7 @@ def test_a_quantile_is_in_the_same_cell_as_the_reference_librarys(
     lowest, digits = shape
     pairs = [(max(value, lowest), count % 1000 + 1) for value, count in pairs]
     made = reference(pairs, lowest, digits)
-    found = float(histogram.quantiles(histogram.decode(made.encode()), [share])[0])
+    found = float(histogram.quantiles(codec.decode(made.encode()), [share])[0])
     named = [made.get_value_at_percentile(100 * share * nudge) for nudge in (1 - 1e-9, 1.0)]
     low = made.get_lowest_equivalent_value(min(named))
     high = made.get_highest_equivalent_value(max(named)) + 1
@@ -57,25 +58,25 @@ def test_a_quantile_is_in_the_same_cell_as_the_reference_librarys(
 
 @given(values, values)
 def test_merged_histograms_have_the_counts_of_both(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
-    parts = [histogram.decode(reference(pairs).encode()) for pairs in (one, two)]
-    whole = histogram.decode(reference(one + two).encode())
+    parts = [codec.decode(reference(pairs).encode()) for pairs in (one, two)]
+    whole = codec.decode(reference(one + two).encode())
     total = histogram.Total()
     for part in parts:
         total.add(part)
     summed = total.histogram()
     assert summed.indices.tolist() == whole.indices.tolist()
     assert summed.counts.tolist() == whole.counts.tolist()
-    assert histogram.merge(parts).total == whole.total
+    assert codec.merge(parts).total == whole.total
 
 
 def test_a_median_is_interpolated_within_its_cell_so_that_ratios_do_not_move_in_steps() -> None:
-    made = histogram.decode(reference([(1_000_000, 100)]).encode())
+    made = codec.decode(reference([(1_000_000, 100)]).encode())
     low, high = histogram.bounds(made.layout, made.indices)
     assert np.allclose(histogram.quantiles(made, [0.25, 0.75]), low[0] + np.array([0.25, 0.75]) * (high[0] - low[0]))
 
 
 def test_an_empty_histogram_has_no_quantiles() -> None:
-    assert np.isnan(histogram.quantiles(histogram.decode(reference([]).encode()), [0.5])).all()
+    assert np.isnan(histogram.quantiles(codec.decode(reference([]).encode()), [0.5])).all()
 
 
 def cut(text: bytes) -> bytes:
@@ -100,14 +101,14 @@ def cut(text: bytes) -> bytes:
 )
 def test_text_that_is_not_a_histogram_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="HdrHistogram"):
-        histogram.decode(text)
+        codec.decode(text)
 
 
 def test_histograms_of_different_layouts_are_never_added() -> None:
-    fine, coarse = (histogram.decode(reference([(5, 9)], digits=digits).encode()) for digits in (3, 2))
+    fine, coarse = (codec.decode(reference([(5, 9)], digits=digits).encode()) for digits in (3, 2))
     total = histogram.Total()
     total.add(fine)
     with pytest.raises(ValueError, match="layout"):
         total.add(coarse)
     with pytest.raises(ValueError, match="layout"):
-        histogram.merge([fine, coarse])
+        codec.merge([fine, coarse])

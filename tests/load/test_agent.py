@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ciphercost.estimate.histogram import decode, quantiles
+from ciphercost.estimate.histogram import quantiles
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError
+from ciphercost.model.histogram import decode
 
 THOUGHT_US = 300_000
 

@@ -95,6 +95,34 @@ DRIVER_OPTION = click.option(
 )
 
 
+CLUSTER = (
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Let the nodes of a Ray cluster make the load: auto (the cluster that this machine belongs to), HOST:PORT or "
+        "ray://HOST:PORT. Needs ciphercost[ray].",
+    ),
+    click.option(
+        "--agents",
+        type=int,
+        metavar="N",
+        help="Nodes of the cluster that make the load; they share --clients. [default: all, but at most --clients]",
+    ),
+    click.option(
+        "--min-agents",
+        type=int,
+        metavar="N",
+        help="End a cell when fewer agents are left. [default: all but one]",
+    ),
+    click.option(
+        "--placement",
+        type=click.Choice(["spread", "near-server"]),
+        help="spread: one agent on each node. near-server: all agents on the server's node. [default: spread]",
+    ),
+)
+"""Load from many machines."""
+
+
 MEASURE = (
     click.option(
         "--workload",
@@ -236,5 +264,6 @@ MEASURE = (
         help="Encryption at rest, both arms. warm: the server's default cache. cold: all caches emptied before each "
         "session. small: a cache of a tenth of the data. [default: warm]",
     ),
+    *CLUSTER,
 )
 """What `run` and `calibrate` share."""

@@ -27,7 +27,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         raise UsageError("--workload and --sql both define the operation; remove one of them")
     if given["csv"] and not given.get("no_progress"):
         announce_reading(given["csv"])
-    for name in ("clients", "rows", "rate", "sessions", "mtu", "max_rate", "max_connections"):
+    for name in ("clients", "rows", "rate", "sessions", "mtu", "max_rate", "max_connections", "agents", "min_agents"):
         if given.get(name) is not None and given[name] <= 0:
             least = "above 0" if name.endswith("rate") else "at least 1"
             raise UsageError(f"--{name.replace('_', '-')} {given[name]:g}: must be {least}")
@@ -146,6 +146,10 @@ def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
             time=time,
             precision=units.share(given["precision"]) if given["precision"] else 0.0,
             latency=not given["no_latency"],
+            cluster=given.get("cluster") or "",
+            agents=given.get("agents") or 0,
+            min_agents=given.get("min_agents") or 0,
+            placement=given.get("placement") or "spread",
         )
     )
     return specs.long_enough(made)

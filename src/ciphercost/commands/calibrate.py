@@ -25,14 +25,15 @@ def calibrate(engine: str, **given: Any) -> None:
     """Measure the noise of this machine: plain against plain.
 
     Prints the smallest cost that a run of this length can resolve, and how long a run must be to resolve 1 %. Both arms
-    are unencrypted, so any difference is noise. Runs without a latency phase, and with --regime one-core by default.
+    are unencrypted, so any difference is noise. Runs without a latency phase, and with --regime one-core by default (capacity with --cluster).
     """
     if ":" in engine:
         raise UsageError(
             f"calibrate '{engine}': give the engine without a mechanism, e.g. {engine.partition(':')[0]}; both arms are plain"
         )
     given["time_"] = given["time_"] or "45s"  # plus about 15 s for eight starts
-    given["regime"] = given["regime"] or "one-core"
+    # One core for client and server needs the client here.
+    given["regime"] = given["regime"] or ("capacity" if given["cluster"] else "one-core")
     given["no_latency"] = True
     from ciphercost.report import calibration
     from ciphercost.runs import pipeline

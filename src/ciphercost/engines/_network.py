@@ -79,6 +79,8 @@ class RunningServer(Server):
         self.ca = ca
         """CA file named in the URL; empty: none."""
         self.address = address_of(host, port)
+        self.programs = programs
+        """Prefixes of its processes' names."""
         self.pid = listener(self.address, port, programs)
         self.library = crypto_library(self.pid) if self.pid else ""
 

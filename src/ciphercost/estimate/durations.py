@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ciphercost.estimate.histogram import bounds, decode
+from ciphercost.estimate.histogram import bounds
+from ciphercost.model.histogram import decode
 from ciphercost.model.slices import AgentSlice
 
 RARE = 0.05

@@ -15,7 +15,6 @@ import numpy as np
 from ciphercost.estimate import latency_ratios, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
-from ciphercost.estimate.histogram import Histogram, decode, merge
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
@@ -25,6 +24,7 @@ from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
+from ciphercost.model.histogram import Histogram, decode, merge
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode

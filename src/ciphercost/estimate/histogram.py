@@ -1,101 +1,15 @@
-"""Reads HdrHistogram V2 (compressed, base64) into sparse counts, and computes quantiles. Pure; numpy only.
-
-The reference library (`hdrh`) holds a dense array of 270 kB for each histogram; a slice fills a few hundred to a few
-thousand of its cells. Pairs (index, count) are smaller and faster; tests compare them with `hdrh` cell by cell.
-"""
+"""Quantiles of histograms, and sums of many of them. Pure; `model.histogram` reads and writes their text."""
 
 from __future__ import annotations
 
-import binascii
-import math
-import struct
-import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from ciphercost.model.histogram import Histogram, Ints, Layout
+
 Floats = NDArray[np.float64]
-
-COMPRESSED_COOKIE = 0x1C849304
-ENCODING_COOKIE = 0x1C849303
-HEADER = struct.Struct(">IIIIQQd")
-"""Cookie, payload length, normalizing offset, significant digits, lowest and highest value, conversion ratio."""
-
-
-class Layout(NamedTuple):
-    """How an index maps to a value: one by one below 2^half·2, then in octaves of 2^half cells each."""
-
-    unit: int
-    """Magnitude (log2) of the smallest step."""
-    half: int
-    """Magnitude (log2) of half a sub-bucket count; 10 for three significant digits."""
-
-
-class Histogram(NamedTuple):
-    """Counts of the non-empty cells in increasing order of index; an index may occur more than once."""
-
-    layout: Layout
-    indices: Ints
-    counts: Ints
-
-    @property
-    def total(self) -> int:
-        return int(self.counts.sum())
-
-
-def decode(text: str | bytes) -> Histogram:
-    """A histogram from its text. Raises ValueError if it is not a compressed V2 histogram."""
-    try:
-        raw = binascii.a2b_base64(text)
-        cookie, length = struct.unpack_from(">II", raw)
-        if cookie & ~0xF0 != COMPRESSED_COOKIE or length != len(raw) - 8:
-            raise ValueError("not a compressed HdrHistogram V2")
-        payload = zlib.decompress(raw[8:])
-        cookie, length, _, digits, lowest, _, _ = HEADER.unpack_from(payload)
-    except (binascii.Error, struct.error, zlib.error) as error:
-        raise ValueError(f"not a compressed HdrHistogram V2: {error}") from None
-    if cookie & ~0xF0 != ENCODING_COOKIE or length > len(payload) - HEADER.size or not 1 <= digits <= 5 or lowest < 1:
-        raise ValueError("not an HdrHistogram V2 payload")
-    layout = Layout(int(math.log2(lowest)), math.ceil(math.log2(2 * 10**digits)) - 1)
-    words = _zigzag_leb128(np.frombuffer(payload, np.uint8, length, HEADER.size))
-    # A positive word is the count of one cell, a negative one a run of empty cells.
-    filled = np.flatnonzero(words > 0)
-    steps = np.maximum(-words, 1)
-    indices = np.cumsum(steps) - 1
-    return Histogram(layout, indices[filled], words[filled])
-
-
-def _zigzag_leb128(data: NDArray[np.uint8]) -> Ints:
-    """All numbers of a ZigZag LEB128 byte string (seven bits per byte, least significant first, at most nine bytes)."""
-    if len(data) == 0:
-        return np.empty(0, np.int64)
-    if data[-1] >= 0x80:
-        raise ValueError("HdrHistogram cut off in the middle of a number")
-    ends = np.flatnonzero(data < 0x80)
-    words = data[ends].astype(np.int64)
-    if len(ends) < len(data):
-        lengths = np.diff(ends, prepend=-1)
-        # Nearly all numbers are one byte long: only the others are put together, from their last byte to their first.
-        longer = np.flatnonzero(lengths > 1)
-        for back in range(1, int(lengths.max())):
-            if back > 8:
-                raise ValueError("HdrHistogram with a number of more than nine bytes")
-            longer = longer[lengths[longer] > back]
-            words[longer] = (words[longer] << 7) | (data[ends[longer] - back] & 0x7F)
-    return (words >> 1) ^ -(words & 1)
-
-
-def merge(histograms: Sequence[Histogram]) -> Histogram:
-    """One histogram of all counts. Raises ValueError for none, or if layouts differ."""
-    layout = histograms[0].layout if histograms else None
-    if layout is None or any(h.layout != layout for h in histograms):
-        raise ValueError("only histograms of one layout can be merged")
-    indices = np.concatenate([h.indices for h in histograms])
-    order = np.argsort(indices, kind="stable")
-    return Histogram(layout, indices[order], np.concatenate([h.counts for h in histograms])[order])
 
 
 def bounds(layout: Layout, indices: Ints) -> tuple[Ints, Ints]:

@@ -19,6 +19,7 @@ from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
+from ciphercost.model.fleet import StartSkew
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
 from ciphercost.model.run_directory import read_imported, read_proofs, read_slices, read_storage
 from ciphercost.model.slices import Proof, StorageSlice
@@ -64,12 +65,15 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     if (others := read_imported(directory)) is not None:
         # The spec only names the cells; it can't repeat their measurement.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
+    skews: dict[int, list[float]] = {}
     estimators = [CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells]
     counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
         estimators[slice_record.cell].add(slice_record)
         if slice_record.phase in ("capacity", "latency"):
             counted.add((slice_record.cell, slice_record.session))
+            if slice_record.start_skew is not None:
+                skews.setdefault(slice_record.cell, []).append(slice_record.start_skew)
     proofs = read_proofs(directory)
     storage = list(read_storage(directory))
     refuse_unproven(facts, counted, proofs)
@@ -88,6 +92,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         )
         for number, found in enumerate(estimates)
     ]
+    cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     return contract(facts, cells), estimators
 
@@ -118,6 +123,15 @@ def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     levels = storage.levels(slices, mode)
     arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
     return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
+
+
+def with_skew(made: Cell, skews: list[float]) -> Cell:
+    """The cell with the quantiles of its slices' start skews, if many agents made its load. Pure."""
+    if made.fleet is None or not skews:
+        return made
+    p50, p99, most = (float(each) * 1e3 for each in np.quantile(skews, [0.5, 0.99, 1.0]))
+    found = StartSkew(len(skews), p50, p99, most)
+    return msgspec.structs.replace(made, fleet=msgspec.structs.replace(made.fleet, start_skew=found))
 
 
 def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
@@ -215,6 +229,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         client=known.client,
         chatter=known.chatter,
         traffic=known.traffic,
+        fleet=known.fleet,
         warnings=[
             *known.warnings,
             *(found.warnings if found else []),

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ciphercost.estimate import durations, statistics
-from ciphercost.estimate.histogram import decode, quantiles
+from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Carryover, Interval
 from ciphercost.estimate.tally import Floats, error_kinds
 from ciphercost.estimate.warnings import DISTURBANCES, DISTURBED
 from ciphercost.model.errors import UsageError
+from ciphercost.model.histogram import decode
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import Arm, Mode

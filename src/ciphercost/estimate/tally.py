@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ciphercost.estimate.histogram import Histogram, Total, merge, quantiles
+from ciphercost.estimate.histogram import Total, quantiles
 from ciphercost.model.errors import UsageError
+from ciphercost.model.histogram import Histogram, merge
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 

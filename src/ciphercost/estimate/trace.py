@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate.histogram import Total, decode, quantiles
+from ciphercost.estimate.histogram import Total, quantiles
 from ciphercost.model.errors import UsageError
+from ciphercost.model.histogram import decode
 from ciphercost.model.run_directory import read_facts, read_slices
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Phase

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ciphercost.estimate import totals
-from ciphercost.estimate.histogram import Histogram, quantiles
+from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.statistics import Carryover, block_interval
 from ciphercost.estimate.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST, QUANTILES, SHARES, Arms
+from ciphercost.model.histogram import Histogram
 from ciphercost.model.result import Estimate, Warning_
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS

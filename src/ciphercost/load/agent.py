@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import resource
 import selectors
 import shlex
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +30,8 @@ import msgspec
 from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
 from ciphercost.load import redact
+from ciphercost.load.agent_messages import MARGIN, connect_message, connect_seconds, program_messages, rows_of
+from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError, MissingServer, RunError
 from ciphercost.model.secret import encoded
@@ -40,12 +41,8 @@ PROTOCOL = 1
 DISTRIBUTION = "ciphercost-agent"
 QUERIES_AHEAD = 16
 """Requests sent before the first answer is read."""
-COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-"""What COPY's escape letters stand for."""
 FLOOR_BYTES = 16_000_000
 """Bytes sealed and opened to measure a floor: 2 to 5 ms with the CPU's AES instructions, 0.1 s without."""
-MARGIN = 30.0
-"""Seconds that an agent gets beyond a request's own deadline, so that it can report that the server missed it."""
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -123,6 +120,12 @@ class Agent:
 
     compiles = False
     """Whether it compiles its own code while it runs, and so needs its own warm-up."""
+    start_skew: float | None = None
+    """One agent has no skew; see `LoadClient`."""
+    machines: Sequence[ClientMachine] | None = None
+    """Its answers tell how busy it was; see `LoadClient`."""
+
+    server_sampler: SliceSampler | None = None
 
     def __init__(
         self,
@@ -133,12 +136,13 @@ class Agent:
         env: Mapping[str, str] | None = None,
         netns: Path | None = None,
         cgroups: Iterable[Path] = (),
+        descriptors: Iterable[int] = (),
     ) -> None:
         """Start the agent and exchange `hello`.
 
         `cpus`: the CPUs it may use. `log`: file for its standard error. `env`: variables added to this process's
         environment, which is passed on without its secrets. `netns`: the network namespace it runs in. `cgroups`:
-        control groups it enters before it starts. Raises RunError and AgentError.
+        control groups it enters before it starts. `descriptors`: open files that it inherits. Raises RunError and AgentError.
         """
         groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
@@ -170,6 +174,7 @@ class Agent:
                 stderr=stderr,
                 env=child_environment(env),
                 bufsize=0,
+                pass_fds=tuple(descriptors),
                 start_new_session=True,  # only the controller handles Ctrl-C at the terminal
                 preexec_fn=before_exec,
             )
@@ -259,39 +264,24 @@ class Agent:
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
         return f"the agent ended in the middle of the run ({how}); see its output in the run's logs/"
 
+    def own_cpu(self, answer: AgentSlice) -> tuple[int, int]:
+        """CPU time that a slice cost this agent, in nanoseconds: in all, and in user mode. Compiler and collector threads
+        belong to it too.
+        """
+        threads = answer.cpu_user_ns + answer.cpu_system_ns
+        own = max(threads, answer.process_cpu_ns)
+        return own, answer.cpu_user_ns + own - threads
+
     # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def program(self, program: Program) -> None:
         """Send the agent a program: what an operation is."""
-        self.request({"type": "program", "name": program.name})
-        if program.key:
-            self.request({"type": "cipher", "name": "aes256-gcm", "key": program.key})
-        for number, (_, weight, script) in enumerate(program.transactions):
-            # Two transactions may use the same variable name, so each transaction gets its own prefix.
-            prefix = f"t{number}."
-            for variable in script.variables:
-                fields = msgspec.to_builtins(variable)
-                of = {"of": prefix + variable.of} if variable.of else {}
-                self.request({"type": "variable", **fields, **of, "name": prefix + variable.name})
-            self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
-            for statement in script.statements:
-                parameters = " ".join(prefix + name for name in statement.parameters)
-                message = {
-                    "type": "statement",
-                    "transaction": f"t{number}",
-                    "sql": statement.sql,
-                    "parameters": parameters,
-                }
-                message |= {"arm": statement.arm} if statement.arm else {}
-                self.request(message | ({"open": True} if statement.open else {}))
+        for message in program_messages(program):
+            self.request(message)
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         """Open an arm's connections. The answer reports what was negotiated. Raises AgentError."""
-        usual: dict[str, object] = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
-        asked = usual | fields
-        count = asked["connections"]
-        timeout = deadlines.connections(count if isinstance(count, int) else 1) + MARGIN
-        return self.request({"type": "connect", "arm": arm, **asked}, timeout=timeout)
+        return self.request(connect_message(arm, fields), timeout=connect_seconds(fields))
 
     def disconnect(self, arm: str) -> None:
         self.request({"type": "disconnect", "arm": arm})
@@ -309,9 +299,7 @@ class Agent:
         if everywhere:
             message["all"] = True
         answer = self.request(message, timeout=seconds + MARGIN)
-        if not answer["rows"]:
-            return []
-        return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
+        return rows_of(answer)
 
     def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
         """Run statements one after the other, discard their answers, and return how many ran. Raises AgentError for the
@@ -404,11 +392,3 @@ class Agent:
                 raise RunError(
                     f"the agent's answer to a slice does not follow protocol {PROTOCOL}: {line[:200]!r}"
                 ) from None
-
-
-def _unescape(value: str) -> str | None:
-    if value == "\\N":
-        return None
-    if "\\" not in value:
-        return value
-    return re.sub(r"\\(.)", lambda match: COPY_LETTERS.get(match[1], match[1]), value, flags=re.DOTALL)

@@ -20,7 +20,9 @@ import msgspec
 from ciphercost.host import idle, idle_setting, marks, procfs, tls_names
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
+from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
+from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure import fio, round_trips
 from ciphercost.measure.facts import (
     describe,
@@ -34,6 +36,7 @@ from ciphercost.measure.facts import (
     describe_version,
     warn,
 )
+from ciphercost.measure.fleet_cell import load_clients, on_those_left
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import PREPARING, Display
 from ciphercost.measure.session import CellMeasurement, NoSteadyState
@@ -69,6 +72,8 @@ class Run(msgspec.Struct):
     """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
     """Servers that were already found."""
+    cluster: Cluster | None = None
+    """Nodes that make the load. None: this machine makes it."""
     stopped: dict[str, str] = {}
     """By URL: the cell at which the load on that server was stopped; no other cell may load it."""
 
@@ -228,7 +233,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
                 with recording_errors(unit.measurement.facts, run, alone=alone):
-                    phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run.record)
+                    phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run)
                     ready.append((unit, phases))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
@@ -279,31 +284,31 @@ def open_unit(
     cores: tuple[tuple[int, ...], tuple[int, ...]],
     awake: idle.Awake,
     stack: contextlib.ExitStack,
-    record: Record,
+    run: Run,
 ) -> tuple[Iterator[None], ...]:
     """Start a fresh server pair, prove it and connect to it. `stack` closes what was opened. Returns the session's
     phases.
 
     `cores`: CPUs of the server and of the agent. `awake`: keeps them from halting during load.
     """
-    bench, measurement = unit.bench, unit.measurement
+    bench, measurement, record = unit.bench, unit.measurement, run.record
     facts, seed = measurement.facts, record.facts.seed
     measurement.display.phase(measurement.number, session, "starting and proving")
     # ciphercost does not choose the CPUs of your own server.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
-    agent = stack.enter_context(bench.agent(pair))
-    if isinstance(agent, JdbcAgent):
-        agent.enter(pair.connect, pair.note if facts.spec.url else None)
-    connected = proven(session, unit, pair, agent, record)
+    own, agent = stack.enter_context(load_clients(session, bench, pair, facts, record, run.cluster))
+    if isinstance(own, JdbcAgent):
+        own.enter(pair.connect, pair.note if facts.spec.url else None)
+    connected = proven(session, unit, pair, own, record)
     users_server.ready(bench, pair)
     describe_session(facts, pair, connected)
-    describe_client(facts, pair, agent)
-    describe_agent(facts, agent.hello)
+    describe_client(facts, pair, own)
+    describe_agent(facts, own.hello)
     describe_idle(facts, pair)
     if facts.spec.mechanism == "tls" and not facts.floor:
-        facts.floor = floor(agent)
-    agent.program(bench.program)
+        facts.floor = floor(own)
+    on_those_left(lambda: agent.program(bench.program))
 
     def open_arm(arm: Arm) -> None:
         fields = pair.connect[arm]
@@ -313,20 +318,25 @@ def open_unit(
         )
         describe_version(facts, str(answer["server_version"]))
 
-    for arm in pair.login_order:
-        open_arm(arm)
-    if reason := same_rows.same_rows(
-        pair, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
-    ):
+    def open_arms() -> None:
+        for arm in pair.login_order:
+            open_arm(arm)
+
+    def compare_rows() -> str:
+        open_arms()
+        slice_seed = schedule.slice_seed(seed, measurement.number, session, 0, 0)
+        return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed)
+
+    if reason := on_those_left(compare_rows):
         raise AgentError(f"the arms do not return the same rows: {reason}")
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
         describe_columns(facts, pair, agent)
     if round_trips.wanted(bench) and not facts.traffic:
-        facts.chatter, facts.traffic = round_trips.measure(bench, pair, agent)
+        facts.chatter, facts.traffic = round_trips.measure(bench, pair, own)
     samplers = samplers_of(pair, agent, stack)
-    if not pair.embedded and pair.server is None:
+    if not pair.embedded and pair.server is None and agent.server_sampler is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
     pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm)))
@@ -338,7 +348,7 @@ def open_unit(
         # Only after the proofs, which have read every file.
         places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return measurement.begin(session, pair, agent, samplers, open_arm, pause, awake)
+    return measurement.begin(session, pair, agent, samplers, functools.partial(on_those_left, open_arms), pause, awake)
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
@@ -381,10 +391,12 @@ def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) 
         record.append_storage(each)
 
 
-def samplers_of(pair: ServerPair, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
+def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack) -> dict[Arm, SliceSampler]:
     """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
+    if agent.server_sampler is not None:
+        return dict.fromkeys(pair.by_arm, agent.server_sampler)
     made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
-    found: dict[Arm, procfs.Sampler] = {}
+    found: dict[Arm, SliceSampler] = {}
     for arm, server in pair.by_arm.items():
         root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
         if (root, helpers) not in made:

@@ -21,6 +21,7 @@ from ciphercost.provision import cache
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
     from ciphercost.provision.bench import Bench
     from ciphercost.provision.server_pair import ServerPair
 
@@ -200,7 +201,7 @@ def describe_client(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
         facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(pair.connect[arm]) for arm in ARMS})
 
 
-def describe_columns(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
+def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> None:
     """For a column mechanism, record who encrypts and, once per cell, what the stored bytes leak and how many they are.
 
     The agent is connected to both arms.
@@ -252,7 +253,7 @@ def describe_awake(facts: CellFacts, problem: str) -> None:
         facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
-def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agent: Agent) -> None:
+def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agent: LoadClient) -> None:
     """Record what only the session's servers can report: their settings, who encrypts, how long a start took.
 
     The agent is connected to both arms.

@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from ciphercost.host.idle import Awake
-from ciphercost.host.procfs import Sampler
-from ciphercost.load.agent import Agent
+from ciphercost.load.load_client import AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
@@ -96,8 +95,8 @@ class CellMeasurement:
         self._warm_for = 0
         """Slices in a row without heavy compiling."""
         self._pair: ServerPair
-        self._agent: Agent
-        self._samplers: dict[Arm, Sampler]
+        self._agent: LoadClient
+        self._samplers: dict[Arm, SliceSampler]
         self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
@@ -113,19 +112,19 @@ class CellMeasurement:
         self,
         number: int,
         pair: ServerPair,
-        agent: Agent,
-        samplers: dict[Arm, Sampler],
-        open_arm: Callable[[Arm], None],
+        agent: LoadClient,
+        samplers: dict[Arm, SliceSampler],
+        open_arms: Callable[[], None],
         pause: Pause,
         awake: Awake,
     ) -> tuple[Iterator[None], ...]:
         """A session's phases, in order. Run each to its end; it pauses after every block, so that cells can alternate.
 
-        `open_arm` connects an arm and checks that it is what was proven; `pause` stops the server of the other arm;
+        `open_arms` connects both arms and checks that they are what was proven; `pause` stops the server of the other arm;
         `awake` keeps cores from halting. A phase raises RunError if it can't continue, NoSteadyState if there is no
         level to measure at.
         """
-        self._pair, self._agent, self._samplers, self._open_arm = pair, agent, samplers, open_arm
+        self._pair, self._agent, self._samplers, self._open_arms = pair, agent, samplers, open_arms
         self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
@@ -372,14 +371,11 @@ class CellMeasurement:
                 on_counted=sampler.stop,
             )
         except AgentError as error:
-            self._fail(draft, str(error))
+            self._fail(draft, str(error), lost=isinstance(error, AgentsLost))
             return None
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - sent
-        threads = answer.cpu_user_ns + answer.cpu_system_ns
-        # Compiler and collector threads belong to the agent too.
-        own = max(threads, answer.process_cpu_ns)
-        counters = sampler.end(own, answer.cpu_user_ns + own - threads)
+        counters = sampler.end(*self._agent.own_cpu(answer))
         self._warm_for = self._warm_for + 1 if answer.jit_ms / 1e3 <= JAVA * answer.seconds else 0
         if answer.errors and not answer.operations:
             self._check_limits(msgspec.structs.replace(draft, agent=answer, error=answer.first_error))
@@ -388,7 +384,11 @@ class CellMeasurement:
         self._failures = 0
         self._sealed[arm] += answer.sealed + answer.opened
         record = msgspec.structs.replace(
-            draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._pair)
+            draft,
+            agent=answer,
+            counters=counters,
+            start_skew=self._agent.start_skew,
+            marks=slice_marks(answer, counters, self._pair, self._agent.machines),
         )
         self._check_limits(record)
         self.record.append(record)
@@ -418,16 +418,18 @@ class CellMeasurement:
         closed = self.cell.regime != "latency" and phase != "latency"
         return self._pair.agent_cpus | (self._pair.server_cpus if closed else set())
 
-    def _fail(self, draft: SliceRecord, reason: str) -> None:
-        """Record a failed slice instead of leaving a gap. Raises RunError when several fail in a row."""
+    def _fail(self, draft: SliceRecord, reason: str, *, lost: bool = False) -> None:
+        """Record a failed slice instead of leaving a gap. Raises RunError when several fail in a row.
+
+        `lost`: agents were lost; those that are left go on, in the pilot too.
+        """
         record = msgspec.structs.replace(draft, error=reason or "no operation finished")
         self.record.append(record)
         self.estimator.add(record)
-        self._failures += 1
+        self._failures += not lost
         self._last_answer = time.monotonic()
-        if self._failures >= MAX_FAILURES or draft.phase == "pilot":
+        if not lost and (self._failures >= MAX_FAILURES or draft.phase == "pilot"):
             raise RunError(f"{draft.arm} arm: {record.error}")
         self._pause.close()
-        for arm in self._pair.login_order:
-            # Reopen a lost connection, so that one broken slice costs one block and not the session.
-            self._open_arm(arm)
+        # Reopen a lost connection, so that one broken slice costs one block and not the session.
+        self._open_arms()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
+from ciphercost.load.load_client import ClientMachine
 from ciphercost.model.slices import AgentSlice, Counters
 from ciphercost.provision.server_pair import ServerPair
 
@@ -16,8 +18,13 @@ CORES = os.cpu_count() or 1
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
-def slice_marks(answer: AgentSlice, counters: Counters, pair: ServerPair) -> list[str]:
-    """What disturbed a slice: `jit`, `gc`, `steal`, `foreign-cpu`, `client-bound`."""
+def slice_marks(
+    answer: AgentSlice, counters: Counters, pair: ServerPair, machines: Sequence[ClientMachine] | None = None
+) -> list[str]:
+    """What disturbed a slice: `jit`, `gc`, `steal`, `foreign-cpu`, `client-bound`.
+
+    `machines`: those that made the load, if it was not this one alone; what disturbed one of them disturbed the slice.
+    """
     marks = [
         name
         for name, spent in (("jit", answer.jit_ms), ("gc", answer.gc_ms))
@@ -33,6 +40,8 @@ def slice_marks(answer: AgentSlice, counters: Counters, pair: ServerPair) -> lis
         marks.append("foreign-cpu")
     window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(pair.agent_cpus)))
     shared = pair.embedded or bool(pair.server_cpus & pair.agent_cpus)
+    if machines is not None:
+        return marks + [mark for mark in of_machines(machines, answer, shared=shared) if mark not in marks]
     if (
         not shared
         and not answer.connects
@@ -41,3 +50,18 @@ def slice_marks(answer: AgentSlice, counters: Counters, pair: ServerPair) -> lis
     ):
         marks.append("client-bound")
     return marks
+
+
+def of_machines(machines: Sequence[ClientMachine], answer: AgentSlice, *, shared: bool) -> list[str]:
+    """What disturbed the machines of a fleet. `shared`: the controller's machine uses one core for client and server."""
+    marks = []
+    for each in machines:
+        if each.counters is not None:
+            cores = each.cores or 1
+            if each.counters.host_steal > STEAL and each.counters.host_steal * answer.seconds * cores >= 2 * TICK:
+                marks.append("steal")
+            if each.counters.foreign_cpu / cores > FOREIGN:
+                marks.append("foreign-cpu")
+        if not answer.connects and each.busy > CLIENT_BOUND and not (shared and each.counters is None):
+            marks.append("client-bound")
+    return list(dict.fromkeys(marks))

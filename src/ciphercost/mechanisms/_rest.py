@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ciphercost.engines import Engine, Server
     from ciphercost.host.installation import Installation
     from ciphercost.host.supervisor import Supervisor
-    from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 KeyState = Literal["missing", "wrong"]
 
@@ -57,7 +57,7 @@ class Look(msgspec.Struct, frozen=True):
     rest: Rest
     volume: Volume
     server: Server
-    agent: Agent
+    agent: LoadClient
     name: str
     """Name of the agent's arm that is connected to this server, with one connection."""
     connect: Mapping[str, Any]

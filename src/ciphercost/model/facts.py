@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Arrivals, Finding, Witness
 from ciphercost.model.spec import Arm, CellSpec, Layer, Spec
@@ -98,6 +99,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     client: str = ""
     chatter: dict[str, dict[str, Amount]] = {}
     traffic: dict[str, dict[str, Amount]] = {}
+    fleet: FleetFacts | None = None
+    """None: one agent on this machine made the load."""
 
 
 def unmeasured(cell: CellFacts) -> CellFacts:

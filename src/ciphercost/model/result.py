@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.study import StudyResult
@@ -268,6 +269,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Source of the figures, for a cell of `ciphercost import`. Its status is unproven, although it may have numbers."""
     money: Money | None = None
     """The cost in money. None: no `--price` was given."""
+    fleet: FleetFacts | None = None
+    """Nodes that made the load, their clocks, and what was lost. None: one agent on one machine made it."""
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -156,6 +156,8 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: Amount = 0.0
     agent: AgentSlice | None = None
     counters: Counters | None = None
+    start_skew: Amount | None = None
+    """Load from many agents: seconds from the first to the last that began to count. None: one agent."""
     marks: list[str] = []
     """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`; Java agent: `jit`, `gc`."""
     error: str = ""

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.fleet import Placement
 from ciphercost.model.terms import Amount, Count, Seed
 
 Arm = Literal["plain", "encrypted"]
@@ -102,3 +103,11 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_default
     """Measure latency in an open loop after the capacity phase."""
     slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""
+    cluster: str = ""
+    """Ray cluster whose nodes make the load: `auto`, HOST:PORT or ray://HOST:PORT. Empty: this machine makes it."""
+    agents: Count = 0
+    """Number of its nodes that make the load; 0: all, but no more than clients."""
+    min_agents: Count = 0
+    """With fewer a cell ends; 0: all but one."""
+    placement: Placement = "spread"
+    """Where the agents run: on one node each, or all near the server."""

@@ -10,7 +10,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import schedule
+from ciphercost.plan import cluster_checks, schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -56,9 +56,10 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
             raise UsageError(f"group '{group}': its cells share their sessions, so they need the same regime")
         if len({cell.listen for cell in together}) > 1:
             raise UsageError(f"group '{group}': its cells share data and certificates, so they need the same listen")
+    cluster_checks.check(spec, cells, load=load)
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
-    if load:
+    if load and not spec.cluster:  # a cluster's agents check the limits of their own nodes
         for planned in cells:
             _check_files(planned)
     checked.ranged(spec, "the spec")

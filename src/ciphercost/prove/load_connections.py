@@ -7,7 +7,7 @@ from typing import Any
 
 from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.connections import EncryptsConnections
-from ciphercost.load.agent import Agent
+from ciphercost.load.load_client import LoadClient
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import Unproven
 from ciphercost.model.spec import Arm
@@ -19,7 +19,7 @@ def load_connections(
     engine: Engine,
     mechanism: Mechanism,
     server: Server,
-    agent: Agent,
+    agent: LoadClient,
     arm: Arm,
     answer: Mapping[str, Any],
     proven: Mapping[str, Any],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ciphercost.host import deadlines
-from ciphercost.load.agent import Agent
+from ciphercost.load.load_client import LoadClient
 from ciphercost.load.program import Program
 from ciphercost.load.trust import encrypted_first
 from ciphercost.model.errors import AgentError
@@ -14,7 +14,7 @@ MOST_COMPARED = 128 << 20
 """Bytes of answers that are compared."""
 
 
-def same_rows(pair: ServerPair, agent: Agent, program: Program, seed: int) -> str:
+def same_rows(pair: ServerPair, agent: LoadClient, program: Program, seed: int) -> str:
     """Why the arms do not return the same rows. Empty if they do.
 
     If operations change nothing, both arms run the same ones. The workload's own check query must return the same

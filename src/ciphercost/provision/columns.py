@@ -14,6 +14,7 @@ import msgspec
 from ciphercost.engines import Engine
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
+from ciphercost.load.load_client import LoadClient
 from ciphercost.mechanisms._column import BLOCK, Columns, secret
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Arm
@@ -95,7 +96,7 @@ class ArmView(msgspec.Struct, frozen=True):
     arm: Arm
     secrets: Secrets
     canary: str
-    agent: Agent
+    agent: LoadClient
     name: str
     """The agent's arm that is connected to this arm's schema."""
     places: tuple[Path, ...] = ()

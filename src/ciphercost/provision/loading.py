@@ -80,6 +80,7 @@ def _with_loader(bench: Bench, place: str, volume: Volume, server: Server, do: C
 def _fill_arms(bench: Bench, look: Look) -> None:
     """Fill a template. For a column mechanism: create and fill a schema per arm; otherwise: the arm's tables."""
     agent, fields = look.agent, look.connect
+    assert isinstance(agent, Agent)
     for arm, name in bench.own_schemas.items():
         OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.supervisor.run_id)
         agent.connect("loader", **{**fields, **bench.of_arm(arm), **OwnSchema.of(bench.engine).in_own_schema(name)})

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.engines import Server
-from ciphercost.load.agent import Agent
+from ciphercost.load.load_client import LoadClient
 from ciphercost.load.trust import Place, Refused, encrypted_first, words
 from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.model.errors import AgentError
@@ -76,14 +76,14 @@ class ServerPair(msgspec.Struct):
         """A server whose processes are visible. If one server serves both arms, it is that one."""
         return next((each for each in self.servers if each.pid), None)
 
-    def look(self, arm: Arm, agent: Agent, name: str, connect: Mapping[str, object]) -> Look:
+    def look(self, arm: Arm, agent: LoadClient, name: str, connect: Mapping[str, object]) -> Look:
         """One arm at rest, for a witness. `name`: the agent's arm that is connected with the fields `connect`."""
         assert self.rest is not None
         server = self.by_arm[arm]
         assert server.volume is not None
         return Look(arm, self.rest, server.volume, server, agent, name, connect)
 
-    def arm_view(self, arm: Arm, agent: Agent, name: str) -> columns.ArmView:
+    def arm_view(self, arm: Arm, agent: LoadClient, name: str) -> columns.ArmView:
         """One arm of a column mechanism, for a witness. `name`: the agent's arm that is connected to its schema."""
         assert self.sealing is not None
         volume = self.by_arm[arm].volume

@@ -14,6 +14,7 @@ from typing import Any
 from ciphercost.estimate import results, so_far
 from ciphercost.host import procfs, supervisor
 from ciphercost.load.agent import find as find_agent
+from ciphercost.load.fleet import clusters
 from ciphercost.load.jdbc import options
 from ciphercost.measure.experiment import Run, experiment, title
 from ciphercost.measure.progress import Display
@@ -77,12 +78,19 @@ def carry_out(
     """Measure what the record lacks, and compute the result. `mark`: the id that marks everything the run starts and creates."""
     facts = record.facts
     try:
-        with record, supervisor.Supervisor(mark) as run_supervisor, display:
+        with (
+            clusters.joined(facts.spec) as cluster,
+            record,
+            supervisor.Supervisor(mark) as run_supervisor,
+            display,
+        ):
             scratch = supervisor.scratch(mark, run_supervisor)
+            if cluster is not None:
+                cluster.work_in(scratch / "wheels")
             announce(record.facts, display)
             if before:
                 before(record, run_supervisor, scratch, display)
-            whole = Run(cells, record, run_supervisor, scratch, display, so_far.watching, Servers(cells))
+            whole = Run(cells, record, run_supervisor, scratch, display, so_far.watching, Servers(cells), cluster)
             for numbers in schedule.groups(facts.spec):
                 experiment(numbers, whole)
             facts.ended = now()

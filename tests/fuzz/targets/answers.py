@@ -11,6 +11,7 @@ import msgspec
 
 from ciphercost.engines._mysql import greeting
 from ciphercost.estimate import histogram
+from ciphercost.model import histogram as codec
 from ciphercost.model.slices import AgentSlice
 from fuzz import recorded
 
@@ -21,7 +22,7 @@ def parse(data: bytes, place: Path) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         answer = None
     with contextlib.suppress(ValueError):
-        histogram.quantiles(histogram.decode(answer.histogram if answer else data), [0.5, 0.99])
+        histogram.quantiles(codec.decode(answer.histogram if answer else data), [0.5, 0.99])
     with contextlib.suppress(ValueError):
         greeting.parse(data)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 AUTHORITY = "localhost"
 CANARY_PATH = "/ciphercost.txt"
@@ -224,7 +225,9 @@ class Web(Packaged, HasTls, Payload, Documents):
     def greet(self, agent: Agent, arm: str) -> str:
         return request_ok(agent, arm, f"GET {CANARY_PATH}")[1]
 
-    def sessions(self, server: Server, agent: Agent, arm: str, *, everywhere: bool = False) -> list[list[str | None]]:
+    def sessions(
+        self, server: Server, agent: LoadClient, arm: str, *, everywhere: bool = False
+    ) -> list[list[str | None]]:
         """Send a request with a note on each connection and look for the note in the server's log."""
         assert isinstance(server, WebServer)
         note = secrets.token_hex(8)
@@ -275,7 +278,7 @@ def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:
     return {"http": "2"} if wanted == "2" else {}
 
 
-def request_ok(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
+def request_ok(agent: LoadClient, arm: str, request: str) -> tuple[str, str, str]:
     """Return (status, server, body) of a request.
 
     Raises AgentError with code `status-404` or similar unless status is 2xx.

@@ -8,7 +8,7 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities import Capability
 
 if TYPE_CHECKING:
-    from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 
 class EncryptsConnections(Capability):
@@ -27,7 +27,7 @@ class EncryptsConnections(Capability):
     def sessions(
         self,
         server: Server,  # noqa: ARG002
-        agent: Agent,
+        agent: LoadClient,
         arm: str,
         *,
         everywhere: bool = False,

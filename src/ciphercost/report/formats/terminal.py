@@ -18,6 +18,7 @@ from ciphercost.report.formats import _imported, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words.cell_text import (
     by_severity,
+    fleet,
     heading,
     heading_words,
     in_common,
@@ -209,7 +210,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
-        for said in logged(cell):
+        for said in (*fleet(cell), *logged(cell)):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
@@ -357,7 +358,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         above = None
     proven = proof_line(cell)
     yield from wrap("proven: as above" if above and proof_line(above) == proven else proven, "  ", "          ")
-    for words in (*logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
+    for words in (*fleet(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
         yield "  storage speed of the same directories, without a server (fio)"

@@ -43,6 +43,22 @@ def logged(cell: Cell) -> Iterator[str]:
         yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
 
 
+def fleet(cell: Cell) -> Iterator[str]:
+    """Which agents made the load, and how far apart they started, if there were several."""
+    if (made := cell.fleet) is None:
+        return
+    where = "near the server" if made.placement == "near-server" else f"on {len(made.nodes)} nodes"
+    text = f"load from {made.agents} agents {where}"
+    if (skew := made.start_skew) is not None:
+        text += (
+            f"; start skew p99 {number(skew.p99_ms)} ms over {made.agents} agents (median {number(skew.p50_ms)}, maximum "
+            f"{number(skew.max_ms)} ms, {skew.slices} slices)"
+        )
+    if others := [each for each in made.clocks if each.error_s]:
+        text += f"; clocks known within {number(max(each.error_s for each in others) * 1e3)} ms"
+    yield text
+
+
 def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
     """Stored bytes of tables and indexes, if the server counts them: (`tables`, `49.3 % more`, `164 → 246 KB`)."""
     for key, what in (("table_bytes", "tables"), ("index_bytes", "indexes")):

@@ -86,7 +86,12 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         config_diff=[_differs(each) for each in cell.config_diff],
         facts=list(_facts(cell)),
         storage=_storage(cell),
-        clients=[*cell_text.logged(cell), *round_trips.lines(cell.chatter, cell.traffic), *_client(cell)],
+        clients=[
+            *cell_text.fleet(cell),
+            *cell_text.logged(cell),
+            *round_trips.lines(cell.chatter, cell.traffic),
+            *_client(cell),
+        ],
         warnings=[each.text for each in cell.warnings],
     )
 

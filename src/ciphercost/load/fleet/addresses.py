@@ -1,0 +1,70 @@
+"""addresses: where a Ray cluster answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+from ciphercost.model.errors import UsageError
+
+AUTO = "auto"
+CURRENT = "ray_current_cluster"
+"""File in Ray's temporary directory with the address of the cluster that this machine belongs to."""
+CLIENT_PORT, GCS_PORT = 10001, 6379
+PROBE_SECONDS = 5.0
+
+
+def check(address: str) -> None:
+    """Raises UsageError if this is no address of a cluster."""
+    if address != AUTO:
+        resolved(address)
+
+
+def resolved(address: str) -> str:
+    """The address that Ray is given: HOST:PORT, or ray://HOST:PORT. Raises UsageError."""
+    if address.startswith("ray://"):
+        host, _, port = address.removeprefix("ray://").rstrip("/").rpartition(":")
+        if not host:
+            host, port = port, str(CLIENT_PORT)
+        return f"ray://{host}:{number(port, address)}"
+    if address != AUTO:
+        host, _, port = address.rpartition(":")
+        if not host:
+            raise UsageError(f"--cluster {address}: write auto, HOST:{GCS_PORT} or ray://HOST:{CLIENT_PORT}")
+        return f"{host}:{number(port, address)}"
+    found = os.environ.get("RAY_ADDRESS", "")
+    if found and found != AUTO:
+        return resolved(found)
+    place = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - Ray's own order
+    note = Path(place) / "ray" / CURRENT
+    with contextlib.suppress(OSError):
+        if text := note.read_text().strip():
+            return text
+    raise UsageError(
+        "--cluster auto: this machine belongs to no Ray cluster; start one with `ray start --head`, join one with "
+        f"`ray start --address=HOST:{GCS_PORT}`, or name one: --cluster ray://HOST:{CLIENT_PORT}"
+    )
+
+
+def number(port: str, address: str) -> int:
+    """A port. Raises UsageError."""
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(
+            f"--cluster {address}: '{port}' is not a port; write auto, HOST:{GCS_PORT} or ray://HOST:{CLIENT_PORT}"
+        )
+    return int(port)
+
+
+def check_listening(place: str, address: str) -> None:
+    """Raises UsageError if nobody listens there."""
+    host, _, port = place.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_SECONDS).close()
+    except OSError as error:
+        at = "" if address.removeprefix("ray://") == place.removeprefix("ray://") else f" ({place})"
+        raise UsageError(
+            f"--cluster {address}: no Ray cluster answers there{at}: {error.strerror or error}; start one with `ray start --head`, "
+            f"and check the address: {GCS_PORT} is a head's usual port, {CLIENT_PORT} that of ray://"
+        ) from None

@@ -1,0 +1,287 @@
+"""ray_cluster: runs the members of a fleet as actors of a Ray cluster. The only module that imports Ray, and only when it is used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from ciphercost.load.fleet import addresses, shipped
+from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, Cluster, Gone, Pending, Remote, Seat
+from ciphercost.load.fleet.member import Member
+from ciphercost.load.fleet.messages import Failure, NodeDescription
+from ciphercost.load.fleet.server_host import ServerHost
+from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.fleet import Placement
+
+INSTALL = "pip install 'ciphercost[ray]'"
+PLACED_SECONDS = 60.0
+"""Within these, nodes must have room for the actors."""
+LIVENESS = "liveness"
+"""Concurrency group of `ping`, which a member answers while it runs a slice."""
+A_BIT = 0.01
+"""Of a CPU, reserved for an actor. Not a whole one: cells that share their sessions have their agents side by side."""
+
+
+def ray_module() -> Any:
+    """Ray. Raises UsageError if it is not installed."""
+    # Before the import, which reads them.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise UsageError(f"--cluster needs Ray, which is not installed: {INSTALL}") from None
+    return ray
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node of the cluster that can run actors."""
+
+    id: str
+    address: str
+    host: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.address}/{self.id[:6]}"
+
+
+class Actor:
+    """A member on a node; see `Remote`."""
+
+    def __init__(self, handle: Any, name: str) -> None:
+        self.handle = handle
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def start(self, method: str, *arguments: Any) -> Any:
+        call = getattr(self.handle, method)
+        return (call.options(concurrency_group=LIVENESS) if method == "ping" else call).remote(*arguments)
+
+
+class RayCluster(Cluster):
+    """A connection to a Ray cluster. Use as a context manager: leaving it ends what the run has started there."""
+
+    def __init__(self, address: str, placement: Placement = "spread") -> None:
+        """`address`: `auto`, HOST:PORT or ray://HOST:PORT. Raises UsageError if no cluster answers there."""
+        self._ray = ray_module()
+        self._placement = placement
+        self._probed: dict[str, bool] = {}
+        """By node: whether it has this version of ciphercost and of the agent."""
+        self._wheels: shipped.Wheels | None = None
+        place = addresses.resolved(address)
+        addresses.check_listening(place, address)
+        with signals_kept():
+            try:
+                self._ray.init(address=place, log_to_driver=False, configure_logging=False)
+            except Exception as error:  # Ray raises many kinds
+                raise UsageError(f"--cluster {address}: Ray can't connect to it: {first_line(error)}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(Exception), signals_kept():
+            self._ray.shutdown()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that are alive and offer CPUs."""
+        return [
+            Node(each["NodeID"], each["NodeManagerAddress"], each.get("NodeManagerHostname", ""))
+            for each in self._ray.nodes()
+            if each["Alive"] and each["Resources"].get("CPU", 0) > 0
+        ]
+
+    def work_in(self, directory: Path) -> None:
+        """See `Cluster`."""
+        self._wheels = shipped.Wheels(directory)
+
+    def _shipped(self, node: Node, lacking: set[str]) -> dict[str, object]:
+        """Options of an actor that bring ciphercost to a node that lacks it."""
+        if node.id not in lacking:
+            return {}
+        assert self._wheels is not None
+        return {"runtime_env": self._wheels.runtime_env()}
+
+    @property
+    def count(self) -> int:
+        """See `Cluster`."""
+        return len(self.nodes)
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def collect(self, calls: Sequence[Any], timeout: float) -> list[Any]:
+        """See `Carrier`."""
+        ray = self._ray
+        ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=max(0.0, timeout))
+        there = set(ready)
+        return [self._result(call) if call in there else Pending() for call in calls]
+
+    def _result(self, call: Any) -> Any:
+        try:
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            return Gone(f"it failed: {first_line(error.cause or error)}")
+        except self._ray.exceptions.RayError as error:
+            return Gone(reason_of(error))
+
+    def dismiss(self, remote: Remote) -> None:
+        """See `Carrier`."""
+        assert isinstance(remote, Actor)
+        with contextlib.suppress(Exception):
+            self._ray.kill(remote.handle, no_restart=True)
+
+    # ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @contextlib.contextmanager
+    def members(self, wanted: int, server: str = "") -> Iterator[tuple[list[Seat], dict[str, str]]]:
+        """Start a member on each of `wanted` nodes (near the server: all on its node, whose address is `server`).
+
+        Yields (the members, reasons by node of those that did not start). Raises RunError if the nodes have no room.
+        """
+        from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        near = self._placement == "near-server"
+        bundle = {"CPU": A_BIT} | ({f"node:{self._near(server)}": 0.001} if near else {})
+        group = placement_group([bundle] * wanted, strategy="STRICT_PACK" if near else "STRICT_SPREAD")
+        actors: list[Actor] = []
+        try:
+            if not group.wait(PLACED_SECONDS):
+                raise RunError(
+                    f"the cluster has no room for {wanted} agents: {len(self.nodes)} nodes are alive; use fewer --agents, or add "
+                    "nodes"
+                )
+            places = placement_group_table(group)["bundles_to_node_id"]
+            nodes = {each.id: each for each in self.nodes}
+            made = self._ray.remote(
+                num_cpus=A_BIT, max_restarts=0, max_task_retries=0, concurrency_groups={LIVENESS: 1}
+            )(Member)
+            lacking = self._lacking([nodes[each] for each in set(places.values()) if each in nodes])
+            for number in range(wanted):
+                node = nodes.get(places[number]) or Node(places[number], "?", "")
+                strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
+                extra = self._shipped(node, lacking)
+                handle = made.options(scheduling_strategy=strategy, **extra).remote()
+                name = f"{node.name}.{number + 1}" if near else node.name
+                actors.append(Actor(handle, name))
+            yield self._described(actors)
+        finally:
+            for actor in actors:
+                self.dismiss(actor)
+            with contextlib.suppress(Exception):
+                remove_placement_group(group)
+
+    @contextlib.contextmanager
+    def server_host(self, address: str) -> Iterator[Actor | None]:
+        """Start a `ServerHost` on the node with this address. None: it is no node of the cluster."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        node = next((each for each in self.nodes if each.address == address), None)
+        if node is None:
+            yield None
+            return
+        extra = self._shipped(node, self._lacking([node]))
+        made = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={LIVENESS: 1})(ServerHost)
+        strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        actor = Actor(made.options(scheduling_strategy=strategy, **extra).remote(), node.name)
+        try:
+            yield actor
+        finally:
+            self.dismiss(actor)
+
+    def _described(self, actors: Sequence[Actor]) -> tuple[list[Seat], dict[str, str]]:
+        answers = self.collect([actor.start("describe") for actor in actors], DESCRIBED_SECONDS)
+        seats: list[Seat] = []
+        failed: dict[str, str] = {}
+        for actor, answer in zip(actors, answers, strict=True):
+            if isinstance(answer, NodeDescription):
+                machine = answer.machine | {"ray": self._ray.__version__, "host": answer.host}
+                seats.append(Seat(actor, msgspec.structs.replace(answer, machine=machine)))
+                continue
+            self.dismiss(actor)
+            if isinstance(answer, Gone):
+                failed[actor.name] = answer.reason
+            elif isinstance(answer, Failure):
+                failed[actor.name] = answer.text
+            else:
+                failed[actor.name] = f"it did not start within {DESCRIBED_SECONDS:.0f} s"
+        return seats, failed
+
+    def _near(self, server: str) -> str:
+        """The address of the server's node. Raises UsageError if it is none of the cluster's."""
+        own = {each.address for each in self.nodes}
+        address = server if server in own else self._own_address()
+        if address not in own:
+            raise UsageError(
+                f"--placement near-server: the server's machine ({server or address}) is no node of the cluster; use --placement "
+                "spread"
+            )
+        return address
+
+    def _own_address(self) -> str:
+        address: str = self._ray.util.get_node_ip_address()
+        return address
+
+    def _lacking(self, nodes: Sequence[Node]) -> set[str]:
+        """Ids of the nodes that lack this version of ciphercost or of the agent."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        new = [node for node in nodes if node.id not in self._probed]
+        calls = []
+        for node in new:
+            strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
+            probe = self._ray.remote(num_cpus=0, max_retries=0)(shipped.probe())
+            calls.append(probe.options(scheduling_strategy=strategy).remote())
+        for node, versions in zip(new, self.collect(calls, DESCRIBED_SECONDS) if calls else [], strict=True):
+            # A node that has gone is found when its actor does not start.
+            self._probed[node.id] = isinstance(versions, Gone | Pending) or versions == shipped.versions()
+        return {node.id for node in nodes if not self._probed[node.id]}
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its kind. Pure."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300]
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a member is gone, in a few words: Ray's own text is a page long. Pure."""
+    kind, text = type(error).__name__, str(error)
+    if "node" in text.lower() and ("died" in text.lower() or "dead" in text.lower() or "terminated" in text.lower()):
+        return "its node has died"
+    return {
+        "ActorDiedError": "its process has ended",
+        "ActorUnavailableError": "its node can't be reached",
+        "WorkerCrashedError": "its process has ended",
+        "RuntimeEnvSetupError": f"ciphercost could not be installed there: {first_line(error)}",
+        "ActorUnschedulableError": "its node has no room",
+    }.get(kind, f"{kind}: {first_line(error)}")
+
+
+@contextlib.contextmanager
+def signals_kept() -> Iterator[None]:
+    """Keep this process's own signal handlers: Ray installs others."""
+    before = {}
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        before[each] = signal.getsignal(each)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            if handler is not None:
+                with contextlib.suppress(ValueError):  # not the main thread
+                    signal.signal(each, handler)

@@ -1,0 +1,43 @@
+"""server_host: samples the host of a server that runs on another node of the cluster, in the same windows in which agents count."""
+
+from __future__ import annotations
+
+from ciphercost.host import ports, procfs
+from ciphercost.load.fleet.clock import now
+from ciphercost.load.fleet.member import boot_id, wait_until
+from ciphercost.load.fleet.messages import Failure, SampleOrder, ServerPlace
+from ciphercost.model.slices import Counters
+
+LOOPBACK = "127.0.0.1"
+
+
+class ServerHost:
+    """Sampler on the server's node. As with `Member`, every method returns data or a `Failure`."""
+
+    def __init__(self) -> None:
+        self._sampler: procfs.Sampler | None = None
+
+    def begin(self, place: ServerPlace) -> str | Failure:
+        """Find the server's process by its port. Returns the boot id of its machine."""
+        pid = ports.listener(LOOPBACK, place.port, place.programs)
+        if not pid:
+            return Failure(f"no process of the server that listens on port {place.port} can be seen there", "server")
+        self._sampler = procfs.Sampler(pid)
+        return boot_id()
+
+    def clock(self) -> float:
+        return now()
+
+    def ping(self) -> float:
+        return now()
+
+    def sample(self, order: SampleOrder) -> Counters | Failure:
+        """What the server's processes and the host do between two moments of this machine's clock."""
+        if self._sampler is None:
+            return Failure("no server was found there", "server")
+        self._sampler.refresh(every=order.refresh)
+        wait_until(order.begins)
+        self._sampler.begin()
+        wait_until(order.ends)
+        self._sampler.stop()
+        return self._sampler.end()

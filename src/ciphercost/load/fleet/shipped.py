@@ -1,0 +1,138 @@
+"""shipped: what a node gets that lacks this version of ciphercost or of its agent: both as wheels, through Ray's runtime environment."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import MissingServer
+from ciphercost.model.version import VERSION
+
+AGENT = "ciphercost-agent"
+NEEDED = ("msgspec",)
+"""Of ciphercost's requirements, those of what runs on a node."""
+
+
+def probe() -> Callable[[], dict[str, str]]:
+    """A function that returns `versions` where it runs. Ray sends it as code, since a node may lack this module."""
+
+    def found() -> dict[str, str]:
+        try:
+            from ciphercost.load.fleet.member import installed_agent
+            from ciphercost.load.fleet.shipped import versions_here
+        except Exception:  # not there, another version, or one that does not run there
+            return {}
+        return versions_here(installed_agent)
+
+    return found
+
+
+def versions_here(agent: Callable[[], str]) -> dict[str, str]:
+    """Versions of ciphercost and of the agent; without the agent if there is none."""
+    found = {"ciphercost": VERSION}
+    try:
+        with Agent([agent()]) as made:
+            found["agent"] = str(made.hello.get("version", ""))
+    except Exception:  # whatever is wrong with it, another one is needed
+        return found
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Versions that every node must have: those of this machine."""
+    from ciphercost.load.fleet.member import installed_agent
+
+    return versions_here(installed_agent)
+
+
+class Wheels:
+    """Wheels of what is installed here, made when they are first needed."""
+
+    def __init__(self, directory: Path) -> None:
+        """`directory`: where they are made; it need not exist yet."""
+        self._directory = directory
+
+    def runtime_env(self) -> dict[str, object]:
+        """The runtime environment that brings ciphercost and its agent to a node. Raises MissingServer."""
+        if not self._directory.exists():
+            self._directory.mkdir(parents=True)
+            ours(self._directory)
+            agents(self._directory)
+        return {"py_modules": sorted(str(each) for each in self._directory.glob("*.whl"))}
+
+
+def ours(directory: Path) -> Path:
+    """Write a wheel of this ciphercost, whether it was installed from a wheel or from a clone."""
+    root = Path(__file__).parents[2]
+    files = {
+        f"ciphercost/{each.relative_to(root)}": each.read_bytes()
+        for each in sorted(root.rglob("*"))
+        if each.is_file() and "__pycache__" not in each.parts and each.suffix != ".jar"
+    }
+    return write(directory, "ciphercost", VERSION, "py3-none-any", files, NEEDED)
+
+
+def agents(directory: Path) -> Path:
+    """Write a wheel of the installed agent. Raises MissingServer if it was not installed as a package."""
+    try:
+        installed = metadata.distribution(AGENT)
+    except metadata.PackageNotFoundError:
+        raise MissingServer(
+            f"a node lacks {AGENT}, and here it is not installed as a package that could be sent: install it on all nodes"
+        ) from None
+    tag = next(
+        (
+            line.partition(":")[2].strip()
+            for line in (installed.read_text("WHEEL") or "").splitlines()
+            if line.startswith("Tag")
+        ),
+        "py3-none-any",
+    )
+    data = f"{AGENT.replace('-', '_')}-{installed.version}.data/scripts"
+    files = {
+        f"{data}/{each.name}": Path(str(installed.locate_file(each))).read_bytes()
+        for each in installed.files or ()
+        if each.name == AGENT
+    }
+    return write(directory, AGENT, installed.version, tag, files, ())
+
+
+def write(directory: Path, name: str, version: str, tag: str, files: dict[str, bytes], needs: tuple[str, ...]) -> Path:
+    """Write a wheel (PEP 427) and return its path."""
+    stem = f"{re.sub(r'[-_.]+', '_', name)}-{version}"
+    info = f"{stem}.dist-info"
+    required = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    held = files | {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{required}".encode(),
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: ciphercost\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
+    }
+    path = directory / f"{stem}-{tag}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, content in [*held.items(), (f"{info}/RECORD", record(held, f"{info}/RECORD"))]:
+            entry = zipfile.ZipInfo(each)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if each.endswith(f"scripts/{AGENT}") else 0o644) << 16
+            archive.writestr(entry, content)
+    return path
+
+
+def record(files: dict[str, bytes], own: str) -> bytes:
+    """A wheel's RECORD: every file with its hash and size."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines(files, own))
+    return text.getvalue().encode()
+
+
+def lines(files: dict[str, bytes], own: str) -> Iterator[tuple[str, str, str]]:
+    for name, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        yield name, f"sha256={digest}", str(len(content))
+    yield own, "", ""

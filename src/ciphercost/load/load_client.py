@@ -1,0 +1,91 @@
+"""load_client: what measuring needs of whatever makes the load: one agent on this machine, or a fleet of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ciphercost.load.program import Program
+from ciphercost.model.errors import AgentError
+from ciphercost.model.slices import AgentSlice, Arrivals, Counters
+
+
+class AgentsLost(AgentError):
+    """Agents were lost, and all arms have lost their connections; with the agents that are left the load can go on."""
+
+
+class ClientMachine(msgspec.Struct, frozen=True):
+    """What one machine that makes load did in a slice."""
+
+    busy: float
+    """CPU time of its agents as a share of the cores that they may use."""
+    cores: int
+    """Of the whole machine."""
+    counters: Counters | None
+    """Of its host. None: the controller's machine, which the session samples itself."""
+
+
+class SliceSampler(Protocol):
+    """Samples the server's processes and their host; `procfs.Sampler` explains the methods."""
+
+    def refresh(self, every: float = 0.0) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters: ...
+
+
+class LoadClient(Protocol):
+    """Makes the load of both arms. `Agent` explains the methods; here is what only some of them need."""
+
+    @property
+    def compiles(self) -> bool: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def hello(self) -> dict[str, Any]: ...
+
+    @property
+    def start_skew(self) -> float | None:
+        """Seconds from the first to the last agent that began to count in the last slice. None: there is only one."""
+
+    @property
+    def machines(self) -> Sequence[ClientMachine] | None:
+        """Machines that made the load of the last slice. None: this one alone, and its answer tells how busy it was."""
+
+    @property
+    def server_sampler(self) -> SliceSampler | None:
+        """Samples a server on another machine, where the load's machines can. None: only this machine's own can be sampled."""
+
+    def own_cpu(self, answer: AgentSlice) -> tuple[int, int]:
+        """CPU time in nanoseconds that the last slice cost agents on this machine: in all, and in user mode."""
+
+    def program(self, program: Program) -> None: ...
+
+    def connect(self, arm: str, **fields: object) -> dict[str, Any]: ...
+
+    def disconnect(self, arm: str) -> None: ...
+
+    def query(
+        self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
+    ) -> list[list[str | None]]: ...
+
+    def slice(
+        self,
+        arm: str,
+        seconds: float,
+        *,
+        discard: float = 0.2,
+        seed: int = 0,
+        rate: float = 0.0,
+        operations: int = 0,
+        arrivals: Arrivals = "even",
+        on_counting: Callable[[], None] | None = None,
+        on_counted: Callable[[], None] | None = None,
+    ) -> AgentSlice: ...

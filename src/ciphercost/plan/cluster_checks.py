@@ -1,0 +1,69 @@
+"""cluster_checks: which runs can have their load made by the nodes of a cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+from ciphercost.load.fleet import addresses
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import Spec
+from ciphercost.plan.planned import PlannedCell
+
+INSTALL = "pip install 'ciphercost[ray]'"
+
+
+def check(spec: Spec, cells: Sequence[PlannedCell], *, load: bool) -> None:
+    """Raises UsageError if the spec names a cluster that can't make its load, or sets what only a cluster has.
+
+    `load` false: nothing will be measured, so Ray need not be here.
+    """
+    if not spec.cluster:
+        given = [
+            ("--agents", spec.agents),
+            ("--min-agents", spec.min_agents),
+            ("--placement", spec.placement != "spread"),
+        ]
+        if wrong := [name for name, value in given if value]:
+            raise UsageError(
+                f"{wrong[0]}: only a cluster has agents to place; add --cluster auto, or remove {wrong[0]}"
+            )
+        return
+    addresses.check(spec.cluster)
+    if spec.agents and spec.min_agents > spec.agents:
+        raise UsageError(f"--min-agents {spec.min_agents}: more than --agents {spec.agents}")
+    for cell in cells:
+        if reason := obstacle(cell):
+            raise UsageError(f"--cluster: {reason}")
+        if cell.clients < max(spec.agents, spec.min_agents):
+            agents = f"--agents {spec.agents}" if spec.agents >= spec.min_agents else f"--min-agents {spec.min_agents}"
+            raise UsageError(
+                f"{agents}: {cell.spec.engine}:{cell.spec.mechanism} has {cell.clients} clients, and each agent needs one; use "
+                f"--clients {max(spec.agents, spec.min_agents)} or more"
+            )
+    if load and not installed():
+        raise UsageError(f"--cluster needs Ray, which is not installed: {INSTALL}")
+
+
+def obstacle(cell: PlannedCell) -> str:
+    """Why a cluster's nodes can't make a cell's load, and what to do. Empty: they can. Pure."""
+    spec, held = cell.spec, cell.conditions
+    if cell.engine.embedded:
+        return f"{spec.engine} runs inside the agent, so every node would have a database of its own; remove --cluster"
+    if cell.client is not None:
+        return "the JDBC client runs on this machine only; remove --client and --driver, or --cluster"
+    if held.shaped:
+        return "the link of --bandwidth and --mtu ends on this machine; remove them, or --cluster"
+    if held.delay_s:
+        return "the delay of --delay is added on this machine; remove it, or --cluster"
+    if spec.regime == "one-core":
+        return "--regime one-core lets client and server share a core of this machine; use --regime capacity, or remove --cluster"
+    return ""
+
+
+def installed() -> bool:
+    """Whether Ray can be imported. Does not import it."""
+    try:
+        return importlib.util.find_spec("ray") is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,325 @@
+"""Whole runs whose load the nodes of a real Ray cluster make: measured, proven, without secrets, and with nodes that are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ciphercost
+import ray_nodes
+import result_schema
+import warm
+from ciphercost.model import run_directory
+from conftest import Require, RequireServer
+from processes import wait_for
+from ray_nodes import RayNodes
+from test_secrets import NEW_PASSWORD, forms
+from userservers import user_server
+
+CLI = Path(sys.executable).parent / "ciphercost"
+SOURCES = Path(ciphercost.__file__).parents[1]
+FAST = {"CIPHERCOST_TIMEOUT": "9"}
+"""A member that does not answer is lost after 3 s."""
+LARGEST = 200 << 20
+PATIENCE = 400.0
+"""Seconds in which a run must make load, also on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def cluster(require: Require) -> Iterator[RayNodes]:
+    require(ray_nodes.INSTALLED, "no Ray: pip install 'ciphercost[ray]'")
+    with ray_nodes.nodes(4, {"PYTHONPATH": str(SOURCES)}) as made:
+        yield made
+
+
+def run(
+    cluster: RayNodes, *argv: str, cwd: Path, address: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """`ciphercost run … --cluster`, with a result in out.json."""
+    words = ("run", *argv, "--no-progress", "--json", "out.json", "--cluster", address or cluster.address)
+    env = {**cluster.environment, **FAST, **environment}
+    done = warm.run(words, cwd=cwd, env=env, timeout=400)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def cell_of(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / "out.json").read_text())
+    result_schema.validate(found)
+    cell: dict[str, Any] = found["cells"][0]
+    return cell
+
+
+def members(cluster: RayNodes) -> list[int]:
+    """Agents, and the actors that hold them, on all nodes of a cluster."""
+    mark = f"RAY_TMPDIR={cluster.directory}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (path / "cmdline").read_bytes()
+            ours = b"ciphercost-agent" in command.partition(b"\0")[0] or command.startswith(b"ray::Member")
+            if ours and mark in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+    return found
+
+
+@pytest.fixture
+def nothing_left(cluster: RayNodes) -> Iterator[None]:
+    yield
+    wait_for("all agents and actors to end", lambda: not members(cluster))
+
+
+@contextlib.contextmanager
+def started(cluster: RayNodes, directory: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    """A running `ciphercost run postgresql:tls --cluster … -o run --json out.json`."""
+    words = ["run", "postgresql:tls", "--quick", *argv, "--cluster", cluster.address, "--no-progress"]
+    with subprocess.Popen(
+        [CLI, *words, "-o", "run", "--json", "out.json"],
+        cwd=directory,
+        env={**cluster.environment, **FAST},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for_load(directory: Path, process: subprocess.Popen[str], size: float = 30_000) -> None:
+    """Wait until so many bytes of slices are recorded, or the run has ended."""
+    slices = directory / "run" / "slices.jsonl"
+    ended = lambda: process.poll() is not None  # noqa: E731
+    wait_for("load", lambda: ended() or (slices.exists() and slices.stat().st_size >= size), PATIENCE)
+
+
+SHORT = ("--quick", "--time", "4s", "--no-latency", "--clients", "8")
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, "--agents", "4", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "start skew p99 " in done.stdout
+    assert "over 4 agents" in " ".join(done.stdout.split())
+    cell = cell_of(tmp_path)
+    fleet = cell["fleet"]
+    assert (fleet["agents"], fleet["least"], len(fleet["nodes"]), fleet["lost"]) == (4, 3, 4, [])
+    assert fleet["start_skew"]["slices"] > 0
+    assert all(each["slices"] > 0 and each["machine"]["tls_library"] for each in fleet["nodes"])
+    # All nodes are on this machine, and so is the controller: one clock.
+    assert [(each["offset_s"], each["error_s"]) for each in fleet["clocks"]] == [(0.0, 0.0)] * 4
+    assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == {
+        (arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")
+    }
+    assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
+    record = next((tmp_path / "runs").iterdir())
+    slices = [each for each in run_directory.read_slices(record) if each.phase == "capacity" and each.agent]
+    assert slices
+    assert all(each.start_skew is not None for each in slices)
+    assert all(each.agent and each.agent.threads == 4 for each in slices)
+    assert all(each.counters and each.counters.server_cpu_ns for each in slices)
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_an_open_loop_in_two_sessions_is_dealt_out(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("postgresql:tls", "--sessions", "2", "--time", "14s", "--clients", "4", "--agents", "2")
+    done = run(cluster, *argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = cell_of(tmp_path)
+    assert "latency_p50" in cell["overhead"]
+    assert {each["session"] for each in cell["fleet"]["clocks"]} == {1, 2}
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_a_cluster_is_reached_from_outside(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:none", *SHORT, "--agents", "2", cwd=tmp_path, address=cluster.client)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert cell_of(tmp_path)["fleet"]["agents"] == 2
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_agents_near_the_server_share_its_node(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("postgresql:tls", *SHORT, "--agents", "3", "--placement", "near-server")
+    done = run(cluster, *argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 agents near the server" in " ".join(done.stdout.split())
+
+
+# ── secrets ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_no_password_is_in_any_file_argument_or_environment_of_the_cluster(
+    cluster: RayNodes, tmp_path: Path, require_server: RequireServer
+) -> None:
+    require_server("postgresql")
+    with user_server("postgresql", tmp_path) as server:
+        password = secrets.token_hex(16)
+        server.ask(NEW_PASSWORD["postgresql"].format(password))
+        argv = ("postgresql:tls", "--url", server.url, *server.by_ca, *SHORT, "--agents", "2")
+        done = run(cluster, *argv, cwd=tmp_path, **dict.fromkeys(server.environment, password))
+    assert done.returncode == 0, done.stdout + done.stderr
+    needles = forms(password.encode())
+    places = [cluster.sessions, *(tmp_path / "runs").iterdir(), Path("/dev/shm")]
+    searched, found = 0, []
+    for place in places:
+        for path in place.rglob("*"):
+            with contextlib.suppress(OSError):
+                if path.is_file() and not path.is_symlink() and path.stat().st_size < LARGEST:
+                    searched += 1
+                    content = path.read_bytes()
+                    found += [f"{path}: {how}" for how, needle in needles.items() if needle in content]
+    assert searched > 20, "Ray's logs were not there to be searched"
+    assert not found
+    assert all(needle.decode() not in done.stdout + done.stderr for needle in needles.values())
+
+
+# ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_node_that_is_killed_costs_its_block_and_not_the_run(cluster: RayNodes, tmp_path: Path, seed: int) -> None:
+    # By how much was recorded, not by the clock: a busy machine takes longer. Below 0: before any load, while agents start.
+    moment = random.Random(seed).uniform(-30_000, 120_000)
+    number = cluster.add(PYTHONPATH=str(SOURCES))
+    killed = False
+    try:
+        with started(cluster, tmp_path, "--time", "8s", "--clients", "10", "--agents", "5") as process:
+            if moment < 0:
+                wait_for("an agent", lambda: len(members(cluster)) > 1 or process.poll() is not None, PATIENCE)
+            else:
+                wait_for_load(tmp_path, process, moment)
+            early = process.poll() is None
+            cluster.kill(number)
+            killed = True
+            said, complained = process.communicate(timeout=PATIENCE)
+    finally:
+        if not killed:
+            cluster.kill(number)
+    assert "Traceback" not in complained, complained
+    cell = cell_of(tmp_path)
+    assert cell["status"] == "ok", said
+    assert process.returncode == 0
+    fleet = cell["fleet"]
+    print(f"seed {seed}, at {moment:.0f} bytes, early {early}: lost {fleet['lost']}, failed {fleet['failed_slices']}")
+    # It may die after the last slice, when nobody asks it for anything.
+    if early and len(fleet["nodes"]) == 5 and fleet["lost"]:
+        assert "an agent was lost (" in " ".join(said.split())
+        assert [each["code"] for each in cell["warnings"]].count("agents-lost") == 1
+    # Every connection was made again by those that are left.
+    used = {each.start_skew is not None for each in run_directory.read_slices(tmp_path / "run") if each.agent}
+    assert used == {True}
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_an_agents_process_that_freezes_is_lost(cluster: RayNodes, tmp_path: Path) -> None:
+    with started(cluster, tmp_path, "--time", "10s", "--clients", "8", "--agents", "4") as process:
+        wait_for_load(tmp_path, process)
+        actors = [
+            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
+        ]
+        os.kill(actors[0], signal.SIGSTOP)
+        said, _ = process.communicate(timeout=PATIENCE)
+    cell = cell_of(tmp_path)
+    assert cell["status"] == "ok", said
+    assert [each["reason"] for each in cell["fleet"]["lost"]] == ["it did not answer for 3 s"]
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(actors[0], signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_with_fewer_than_min_agents_the_cell_ends_with_a_reason(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("--time", "20s", "--clients", "8", "--agents", "4", "--min-agents", "4")
+    with started(cluster, tmp_path, *argv) as process:
+        wait_for_load(tmp_path, process)
+        actors = [
+            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
+        ]
+        os.kill(actors[0], signal.SIGKILL)
+        said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1, said
+    assert "3 of 4 agents are left, and --min-agents is 4" in cell_of(tmp_path)["reason"]
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "SIGINT"])
+def test_a_controller_that_ends_leaves_no_agent_behind(
+    cluster: RayNodes, tmp_path: Path, number: signal.Signals
+) -> None:
+    with started(cluster, tmp_path, "--time", "60s", "--clients", "8") as process:
+        wait_for_load(tmp_path, process)
+        assert len(members(cluster)) >= 8
+        process.send_signal(number)
+        _, complained = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in complained
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130), complained
+    wait_for("all agents and actors to end", lambda: not members(cluster))
+
+
+# ── nodes that lack ciphercost ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_a_node_with_another_ciphercost_gets_this_one(cluster: RayNodes, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "ciphercost"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("raise ImportError('an old one')\n")
+    number = cluster.add(PYTHONPATH=str(other.parent))
+    try:
+        done = run(cluster, "postgresql:tls", *SHORT, "--clients", "5", "--agents", "5", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert len(cell_of(tmp_path)["fleet"]["nodes"]) == 5
+        assert not cell_of(tmp_path)["fleet"]["lost"]
+    finally:
+        cluster.kill(number)
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql")
+def test_more_agents_than_nodes_are_refused_before_anything_starts(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, "--agents", "8", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--agents 8: the cluster has 4 nodes with a CPU, and each runs one agent; write --agents 4" in done.stderr
+    assert not list((tmp_path / "runs").glob("*/slices.jsonl"))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "auto"])
+@pytest.mark.usefixtures("require_postgresql")
+def test_an_address_without_a_cluster_is_refused(cluster: RayNodes, tmp_path: Path, address: str) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, cwd=tmp_path, address=address, RAY_TMPDIR=str(tmp_path))
+    assert done.returncode == 2
+    assert f"--cluster {address}: " in done.stderr
+    assert "ray start --head" in done.stderr
+
+
+# ── beside a single agent ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("require_postgresql", "nothing_left")
+def test_the_servers_cpu_per_operation_is_that_of_a_single_agent(cluster: RayNodes, tmp_path: Path) -> None:
+    argv = ("postgresql:tls", "--quick", "--time", "20s", "--no-latency", "--clients", "8", "--seed", "5")
+    costs = []
+    for where, more in (("one", ()), ("four", ("--cluster", cluster.address, "--agents", "4"))):
+        (tmp_path / where).mkdir()
+        words = ("run", *argv, "--no-progress", "--json", "out.json", *more)
+        done = warm.run(words, cwd=tmp_path / where, env={**cluster.environment, **FAST}, timeout=400)
+        assert done.returncode == 0, done.stdout + done.stderr
+        costs.append(cell_of(tmp_path / where)["overhead"]["server_cpu_per_op"])
+    one, four = costs
+    assert max(one["low"], four["low"]) <= min(one["high"], four["high"]), f"{one} and {four} have nothing in common"
