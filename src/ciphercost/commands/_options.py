@@ -66,6 +66,27 @@ PRICE = click.option(
     metavar="PRICE",
     help="What one vCPU costs, e.g. 0.04/vcpu-hour or '$29/vcpu-month': also prints what encryption's CPU time costs.",
 )
+CLUSTER = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    default="",
+    help="Ray cluster to use: auto on one of its machines, or ray://HOST:PORT. Needs ciphercost[ray].",
+)
+OVER_MACHINES = (
+    CLUSTER,
+    click.option(
+        "--spread",
+        is_flag=True,
+        help="Measure the cells on the machines of --cluster, and estimate the cost over machines.",
+    ),
+    click.option(
+        "--machines",
+        type=int,
+        metavar="N",
+        default=0,
+        help="With --spread: machines that measure each cell. [default: all]",
+    ),
+)
 OUTPUT = (SEED, DIRECTORY, JSON, NO_PROGRESS)
 
 

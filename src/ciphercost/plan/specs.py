@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -44,6 +45,7 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         raise UsageError(f"precision {spec.precision}: must be between 0 and 1")
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
+    _check_cluster(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))
@@ -56,6 +58,27 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         _check_connections([cells[number] for number in numbers])
     checked.ranged(spec, "the spec")
     return cells
+
+
+def _check_cluster(spec: Spec) -> None:
+    """Raises UsageError if it is unclear where the cells are to be measured, or if they can't be measured there."""
+    if spec.cluster and spec.cluster != "auto" and not re.fullmatch(r"ray://[^/\s:]+:\d+", spec.cluster):
+        raise UsageError(
+            f"--cluster {spec.cluster}: not an address of a Ray cluster; write auto on a machine of the cluster, or ray://HOST:PORT"
+        )
+    if spec.spread and not spec.cluster:
+        raise UsageError(
+            "--spread measures on the machines of a cluster; name it with --cluster auto or --cluster ray://HOST:PORT"
+        )
+    if spec.cluster and not spec.spread:
+        raise UsageError("--cluster: add --spread to measure the cells on the machines of the cluster")
+    if spec.machines and not spec.spread:
+        raise UsageError("--machines: says on how many machines --spread measures each cell; add --spread")
+    if spec.spread and (own := next((cell for cell in spec.cells if cell.url), None)):
+        raise UsageError(
+            f"--spread: {own.engine}:{own.mechanism} is a server that you run (url), which is the same one from every machine; "
+            "--spread measures servers that ciphercost starts on each machine"
+        )
 
 
 OWN_CONNECTIONS = 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.gallery import archive
+from ciphercost.runs import archive
 from ciphercost.model.errors import UsageError
 
 PLAN = b'{"format": 2}'
