@@ -9,13 +9,16 @@ from ciphercost.runs import node_run
 from ciphercost.runs.node_run import Part
 from ciphercost.runs.spread import Lost, Node
 
+Measure = Callable[[str, Part], bytes]
+"""(node, its part) -> a packed record."""
+
 
 class LocalNodes:
-    """`count` nodes of one host. `before`: called with the number of the node before each part, e.g. to raise an error."""
+    """`count` nodes, each on a host of its own unless `host` is given. `measure` may replace or break what a node does."""
 
-    def __init__(self, count: int, before: Callable[[str], None] = lambda _: None) -> None:
-        self.nodes = [Node(f"local-{number}", "this host") for number in range(1, count + 1)]
-        self.before = before
+    def __init__(self, count: int, measure: Measure = lambda _, part: node_run.measure(part), host: str = "") -> None:
+        self.nodes = [Node(f"local-{number}", host or f"host {number}") for number in range(1, count + 1)]
+        self.measure_part = measure
         self.parts: dict[str, Part] = {}
         self.closed = 0
 
@@ -28,8 +31,7 @@ class LocalNodes:
         try:
             for node, part in parts.items():
                 try:
-                    self.before(node)
-                    yield node, node_run.measure(part)
+                    yield node, self.measure_part(node, part)
                 except CiphercostError as error:
                     yield node, Lost(str(error).strip().splitlines()[-1])
         finally:

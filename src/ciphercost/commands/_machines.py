@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,6 +14,9 @@ from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
     from ciphercost.runs.spread import Nodes
+
+SEVERITY = (1, 3, 4)
+"""Exit statuses of comparisons, the most severe first: no number, over the budget, unresolved."""
 
 
 def start(spec: Any, given: dict[str, Any]) -> NoReturn:
@@ -65,3 +69,38 @@ def report(directory: Path, format_: str, output: Path | None) -> None:
     if format_ == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE")
     write_or_print(machines_formats.get(format_)(spread.conclude(directory)), output)
+
+
+def compare(
+    names: Sequence[str], format_: str, output: Path | None, *, limit: float | None, strict: bool, margin: float | None
+) -> NoReturn:
+    """Compare runs of which at least one is over machines, CPU model by CPU model."""
+    import msgspec
+
+    from ciphercost.estimate import results
+    from ciphercost.model import run_directory
+    from ciphercost.report import by_model, comparison, comparison_formats, comparison_types
+    from ciphercost.runs import spread
+
+    if format_ not in ("terminal", "md", "json"):
+        raise UsageError(f"--format {format_}: runs over machines are compared as terminal, md or json")
+    read = []
+    for name in names:
+        if (over := spread.find(name)) is not None:
+            read.append(by_model.models(name, spread.conclude(over)))
+        else:
+            run = comparison_types.Run(name, *results.with_intervals(run_directory.find(name)))
+            read.append([by_model.of_run(run)])
+    found = [
+        by_model.Group(cpu, comparison.compare(runs, limit=limit, strict=strict, margin=margin))
+        for cpu, runs in by_model.grouped(read, one=limit is not None)
+    ]
+    if format_ == "json":
+        text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    else:
+        render, mark = comparison_formats.get(format_), "## " if format_ == "md" else ""
+        text = "\n\n".join(f"{mark}{each.cpu}\n\n{render(each.comparison)}" for each in found)
+    answer = "; ".join(f"{each.cpu}: {comparison_formats.headline(each.comparison)}" for each in found)
+    write_or_print(text, output, answer)
+    statuses = {each.comparison.exit_status for each in found}
+    raise click.exceptions.Exit(next((each for each in SEVERITY if each in statuses), 0))

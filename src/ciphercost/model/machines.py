@@ -11,6 +11,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.terms import Count, Seed, Verdict
 
 MACHINES_FORMAT = 1
+MACHINES_FILE = "machines.json"
 MachineState = Literal["waiting", "measured", "lost"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ciphercost.estimate.machines import OnMachine
 from ciphercost.model.machines import MachinesRun
@@ -23,6 +23,8 @@ class Concluded(NamedTuple):
     """By cell: the machines' own cells, by machine."""
     values: Sequence[Sequence[OnMachine]]
     """By cell: the machines with a number, with their intervals."""
+    facts: Mapping[str, Mapping[str, Any]] = {}
+    """By machine: what its run detected of it."""
 
     def result(self, cells: Sequence[Cell] | None = None) -> Result:
         """These cells, by default those over machines, as a result, for words and plots that take one."""

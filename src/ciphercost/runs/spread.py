@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.units import minutes
 from ciphercost.model import checked
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
-from ciphercost.model.machines import MACHINES_FORMAT, CellOverMachines, Loss, Machine, MachinesRun
+from ciphercost.model.machines import MACHINES_FILE, MACHINES_FORMAT, CellOverMachines, Loss, Machine, MachinesRun
 from ciphercost.model.result import Cell
 from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
 from ciphercost.model.spec import Spec
@@ -31,7 +31,7 @@ from ciphercost.report.words import cell_text, figure_text
 from ciphercost.runs import html_page, node_run
 from ciphercost.runs.node_run import Part
 
-FILE, LOCK, PLACE = "machines.json", ".lock", "machines"
+FILE, LOCK, PLACE = MACHINES_FILE, ".lock", "machines"
 Say = Callable[[str], None]
 
 
@@ -242,6 +242,7 @@ def conclude(directory: Path, run: MachinesRun | None = None) -> Concluded:
     cells: list[dict[str, Cell]] = [{} for _ in run.spec.cells]
     values: list[list[OnMachine]] = [[] for _ in run.spec.cells]
     losses: list[list[Loss]] = [[] for _ in run.spec.cells]
+    facts: dict[str, dict[str, Any]] = {}
     for machine in run.machines:
         place = directory / PLACE / machine.name
         try:
@@ -257,6 +258,7 @@ def conclude(directory: Path, run: MachinesRun | None = None) -> Concluded:
             continue
         cpu = str(result.machine.get("cpu", "unknown CPU"))
         machines.append(msgspec.structs.replace(machine, cpu=cpu))
+        facts[machine.name] = result.machine
         for number, cell, own in zip(machine.cells, result.cells, intervals, strict=True):
             cells[number][machine.name] = cell
             if cell.status == "ok" and cell.overhead:
@@ -266,7 +268,9 @@ def conclude(directory: Path, run: MachinesRun | None = None) -> Concluded:
     with checked.computing(directory / FILE):
         over = _over(run, cells, values, losses)
     shown = [_shown(run, each, own) for each, own in zip(over, cells, strict=True)]
-    return Concluded(str(directory), msgspec.structs.replace(run, machines=machines, cells=over), shown, cells, values)
+    return Concluded(
+        str(directory), msgspec.structs.replace(run, machines=machines, cells=over), shown, cells, values, facts
+    )
 
 
 def _over(

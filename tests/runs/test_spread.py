@@ -1,0 +1,354 @@
+"""Runs over machines: cells are dealt out evenly, each machine's part comes back, what is lost is named, and the machines are compared."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jsonschema
+import msgspec
+import pytest
+
+import steady
+from ciphercost.commands import main
+from ciphercost.gallery.check import check
+from ciphercost.model import schema
+from ciphercost.model.errors import Interrupted, RunError, UsageError
+from ciphercost.model.machines import MachinesRun
+from ciphercost.model.run_directory import read_facts
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import specs
+from ciphercost.report import machines_formats
+from ciphercost.report.layout import WIDTH
+from ciphercost.report.machines_types import Concluded
+from ciphercost.runs import conclude, node_run, pipeline, ray_tasks, spread
+from ciphercost.runs.node_run import Part
+from local_nodes import LocalNodes
+
+DOCS = Path(__file__).parents[2] / "docs"
+USUAL, SLOWED = "10%", "40%"
+CELLS = [CellSpec("null", "busy", regime="one-core", factors={"effect": USUAL})]
+
+
+def spec_of(cells: list[CellSpec], machines: int = 0) -> Spec:
+    return Spec(cells, 7, "quick", 1, 4.0, latency=False, cluster="auto", spread=True, machines=machines)
+
+
+def slowed(node: str, part: Part) -> bytes:
+    """What a node measures; on one of them encryption costs more."""
+    if node == "local-2":
+        cells = [msgspec.structs.replace(cell, factors={"effect": SLOWED}) for cell in part.spec.cells]
+        part = msgspec.structs.replace(part, spec=msgspec.structs.replace(part.spec, cells=cells))
+    for _ in range(steady.TRIES):
+        packed = node_run.measure(part)
+        with tempfile.TemporaryDirectory() as place:
+            node_run.unpack(packed, Path(place) / "run")
+            if conclude.result_of(Path(place) / "run").cells[0].status != "no-steady-state":
+                break
+    return packed
+
+
+class Measured(NamedTuple):
+    """A run over three nodes of which one is slowed."""
+
+    directory: Path
+    found: Concluded
+    said: list[str]
+    packed: dict[str, bytes]
+    parts: dict[str, Part]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    packed: dict[str, bytes] = {}
+
+    def measure(node: str, part: Part) -> bytes:
+        packed[node] = slowed(node, part)
+        return packed[node]
+
+    nodes, said = LocalNodes(3, measure), list[str]()
+    directory = spread.begin(spec_of(CELLS), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …")
+    return Measured(directory, spread.run_remaining(directory, nodes, said.append), said, packed, nodes.parts)
+
+
+# ── dealing out ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("cells", "nodes", "each"), [(1, 3, 2), (5, 3, 1), (7, 4, 3), (2, 8, 1), (6, 3, 0)])
+def test_every_cell_is_on_as_many_machines_as_asked_and_machines_have_equal_parts(
+    cells: int, nodes: int, each: int
+) -> None:
+    dealt = spread.deal(spec_of(CELLS * cells, each), nodes)
+    for number in range(cells):
+        assert sum(number in part for part in dealt) == (each or nodes)
+    counts = [len(part) for part in dealt]
+    assert max(counts) - min(counts) <= 1
+    assert all(part == sorted(set(part)) for part in dealt)
+
+
+def test_cells_that_share_their_sessions_stay_together() -> None:
+    grouped = [msgspec.structs.replace(CELLS[0], group=name) for name in ("a", "a", "b", "b", "")]
+    for part in spread.deal(spec_of(grouped, 1), 3):
+        assert part in ([0, 1], [2, 3], [4])
+
+
+def test_more_machines_than_there_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--machines 4: the cluster has 3 machines"):
+        spread.begin(spec_of(CELLS, 4), LocalNodes(3), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cluster": "10.0.0.1"}, "--cluster 10.0.0.1: not an address"),
+        ({"cluster": ""}, "name it with --cluster"),
+        ({"spread": False, "machines": 0}, "add --spread"),
+        ({"cluster": "", "spread": False, "machines": 2}, "--machines: says on how many"),
+    ],
+)
+def test_a_spec_that_does_not_say_where_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        specs.check(msgspec.structs.replace(spec_of(CELLS), **change))
+
+
+def test_a_users_own_server_is_the_same_from_every_machine(tmp_path: Path) -> None:
+    own = CellSpec("postgresql", "tls", url="postgresql://me@staging/shop")
+    with pytest.raises(UsageError, match="is a server that you run"):
+        specs.check(spec_of([own]), load=False)
+
+
+def test_the_python_interface_names_the_command() -> None:
+    with pytest.raises(UsageError, match="--cluster ADDRESS --spread"):
+        pipeline.run(spec_of(CELLS))
+
+
+def test_the_users_files_go_with_the_part(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "q.sql").write_text("SELECT 1;")
+    (tmp_path / "one" / "q.sql").write_text("SELECT 2;")
+    cells = [
+        CellSpec("sqlite", "sqlcipher", sql=str(path)) for path in (tmp_path / "q.sql", tmp_path / "one" / "q.sql")
+    ]
+    part = node_run.part("run", "node-1", spec_of([*cells, cells[0]]))
+    assert [cell.sql for cell in part.spec.cells] == ["0-q.sql", "1-q.sql", "0-q.sql"]
+    assert part.files == {"0-q.sql": b"SELECT 1;", "1-q.sql": b"SELECT 2;"}
+    with pytest.raises(UsageError, match=r"can't read .*missing\.sql"):
+        node_run.part("run", "node-1", spec_of([CellSpec("sqlite", "sqlcipher", sql=str(tmp_path / "missing.sql"))]))
+
+
+# ── a whole run ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_variance_between_machines_shows_the_slowed_one(measured: Measured) -> None:
+    (cell,) = measured.found.run.cells
+    assert (cell.machines, cell.hosts, cell.lost) == (3, 3, [])
+    over = cell.overhead[cell.metric]
+    ratios = [each.estimate.ratio for each in over.machines]
+    assert max(ratios) == ratios[1] or min(ratios) == ratios[1]
+    assert over.between is not None
+    assert over.between.p_value < 0.01
+    true = math.log(1.4 / 1.1) / math.sqrt(3)  # standard deviation of (0, δ, 0) is δ/√3
+    assert over.between.low < true < (over.between.high or math.inf)
+    assert over.between.sd == pytest.approx(true, rel=0.3)
+    assert over.overall.n == 3
+    assert over.overall.low < ratios[0] < over.overall.high
+
+
+def test_each_machine_has_an_ordinary_run_with_a_seed_of_its_own(measured: Measured) -> None:
+    for number in (1, 2, 3):
+        place = measured.directory / "machines" / f"node-{number}"
+        facts = read_facts(place)
+        assert facts.machine["node"] == f"node-{number}"
+        assert facts.machine["over_machines"] == measured.found.run.id
+        assert (facts.seed, facts.spec.cluster, facts.spec.spread) == (7 + number, "", False)
+        assert check(place).hashed in ("complete", "abridged")
+    assert {part.spec.seed for part in measured.parts.values()} == {8, 9, 10}
+
+
+def test_the_record_follows_its_published_schema(measured: Measured) -> None:
+    published = json.loads((DOCS / "machines.schema.json").read_text())
+    assert published == schema.machines_schema(), "run `make schema`"
+    jsonschema.Draft202012Validator.check_schema(published)
+    jsonschema.Draft202012Validator(published).validate(json.loads((measured.directory / "machines.json").read_text()))
+
+
+def test_a_report_is_estimated_again_from_the_machines_records(measured: Measured) -> None:
+    again = spread.conclude(measured.directory)
+    assert again.run.cells == measured.found.run.cells
+    assert msgspec.json.decode(machines_formats.get("json")(again), type=MachinesRun).cells == again.run.cells
+
+
+def test_every_report_says_how_many_machines_it_covers(measured: Measured) -> None:
+    texts = {name: machines_formats.get(name)(measured.found) for name in machines_formats.names()}
+    assert texts.keys() == {"html", "json", "md", "terminal"}
+    for name, text in texts.items():
+        assert "3 machines" in text, name
+        assert "node-2" in text, name
+    assert "the machines differ (p" in texts["terminal"]
+    assert "Each machine ran one session" in texts["terminal"].replace("\n", " ")
+    assert max(map(len, texts["terminal"].splitlines())) <= WIDTH
+    assert texts["html"].count("<svg role=") == 2
+    assert "http" not in texts["html"].replace("http-equiv", "")
+
+
+def test_the_command_reports_it_and_refuses_what_only_one_machine_has(
+    measured: Measured, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    place = str(measured.directory)
+    assert of_command("report", place) == 0
+    assert "node-2" in capsys.readouterr().out
+    assert of_command("report", place, "--format", "html", "-o", str(tmp_path / "page.html")) == 0
+    assert (tmp_path / "page.html").is_file()
+    assert of_command("report", place, "--format", "csv") == 2
+    assert "not a format of a run over machines" in capsys.readouterr().err
+    assert of_command("report", place, "--max-cost", "5%") == 2
+    assert "node-1" in capsys.readouterr().err
+    assert of_command("resume", place) == 0
+    assert "is finished" in capsys.readouterr().out
+    assert of_command("report", f"{place}/machines/node-1") == 0
+
+
+def of_command(*words: str) -> int:
+    """Exit status of the command."""
+    argv, sys.argv = sys.argv, ["ciphercost", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    finally:
+        sys.argv = argv
+
+
+# ── what goes wrong ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def kept(measured: Measured, broken: Callable[[str], None] = lambda _: None) -> LocalNodes:
+    """Nodes that send what was measured before. `broken` may raise for a node."""
+
+    def measure(node: str, _: Part) -> bytes:
+        broken(node)
+        return measured.packed[node]
+
+    return LocalNodes(3, measure)
+
+
+def test_a_machine_that_is_lost_costs_its_cells_there_and_resume_measures_them(
+    measured: Measured, tmp_path: Path
+) -> None:
+    def dies(node: str) -> None:
+        if node == "local-3":
+            raise RunError("the node was lost (WorkerCrashedError)")
+
+    nodes, said = kept(measured, dies), list[str]()
+    directory = spread.begin(spec_of(CELLS), nodes, tmp_path / "run")
+    found = spread.run_remaining(directory, nodes, said.append)
+    (cell,) = found.run.cells
+    assert [each.machine for each in cell.lost] == ["node-3"]
+    assert cell.machines == cell.overhead[cell.metric].overall.n == 2
+    for name in ("terminal", "md", "html"):
+        text = " ".join(machines_formats.get(name)(found).split())
+        assert "1 of 3 machines is missing: node-3" in text
+        assert "WorkerCrashedError" in text
+    assert not spread.finished(directory)
+    whole = spread.run_remaining(directory, kept(measured), said.append)
+    assert list(nodes.parts) == ["local-1", "local-2", "local-3"]
+    assert whole.run.cells == measured.found.run.cells
+    assert spread.finished(directory)
+
+
+def test_a_new_node_takes_the_place_of_one_that_is_gone(measured: Measured, tmp_path: Path) -> None:
+    def dies(node: str) -> None:
+        if node == "local-3":
+            raise RunError("gone")
+
+    first, said = kept(measured, dies), list[str]()
+    directory = spread.begin(spec_of(CELLS), first, tmp_path / "run")
+    spread.run_remaining(directory, first, said.append)
+    later = LocalNodes(4, lambda _, __: measured.packed["local-3"])
+    del later.nodes[2]
+    found = spread.run_remaining(directory, later, said.append)
+    assert found.run.machines[2].node == "local-4"
+    assert later.parts.keys() == {"local-4"}
+    assert found.run.cells[0].machines == 3
+    assert any("takes its place" in each for each in said)
+
+
+def test_ctrl_c_ends_what_runs_and_keeps_what_arrived(measured: Measured, tmp_path: Path) -> None:
+    def interrupts(node: str) -> None:
+        if node == "local-2":
+            raise KeyboardInterrupt
+
+    nodes, said = kept(measured, interrupts), list[str]()
+    directory = spread.begin(spec_of(CELLS), nodes, tmp_path / "run")
+    with pytest.raises(Interrupted):
+        spread.run_remaining(directory, nodes, said.append)
+    assert nodes.closed == 1
+    early = spread.conclude(directory)
+    (cell,) = early.run.cells
+    assert (cell.machines, [each.reason for each in cell.lost]) == (1, ["not measured yet"] * 2)
+    assert "one machine only" in machines_formats.get("terminal")(early).replace("\n", " ")
+    again = kept(measured)
+    assert spread.run_remaining(directory, again, said.append).run.cells == measured.found.run.cells
+    assert list(again.parts) == ["local-2", "local-3"]
+
+
+def test_a_damaged_part_is_lost_and_leaves_nothing(measured: Measured, tmp_path: Path) -> None:
+    nodes = LocalNodes(3, lambda node, _: measured.packed[node][: 400 if node == "local-1" else None])
+    directory = spread.begin(spec_of(CELLS), nodes, tmp_path / "run")
+    found = spread.run_remaining(directory, nodes, lambda _: None)
+    assert found.run.machines[0].state == "lost"
+    assert "can't be unpacked" in found.run.machines[0].reason
+    assert sorted(path.name for path in (directory / "machines").iterdir()) == ["node-2", "node-3"]
+
+
+def test_nodes_of_one_host_are_named_in_the_result(measured: Measured, tmp_path: Path) -> None:
+    nodes = LocalNodes(3, lambda node, _: measured.packed[node], host="one")
+    directory, said = spread.begin(spec_of(CELLS), nodes, tmp_path / "run"), list[str]()
+    found = spread.run_remaining(directory, nodes, said.append)
+    assert found.run.cells[0].hosts == 1
+    assert "3 nodes of one host, and no other host" in machines_formats.get("terminal")(found).replace("\n", " ")
+    assert any("one after the other" in each for each in said)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "../../etc"}, "`name` of a machine"),
+        ({"cells": [4]}, "has a cell that the spec doesn't have"),
+        ({"state": "gone"}, "state"),
+    ],
+)
+def test_a_damaged_plan_is_refused(measured: Measured, tmp_path: Path, change: dict[str, object], message: str) -> None:
+    plan = json.loads((measured.directory / "machines.json").read_text())
+    plan["machines"][0] |= change
+    (tmp_path / "machines.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=message):
+        spread.conclude(tmp_path)
+
+
+def test_a_part_that_can_not_run_says_why_in_one_line() -> None:
+    part = node_run.part("run", "node-1", spec_of([CellSpec("null", "busy", factors={"effect": "nonsense"})]))
+    with pytest.raises(RunError, match="nonsense"):
+        node_run.measure(part)
+
+
+def test_without_ray_the_command_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"pip install 'ciphercost\[ray\]'") as refused:
+        ray_tasks.connect("auto")
+    assert refused.value.exit_status == 2
+    assert of_command("run", "null:busy", "--quick", "--cluster", "auto", "--spread") == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_imports_ray_at_the_start() -> None:
+    code = "import sys, ciphercost.commands, ciphercost.runs.ray_tasks; print([each for each in sys.modules if each.startswith('ray')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
