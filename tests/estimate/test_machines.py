@@ -57,7 +57,7 @@ def test_the_lower_bound_of_the_variance_is_above_zero_exactly_where_the_test_is
         values = random.normal(0, 0.005, (4, 1)) + random.normal(0, 0.01, (4, 8))
         found = machines.between(runs_of(values))
         assert (found.low > 0) == (found.p_value < 0.025)
-        assert found.low <= found.sd <= (found.high if found.high is not None else math.inf)
+        assert found.low <= found.sd <= found.high
         seen.add(found.low > 0)
     assert seen == {True, False}
 

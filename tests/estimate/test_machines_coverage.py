@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ciphercost.estimate import f_distribution, machines, simulate, simulate_machines, student_t
+from ciphercost.estimate import f_distribution, machines, simulate, simulate_machines, statistics, student_t
 from ciphercost.estimate.simulate_machines import Floats
 
 Record = Callable[[str, object], None]
@@ -106,3 +106,19 @@ def p_values(sessions: Floats) -> Floats:
     ratios = values.var(axis=1, ddof=1) / own.mean(axis=1)
     pairs = zip(ratios, nus, strict=True)
     return np.array([f_distribution.upper_tail(float(ratio), values.shape[1] - 1, float(nu)) for ratio, nu in pairs])
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_the_interval_of_the_standard_deviation_between_machines_covers_it(count: int, record_property: Record) -> None:
+    random = np.random.default_rng([37, count])
+    values, errors = simulate_machines.estimates(simulate_machines.runs(random, simulate.drift, 500, count))
+    hit = 0
+    for own, standards in zip(values, errors, strict=True):
+        intervals = [
+            statistics.Interval(value, (statistics.Error(standard, 7, "t"),), 8)
+            for value, standard in zip(own, standards, strict=True)
+        ]
+        found = machines.between(intervals)
+        hit += found.low <= simulate_machines.BETWEEN <= found.high
+    show(record_property, f"coverage of the standard deviation, {count} machines", hit / 500, "≥ 0.92")
+    assert hit >= 0.92 * 500

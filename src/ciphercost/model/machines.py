@@ -59,8 +59,8 @@ class Between(msgspec.Struct, frozen=True):
     sd: float
     """Standard deviation of the log ratio between machines, without the error of each machine's own estimate."""
     low: float
-    high: float | None
-    """95 % interval of `sd`. None: no upper bound."""
+    high: float
+    """95 % interval of `sd`."""
     p_value: float
     """How probable machines without any difference would be to scatter this much."""
 

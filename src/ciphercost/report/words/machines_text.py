@@ -86,8 +86,7 @@ def differ(between: Between) -> str:
     """Whether the machines differ, and how much."""
     sure = "p < 0.001" if between.p_value < 0.001 else f"p = {between.p_value:.2g}"
     first = "the machines differ" if between.p_value < ALPHA else "no difference between machines shows"
-    upper = f"–{spread(between.high)}" if between.high is not None else " or more"
-    bounds = f"{spread(between.low).removesuffix(' %') if between.high is not None else spread(between.low)}{upper}"
+    bounds = f"{spread(between.low).removesuffix(' %')}–{spread(between.high)}"
     return f"{first} ({sure}); standard deviation between machines {spread(between.sd)} (95 % CI {bounds})"
 
 
