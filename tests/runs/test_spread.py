@@ -107,7 +107,7 @@ def test_more_machines_than_there_are_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cluster": "10.0.0.1"}, "--cluster 10.0.0.1: not an address"),
+        ({"cluster": "10.0.0.1/x"}, "--cluster 10.0.0.1/x: not an address"),
         ({"cluster": ""}, "name it with --cluster"),
         ({"spread": False, "machines": 0}, "add --spread"),
         ({"cluster": "", "spread": False, "machines": 2}, "--machines: says on how many"),

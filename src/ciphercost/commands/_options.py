@@ -70,7 +70,7 @@ CLUSTER = click.option(
     "--cluster",
     metavar="ADDRESS",
     default="",
-    help="Ray cluster to use: auto on one of its machines, or ray://HOST:PORT. Needs ciphercost[ray].",
+    help="Ray cluster to use: auto on one of its machines, HOST:PORT or ray://HOST:PORT. Needs ciphercost[ray].",
 )
 OVER_MACHINES = (
     CLUSTER,

@@ -101,7 +101,7 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_default
     slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""
     cluster: str = ""
-    """Address of a Ray cluster: `auto`, or `ray://HOST:PORT`. Empty: this machine."""
+    """Address of a Ray cluster: `auto`, HOST:PORT or `ray://HOST:PORT`. Empty: this machine."""
     spread: bool = False
     """Measure the cells on the machines of the cluster instead of on this one."""
     machines: Count = 0

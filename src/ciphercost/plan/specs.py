@@ -62,9 +62,9 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
 
 def _check_cluster(spec: Spec) -> None:
     """Raises UsageError if it is unclear where the cells are to be measured, or if they can't be measured there."""
-    if spec.cluster and spec.cluster != "auto" and not re.fullmatch(r"ray://[^/\s:]+:\d+", spec.cluster):
+    if spec.cluster and spec.cluster != "auto" and not re.fullmatch(r"(ray://)?[^/\s:]+:\d+", spec.cluster):
         raise UsageError(
-            f"--cluster {spec.cluster}: not an address of a Ray cluster; write auto on a machine of the cluster, or ray://HOST:PORT"
+            f"--cluster {spec.cluster}: not an address of a Ray cluster; write auto on a machine of the cluster, HOST:PORT or ray://HOST:PORT"
         )
     if spec.spread and not spec.cluster:
         raise UsageError(

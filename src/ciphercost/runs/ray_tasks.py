@@ -6,6 +6,7 @@ The only module that needs Ray, which it imports when it connects.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,19 @@ def connect(address: str) -> None:
         import ray
     except ImportError:
         raise UsageError(MISSING) from None
+    # Ray installs handlers of its own, which would swallow Ctrl-C.
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(each) for each in signals]
     try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        ray.init(address, log_to_driver=False, configure_logging=False)
+    except Exception as error:  # Ray raises many kinds
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UsageError(
             f"--cluster {address}: no Ray cluster answers ({reason}); start one with `ray start --head`"
         ) from None
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
 
 
 def host() -> str:
