@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from ciphercost.estimate import f_distribution, statistics, student_t, totals
@@ -52,7 +53,7 @@ def between(intervals: Sequence[Interval]) -> Between:
     """The variance between k ≥ 2 machines, by the method of moments: τ² = s² − mean(eᵢ²), at least 0.
 
     s² is the variance of the machines' estimates. In a balanced model τ² is the REML estimate (Searle, Casella and McCulloch,
-    *Variance Components*, 1992, section 4.8). s² ÷ mean(eᵢ²) has an F distribution if machines don't differ, with k − 1 and, by
+    *Variance Components*, 1992). s² ÷ mean(eᵢ²) has an F distribution if machines don't differ, with k − 1 and, by
     Satterthwaite, ν degrees of freedom; its quantiles also bound τ (Wald, Annals of Mathematical Statistics 1940).
     """
     values = np.array([each.centre for each in intervals])
@@ -120,20 +121,8 @@ def estimate(name: str, cells: Sequence[OnMachine], mode: Mode) -> Estimate:
     made = stated(interval(name, cells), "full", UNIT)
     key = totals.key(name)
     if mode == "quick":
-        made = _one_start(made)
+        made = msgspec.structs.replace(made, method=f"{made.method}; one start each")
     return with_totals(made, interval(key, cells) if all(key in each.intervals for each in cells) else None)
-
-
-def _one_start(made: Estimate) -> Estimate:
-    return Estimate(
-        made.ratio,
-        made.low,
-        made.high,
-        n=made.n,
-        method=f"{made.method}; one start each",
-        p_value=made.p_value,
-        unit=made.unit,
-    )
 
 
 def interval(key: str, cells: Sequence[OnMachine]) -> Interval:

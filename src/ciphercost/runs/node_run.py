@@ -15,7 +15,7 @@ import msgspec
 from ciphercost.host import supervisor
 from ciphercost.host.environment import child_environment
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.errors import CiphercostError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, toml
@@ -115,5 +115,5 @@ def main(spec: str, directory: str, machine: str, run: str) -> None:
 if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
-    except (RunError, UsageError) as refused:
+    except CiphercostError as refused:
         raise SystemExit(f"{refused}") from None
