@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ciphercost.estimate import results
 from ciphercost.model.errors import Interrupted
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import conditions
@@ -68,6 +71,9 @@ def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, scratch: Path) ->
         require(False, "no Ray: pip install 'ciphercost[ray]'")
         raise
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # Short, because a socket's name may have at most 107 characters.
+    place = tempfile.mkdtemp(prefix="r", dir="/tmp")
+    monkeypatch.setenv("RAY_TMPDIR", place)
     made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
         monkeypatch.setenv("RAY_ADDRESS", made.address)
@@ -75,6 +81,7 @@ def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, scratch: Path) ->
     finally:
         ray.shutdown()
         made.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def quick(*cells: CellSpec, seconds: float = 6.0, machines: int = 0) -> Spec:
@@ -111,7 +118,7 @@ def test_a_grid_over_three_nodes_of_which_one_is_slower_shows_it(
         assert over.between.p_value < 0.025
         assert over.between.low > 0
         assert over.covers == "3 nodes of one host, and no other host"
-    starts = [spread.results.conclude(directory / "machines" / each.name) for each in found.run.machines]
+    starts = [results.conclude(directory / "machines" / each.name) for each in found.run.machines]
     spans = sorted((each.started, each.ended) for each in starts)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans)), "one after the other"
 

@@ -77,7 +77,9 @@ def measure(of: Part) -> bytes:
         command = [sys.executable, "-m", "ciphercost.runs.node_run", str(spec), str(directory), of.machine, of.run]
         timeout = LONGER * schedule.time_estimate(of.spec) + SLACK_SECONDS
         # The controller writes pages, and reads only the record.
-        made.run(command, timeout=timeout, env=child_environment({html_page.SWITCH: "off"}), cwd=place)
+        env = child_environment({html_page.SWITCH: "off"})
+        # The mask of a shell: servers that run as nobody must reach directories that this run makes for them.
+        made.run(command, timeout=timeout, env=env, cwd=place, umask=0o022)
         packed = place / "run.tar.xz"
         archive.pack(private.shareable(directory), of.machine, packed)
         return packed.read_bytes()

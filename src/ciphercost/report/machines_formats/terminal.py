@@ -20,9 +20,9 @@ def _lines(of: Concluded) -> Iterator[str]:
         yield ""
         yield from _cell(of, number)
     yield ""
-    for each in of.run.machines:
-        said = each.cpu or (each.reason if each.state == "lost" else "not measured yet")
-        yield from wrap(f"{each.name}: {said}", "", "  ")
+    for machine in of.run.machines:
+        said = machine.cpu or (machine.reason if machine.state == "lost" else "not measured yet")
+        yield from wrap(f"{machine.name}: {said}", "", "  ")
     if said := machines_text.further(of):
         yield from wrap(said)
 
