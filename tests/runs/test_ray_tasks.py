@@ -71,16 +71,33 @@ def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, scratch: Path) ->
         require(False, "no Ray: pip install 'ciphercost[ray]'")
         raise
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with started(cluster_utils, monkeypatch) as made:
+        monkeypatch.setenv("RAY_ADDRESS", made.address)
+        yield Cluster(made)
+        ray.shutdown()
+
+
+@contextlib.contextmanager
+def started(cluster_utils: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The head of a cluster. Ray gives its processes 15 s to start, which is too short on a busy machine, so it is tried again."""
     # Short, because a socket's name may have at most 107 characters.
     place = tempfile.mkdtemp(prefix="r", dir="/tmp")
     monkeypatch.setenv("RAY_TMPDIR", place)
-    made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    made = None
     try:
-        monkeypatch.setenv("RAY_ADDRESS", made.address)
-        yield Cluster(made)
+        for last in (False, False, True):
+            try:
+                made = cluster_utils.Cluster(
+                    initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+                )
+                break
+            except Exception:
+                if last:
+                    raise
+        yield made
     finally:
-        ray.shutdown()
-        made.shutdown()
+        if made is not None:
+            made.shutdown()
         shutil.rmtree(place, ignore_errors=True)
 
 
