@@ -25,7 +25,6 @@ from ciphercost.plan import conditions
 from ciphercost.report import machines_formats
 from ciphercost.runs import ray_tasks, spread
 from conftest import Require, RequireServer
-from directories import let_through
 from processes import wait_for
 
 HIDDEN = {"OPENSSL_ia32cap": conditions.X86_MASK}
@@ -41,12 +40,20 @@ class Cluster:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory for the cluster and its runs, which others may pass through. Short, because a socket's name has at most 107 letters."""
+    path = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
+    path.chmod(0o711)
+    monkeypatch.setenv("RAY_TMPDIR", str(path))
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(path / "scratch"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def scratch(place: Path) -> Path:
     """Where the runs of the nodes keep everything until they end."""
-    place = tmp_path / "scratch"
-    let_through(tmp_path)
-    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
-    return place
+    return place / "scratch"
 
 
 def left(scratch: Path) -> list[str]:
@@ -62,8 +69,8 @@ def left(scratch: Path) -> list[str]:
 
 
 @pytest.fixture
-def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> Iterator[Cluster]:
-    assert not scratch.exists()  # set before the nodes start, which inherit it
+def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, place: Path) -> Iterator[Cluster]:
+    assert place.is_dir()  # the nodes inherit the variables that name it
     try:
         import ray
         from ray import cluster_utils
@@ -71,18 +78,15 @@ def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, scratch: Path) ->
         require(False, "no Ray: pip install 'ciphercost[ray]'")
         raise
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    with started(cluster_utils, monkeypatch) as made:
+    with started(cluster_utils) as made:
         monkeypatch.setenv("RAY_ADDRESS", made.address)
         yield Cluster(made)
         ray.shutdown()
 
 
 @contextlib.contextmanager
-def started(cluster_utils: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def started(cluster_utils: Any) -> Iterator[Any]:
     """The head of a cluster. Ray gives its processes 15 s to start, which is too short on a busy machine, so it is tried again."""
-    # Short, because a socket's name may have at most 107 characters.
-    place = tempfile.mkdtemp(prefix="r", dir="/tmp")
-    monkeypatch.setenv("RAY_TMPDIR", place)
     made = None
     try:
         for last in (False, False, True):
@@ -98,7 +102,6 @@ def started(cluster_utils: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any
     finally:
         if made is not None:
             made.shutdown()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def quick(*cells: CellSpec, seconds: float = 6.0, machines: int = 0) -> Spec:
