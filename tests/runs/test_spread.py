@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,43 +16,41 @@ import jsonschema
 import msgspec
 import pytest
 
-import steady
+import fake
 from ciphercost.commands import main
 from ciphercost.gallery.check import check
+from ciphercost.host.supervisor import Supervisor
+from ciphercost.measure import session
 from ciphercost.model import schema
 from ciphercost.model.errors import Interrupted, RunError, UsageError
 from ciphercost.model.machines import MachinesRun
 from ciphercost.model.run_directory import read_facts
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import specs
-from ciphercost.report import machines_formats
+from ciphercost.report import inventory, machines_formats
 from ciphercost.report.layout import WIDTH
 from ciphercost.report.machines_types import Concluded
-from ciphercost.runs import conclude, node_run, pipeline, ray_tasks, spread
+from ciphercost.runs import node_run, pipeline, ray_tasks, spread
 from ciphercost.runs.node_run import Part
 from local_nodes import LocalNodes
 
 DOCS = Path(__file__).parents[2] / "docs"
-USUAL, SLOWED = "10%", "40%"
-CELLS = [CellSpec("null", "busy", regime="one-core", factors={"effect": USUAL})]
+USUAL, SLOWED = 0.1, 0.4
+"""How much longer an encrypted operation takes."""
+CELLS = [CellSpec("null", "busy", regime="one-core")]
 
 
 def spec_of(cells: list[CellSpec], machines: int = 0) -> Spec:
     return Spec(cells, 7, "quick", 1, 4.0, latency=False, cluster="auto", spread=True, machines=machines)
 
 
-def slowed(node: str, part: Part) -> bytes:
-    """What a node measures; on one of them encryption costs more."""
-    if node == "local-2":
-        cells = [msgspec.structs.replace(cell, factors={"effect": SLOWED}) for cell in part.spec.cells]
-        part = msgspec.structs.replace(part, spec=msgspec.structs.replace(part.spec, cells=cells))
-    for _ in range(steady.TRIES):
-        packed = node_run.measure(part)
-        with tempfile.TemporaryDirectory() as place:
-            node_run.unpack(packed, Path(place) / "run")
-            if conclude.result_of(Path(place) / "run").cells[0].status != "no-steady-state":
-                break
-    return packed
+def here(part: Part) -> bytes:
+    """Measure in this process."""
+
+    def run(of: Part, spec: Path, directory: Path, _: Supervisor) -> None:
+        node_run.main(str(spec), str(directory), of.machine, of.run)
+
+    return node_run.measure(part, run)
 
 
 class Measured(NamedTuple):
@@ -65,16 +64,24 @@ class Measured(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+    """By the fake agent in virtual time, whose figures don't depend on this machine."""
     packed: dict[str, bytes] = {}
+    place = tmp_path_factory.mktemp("agents")
+    for number, effect in enumerate((USUAL, SLOWED, USUAL), start=1):
+        fake.write(place / f"local-{number}", f"--effect {effect} --sd 0.01 --seed {number}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "_cost", lambda asked, began: asked)
 
-    def measure(node: str, part: Part) -> bytes:
-        packed[node] = slowed(node, part)
-        return packed[node]
+        def measure(node: str, part: Part) -> bytes:
+            patch.setenv("CIPHERCOST_AGENT", str(place / node))
+            packed[node] = here(part)
+            return packed[node]
 
-    nodes, said = LocalNodes(3, measure), list[str]()
-    directory = spread.begin(spec_of(CELLS), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …")
-    return Measured(directory, spread.run_remaining(directory, nodes, said.append), said, packed, nodes.parts)
+        nodes, said = LocalNodes(3, measure), list[str]()
+        directory = spread.begin(spec_of(CELLS), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …")
+        found = spread.run_remaining(directory, nodes, said.append)
+        yield Measured(directory, found, said, packed, nodes.parts)
 
 
 # ── dealing out ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,9 +161,9 @@ def test_the_variance_between_machines_shows_the_slowed_one(measured: Measured) 
     assert max(ratios) == ratios[1] or min(ratios) == ratios[1]
     assert over.between is not None
     assert over.between.p_value < 0.01
-    true = math.log(1.4 / 1.1) / math.sqrt(3)  # standard deviation of (0, δ, 0) is δ/√3
+    true = math.log((1 + SLOWED) / (1 + USUAL)) / math.sqrt(3)  # the standard deviation of (0, δ, 0)
     assert over.between.low < true < over.between.high
-    assert over.between.sd == pytest.approx(true, rel=0.3)
+    assert over.between.sd == pytest.approx(true, rel=0.1)
     assert over.overall.n == 3
     assert over.overall.low < ratios[0] < over.overall.high
 
@@ -224,6 +231,85 @@ def of_command(*words: str) -> int:
         return int(ended.code or 0)
     finally:
         sys.argv = argv
+
+
+# ── by CPU model ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def mixed(measured: Measured, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run, as if it were another one and its third machine had another CPU."""
+    place = tmp_path_factory.mktemp("mixed") / "run"
+    shutil.copytree(measured.directory, place)
+    plan = json.loads((place / "machines.json").read_text())
+    (place / "machines.json").write_text(json.dumps(plan | {"id": "20261125-000000-abcdef"}))
+    for name in ("plan.json", "result.json"):
+        path = place / "machines" / "node-3" / name
+        value = json.loads(path.read_text())
+        path.write_text(json.dumps(value | {"machine": value["machine"] | {"cpu": "Other CPU"}}))
+    return place
+
+
+def test_runs_over_machines_are_compared_by_cpu_model(
+    measured: Measured, mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model,) = {each.cpu for each in measured.found.run.machines}
+    assert of_command("compare", str(measured.directory), str(mixed), "--format", "json") == 0
+    (group,) = json.loads(capsys.readouterr().out)
+    assert group["cpu"] == model
+    assert [each["name"].rpartition(", ")[2] for each in group["comparison"]["runs"]] == ["3 machines", "2 machines"]
+    (pair,) = group["comparison"]["pairs"]
+    over = measured.found.run.cells[0].overhead["throughput"]
+    assert pair["costs"]["throughput"][0]["ratio"] == pytest.approx(over.overall.ratio)
+    two = [each.estimate.ratio for each in over.machines[:2]]
+    assert pair["costs"]["throughput"][1]["ratio"] == pytest.approx(math.sqrt(two[0] * two[1]))
+    assert of_command("compare", str(mixed), str(measured.directory / "machines" / "node-1")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{model}\n\nof 1 cost compared")
+    assert "Other CPU" not in said
+
+
+def test_one_run_over_machines_compares_its_cpu_models_or_is_checked_against_a_budget(
+    measured: Measured, mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert of_command("compare", str(mixed), "--format", "md") == 0
+    assert "## each CPU model against the first" in capsys.readouterr().out
+    assert of_command("compare", str(measured.directory)) == 2
+    assert "all machines of this run have one CPU model" in capsys.readouterr().err
+    assert of_command("compare", str(mixed), "--fail-over", "95%", "--format", "json") == 0
+    assert [each["cpu"] for each in json.loads(capsys.readouterr().out)][1] == "Other CPU"
+    assert of_command("compare", str(mixed), "--fail-over", "0.001%") == 3
+    capsys.readouterr()
+    assert of_command("compare", str(mixed), str(measured.directory), "--format", "csv") == 2
+    assert "terminal, md or json" in capsys.readouterr().err
+
+
+def test_a_report_shows_each_cpu_model_and_how_many_machines_it_has(mixed: Path) -> None:
+    found = spread.conclude(mixed)
+    text = machines_formats.get("terminal")(found)
+    assert "2 machines of this model" in text
+    assert "one machine of this model: node-3" in " ".join(text.split())
+    types = found.run.cells[0].overhead["throughput"].types
+    assert [each.covers for each in types][1] == "one machine (node-3), and no other"
+
+
+def test_the_results_book_groups_the_machines_by_cpu_model(measured: Measured, mixed: Path, tmp_path: Path) -> None:
+    assert of_command("gallery", str(measured.directory), "-o", str(tmp_path / "book")) == 0
+    page = re.sub(r"<[^>]*>", " ", (tmp_path / "book" / "machines.html").read_text())
+    assert "all 3 machines of this model" in page
+    index = (tmp_path / "book" / "index.html").read_text()
+    assert index.count('<select name="cpu">') == 1
+    assert index.count("data-cpu=") == 3
+    assert of_command("gallery", str(mixed), "-o", str(tmp_path / "other")) == 0
+    page = re.sub(r"<[^>]*>", " ", (tmp_path / "other" / "machines.html").read_text())
+    assert "all 2 machines of this model" in page
+    assert page.count("Other CPU") >= 2, "a heading and a row"
+
+
+def test_the_list_of_runs_has_it(measured: Measured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shutil.copytree(measured.directory, tmp_path / "runs" / "fleet")
+    monkeypatch.chdir(tmp_path)
+    assert inventory.show("runs", "fleet").split() == ["fleet", "over", "3", "machines:", "null:busy", "point-select"]
 
 
 # ── what goes wrong ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -333,8 +419,19 @@ def test_a_damaged_plan_is_refused(measured: Measured, tmp_path: Path, change: d
         spread.conclude(tmp_path)
 
 
+def test_a_part_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
+    node_run.unpack(node_run.measure(node_run.part("run", "node-1", part_of(CELLS))), tmp_path / "run")
+    facts = read_facts(tmp_path / "run")
+    assert facts.ended
+    assert facts.machine["node"] == "node-1"
+
+
+def part_of(cells: list[CellSpec]) -> Spec:
+    return spread.own_spec(spec_of(cells), range(len(cells)), 7)
+
+
 def test_a_part_that_can_not_run_says_why_in_one_line() -> None:
-    part = node_run.part("run", "node-1", spec_of([CellSpec("null", "busy", factors={"effect": "nonsense"})]))
+    part = node_run.part("run", "node-1", part_of([CellSpec("null", "busy", factors={"effect": "nonsense"})]))
     with pytest.raises(RunError, match="nonsense"):
         node_run.measure(part)
 

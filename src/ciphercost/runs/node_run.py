@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -64,22 +65,27 @@ def _read(path: Path) -> bytes:
         raise UsageError(f"can't read {path}: {error.strerror}") from None
 
 
-def measure(of: Part) -> bytes:
+def in_own_process(of: Part, spec: Path, directory: Path, supervisor_: Supervisor) -> None:
+    """Measure a spec's file in a process that the supervisor ends with this one. Raises RunError."""
+    command = [sys.executable, "-m", "ciphercost.runs.node_run", str(spec), str(directory), of.machine, of.run]
+    timeout = LONGER * schedule.time_estimate(of.spec) + SLACK_SECONDS
+    # The controller writes pages, and reads only the record.
+    env = child_environment({html_page.SWITCH: "off"})
+    # The mask of a shell: servers that run as nobody must reach directories that this run makes for them.
+    supervisor_.run(command, timeout=timeout, env=env, cwd=spec.parent, umask=0o022)
+
+
+def measure(of: Part, run: Callable[[Part, Path, Path, Supervisor], None] = in_own_process) -> bytes:
     """Measure a part on this machine. Returns its packed record, without private paths and logs.
 
-    Raises RunError, with the reason in words, if it left no record.
+    `run`: writes the run of a spec's file into a directory. Raises RunError, with the reason in words, if it left no record.
     """
     with Supervisor(new_id()) as made, supervisor.temporary(made, "part") as place:
         directory, spec = place / "run", place / "part.toml"
         for name, content in of.files.items():
             (place / name).write_bytes(content)
         spec.write_text(toml.dump(_there(of.spec, place)))
-        command = [sys.executable, "-m", "ciphercost.runs.node_run", str(spec), str(directory), of.machine, of.run]
-        timeout = LONGER * schedule.time_estimate(of.spec) + SLACK_SECONDS
-        # The controller writes pages, and reads only the record.
-        env = child_environment({html_page.SWITCH: "off"})
-        # The mask of a shell: servers that run as nobody must reach directories that this run makes for them.
-        made.run(command, timeout=timeout, env=env, cwd=place, umask=0o022)
+        run(of, spec, directory, made)
         packed = place / "run.tar.xz"
         archive.pack(private.shareable(directory), of.machine, packed)
         return packed.read_bytes()
