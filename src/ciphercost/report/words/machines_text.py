@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.machines import Between, CellOverMachines
 from ciphercost.model.result import Cell, Estimate
@@ -16,8 +17,8 @@ from ciphercost.report.words import figure_text, verdict_text
 
 ONE = "It covers one machine only; measure on two or more for an interval that covers others."
 QUICK = "Each machine ran one session (quick), so differences between machines include what a restart changes."
-FEW = 8
-"""Below this many machines the interval is much wider than with many."""
+LARGEST = 20.0
+"""Largest standard deviation of log ratios that is printed; more is no figure."""
 
 
 class Line(NamedTuple):
@@ -86,14 +87,14 @@ def differ(between: Between) -> str:
     """Whether the machines differ, and how much."""
     sure = "p < 0.001" if between.p_value < 0.001 else f"p = {between.p_value:.2g}"
     first = "the machines differ" if between.p_value < ALPHA else "no difference between machines shows"
-    bounds = f"{spread(between.low).removesuffix(' %')}–{spread(between.high)}"
-    return f"{first} ({sure}); standard deviation between machines {spread(between.sd)} (95 % CI {bounds})"
-
-
-def spread(sd: float) -> str:
-    """`3.2 %`: a standard deviation of log ratios as a share of the ratio."""
-    share = 100 * math.expm1(min(sd, 20.0))
-    return f"{share:.0f} %" if share >= 20 else f"{share:.1f} %"
+    sd, low, high = (math.exp(min(each, LARGEST)) for each in (between.sd, between.low, between.high))
+    if max(sd, high) >= notation.DOUBLING:
+        said, bounds = notation.factor(sd), f"{notation.factor(low)}–{notation.factor(high)}"
+    else:
+        digits = notation.decimals_of_width(100 * (high - low))
+        said, first_bound, last = (f"{100 * (each - 1):.{digits}f}" for each in (sd, low, high))
+        said, bounds = f"{said} %", f"{first_bound}–{last} %"
+    return f"{first} ({sure}); standard deviation between machines {said} (95 % CI {bounds})"
 
 
 def verdict(cell: CellOverMachines) -> str:
