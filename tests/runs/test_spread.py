@@ -21,7 +21,7 @@ from ciphercost.commands import main
 from ciphercost.gallery.check import check
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.measure import session
-from ciphercost.model import schema
+from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import Interrupted, RunError, UsageError
 from ciphercost.model.machines import MachinesRun
 from ciphercost.model.run_directory import read_facts
@@ -30,7 +30,7 @@ from ciphercost.plan import specs
 from ciphercost.report import inventory, machines_formats
 from ciphercost.report.layout import WIDTH
 from ciphercost.report.machines_types import Concluded
-from ciphercost.runs import node_run, pipeline, ray_tasks, spread
+from ciphercost.runs import html_page_process, node_run, pipeline, ray_tasks, spread
 from ciphercost.runs.node_run import Part
 from local_nodes import LocalNodes
 
@@ -205,6 +205,12 @@ def test_every_report_says_how_many_machines_it_covers(measured: Measured) -> No
     assert "http" not in texts["html"].replace("http-equiv", "")
 
 
+def test_a_run_writes_the_page(measured: Measured, tmp_path: Path) -> None:
+    shutil.copytree(measured.directory, tmp_path / "run")
+    html_page_process.main(tmp_path / "run")
+    assert "run over machines" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_the_command_reports_it_and_refuses_what_only_one_machine_has(
     measured: Measured, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -309,6 +315,11 @@ def test_the_results_book_groups_the_machines_by_cpu_model(measured: Measured, m
 def test_the_list_of_runs_has_it(measured: Measured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     shutil.copytree(measured.directory, tmp_path / "runs" / "fleet")
     monkeypatch.chdir(tmp_path)
+    assert spread.find("latest") == Path("runs/fleet")
+    shutil.copytree(measured.directory / "machines" / "node-1", tmp_path / "runs" / "later")
+    (tmp_path / "runs" / "later" / "plan.json").touch()
+    assert spread.find("latest") is None
+    assert run_directory.find("latest") == Path("runs/later")
     assert inventory.show("runs", "fleet").split() == ["fleet", "over", "3", "machines:", "null:busy", "point-select"]
 
 

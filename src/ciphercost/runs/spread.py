@@ -23,7 +23,7 @@ from ciphercost.model import checked
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.machines import MACHINES_FILE, MACHINES_FORMAT, CellOverMachines, Loss, Machine, MachinesRun
 from ciphercost.model.result import Cell
-from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
+from ciphercost.model.run_directory import LATEST, directory_for, new_id, open_locked, runs, write_whole
 from ciphercost.model.spec import Spec
 from ciphercost.plan import schedule, specs
 from ciphercost.report.machines_types import Concluded
@@ -68,7 +68,14 @@ class Nodes(Protocol):
 
 
 def find(name: str) -> Path | None:
-    """The directory of a run over machines with that name, here or below ./runs; None if there is none."""
+    """The directory of a run over machines with that name, here or below ./runs; None if there is none.
+
+    `latest` is one only if no other run in ./runs is newer.
+    """
+    if name == LATEST and not Path(name).exists():
+        every = [*(path / "plan.json" for path in runs()), *Path("runs").glob(f"*/{FILE}")]
+        newest = max(every, key=lambda path: (path.stat().st_mtime_ns, path), default=None)
+        return newest.parent if newest is not None and newest.name == FILE else None
     return next((path for path in (Path(name), Path("runs") / name) if (path / FILE).is_file()), None)
 
 
