@@ -33,7 +33,8 @@ from ciphercost.report.words import machines_text
 def test_a_standard_deviation_is_written_like_any_figure(
     ratios: tuple[float, float, float], p_value: float, said: str
 ) -> None:
-    assert machines_text.differ(Between(*map(math.log, ratios), p_value)) == said
+    sd, low, high = map(math.log, ratios)
+    assert machines_text.differ(Between(sd, low, high, p_value)) == said
 
 
 def test_an_interval_without_end_is_printed() -> None:
