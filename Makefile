@@ -132,6 +132,7 @@ book-runs: ready
 
 schema: ready
 	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json
+	$(BIN)/python -m ciphercost.model.schema machines > docs/machines.schema.json
 
 # ── prerequisites of the targets above ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -80,6 +80,11 @@ RULES = [
         instead="test_fuzz::test_seeds_and_corpus_are_answered",
     ),
     *rules(
+        LONG,
+        r"test_ray_tasks::test_",
+        instead="test_spread::test_the_variance_between_machines_shows_the_slowed_one",
+    ),
+    *rules(
         STUDY,
         r"test_study_jdbc_tls::test_a_small_replication_on_a_real_server",
         r"test_replicate::test_a_small_replication",
@@ -279,6 +284,8 @@ RULES = [
         r"test_faults::test_a_fault_loses.*\[(?!postgresql:tls-server killed\])",
         r"test_history::test_at_most_five_per_cent.*(-4000|(40 runs|wild runs|different widths)-400)\]",
         r"test_history::test_a_step_of_three.*\[(10|4|2)-20\]",
+        r"test_machines_coverage::.*-30\]",
+        r"test_machines_coverage::test_the_interval.*\[(correlated|spikes|periodic)-8\]",
         r"test_method_coverage::test_few_blocks_cover.*-(12|16|24|30)\]",
         r"test_method_coverage::test_the_quick_interval_covers.*-200\]",
         r"test_method_coverage::test_a_quick_run_that_stops.*\[(drift|correlated|spikes)\]",

@@ -172,6 +172,12 @@ def schema_page() -> None:
         "```json",
         (ROOT / "docs" / "result.schema.json").read_text(),
         "```",
+        "",
+        "`machines.json` and `ciphercost report RUN --format json` of a run over machines follow this one:",
+        "",
+        "```json",
+        (ROOT / "docs" / "machines.schema.json").read_text(),
+        "```",
     ]
     write("reference/result-schema.md", lines)
 

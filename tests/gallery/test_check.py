@@ -15,11 +15,11 @@ from click.testing import CliRunner, Result
 
 import steady
 from ciphercost import commands
-from ciphercost.gallery import private, site
+from ciphercost.gallery import site
 from ciphercost.gallery.check import check
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.runs import pipeline
+from ciphercost.runs import pipeline, private
 
 
 @pytest.fixture(scope="module")

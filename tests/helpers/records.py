@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ciphercost.gallery import archive
+from ciphercost.runs import archive
 
 RECORDS = Path(__file__).parents[1] / "records"
 

@@ -99,8 +99,8 @@ CLUSTER = (
     click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Let the nodes of a Ray cluster make the load: auto (the cluster that this machine belongs to), HOST:PORT or "
-        "ray://HOST:PORT. Needs ciphercost[ray].",
+        help="Let the nodes of a Ray cluster make the load, or measure (--spread): auto (the cluster that this machine belongs to), "
+        "HOST:PORT or ray://HOST:PORT. Needs ciphercost[ray].",
     ),
     click.option(
         "--agents",
@@ -121,6 +121,21 @@ CLUSTER = (
     ),
 )
 """Load from many machines."""
+OVER_MACHINES = (
+    click.option(
+        "--spread",
+        is_flag=True,
+        help="Measure the cells on each machine of --cluster, and estimate the cost over machines.",
+    ),
+    click.option(
+        "--machines",
+        type=int,
+        metavar="N",
+        default=0,
+        help="With --spread: machines that measure each cell. [default: all]",
+    ),
+)
+"""Costs over many machines."""
 
 
 MEASURE = (

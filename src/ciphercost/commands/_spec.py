@@ -92,7 +92,7 @@ def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]
     return {"iv": value}
 
 
-BESIDE_A_FILE = ("output", "json_", "no_progress", "price", "print_spec", "targets")
+BESIDE_A_FILE = ("output", "json_", "no_progress", "price", "print_spec", "targets", "cluster", "spread", "machines")
 
 
 def refuse_beside_a_file(path: str) -> None:
@@ -146,13 +146,18 @@ def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
             time=time,
             precision=units.share(given["precision"]) if given["precision"] else 0.0,
             latency=not given["no_latency"],
-            cluster=given.get("cluster") or "",
-            agents=given.get("agents") or 0,
-            min_agents=given.get("min_agents") or 0,
-            placement=given.get("placement") or "spread",
+            **where(given),
         )
     )
     return specs.long_enough(made)
+
+
+def where(given: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the spec that say where it is measured, as far as they were given. Raises UsageError."""
+    if given.get("machines", 0) < 0:
+        raise UsageError(f"--machines {given['machines']}: must be at least 1")
+    names = ("cluster", "agents", "min_agents", "placement", "spread", "machines")
+    return {name: given[name] for name in names if given.get(name)}
 
 
 LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6

@@ -50,7 +50,8 @@ def compare(
 ) -> None:
     """Compare the costs of runs, or check one run against a budget.
 
-    The first run is the reference. One run with --fail-over is a gate for CI.
+    The first run is the reference. One run with --fail-over is a gate for CI. Runs over machines are compared by CPU model; one such
+    run alone compares its models with each other.
 
     \b
     Exit status:
@@ -64,10 +65,15 @@ def compare(
     from ciphercost.load import units
     from ciphercost.model import run_directory
     from ciphercost.report import comparison, comparison_formats, comparison_types
+    from ciphercost.runs import spread
 
     render = comparison_formats.get(format_)
     limit = units.budget(fail_over) if fail_over is not None else None
     within = units.share(margin, "--margin") if margin is not None else None
+    if any(spread.find(name) for name in runs):
+        from ciphercost.commands import _machines
+
+        _machines.compare(runs, format_, output, limit=limit, strict=strict, margin=within)
     read = [comparison_types.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
     found = comparison.compare(read, limit=limit, strict=strict, margin=within)
     write_or_print(render(found), output, comparison_formats.headline(found))

@@ -74,7 +74,7 @@ def report(
     from ciphercost.load import units
     from ciphercost.model import run_directory
     from ciphercost.report import advice, formats, money
-    from ciphercost.runs import conclude, replicate_all
+    from ciphercost.runs import conclude, replicate_all, spread
 
     if (several := replicate_all.find(run_)) is not None:
         if format_ not in ("terminal", "json", "html") or (need, max_cost, price) != (None, None, None):
@@ -83,6 +83,15 @@ def report(
                 f"ciphercost report {several}/STUDY"
             )
         _report_all(several, format_, output)
+        return
+    if (over := spread.find(run_)) is not None:
+        if (need, max_cost, price) != (None, None, None):
+            raise UsageError(
+                f"{over} is a run over machines, which has no --need, --max-cost or --price; give one machine's run: {over}/machines/node-1"
+            )
+        from ciphercost.commands import _machines
+
+        _machines.report(over, format_, output)
         return
     wanted = advice.needs(need) if need is not None else []
     limit = units.budget(max_cost, "--max-cost") if max_cost is not None else None

@@ -27,10 +27,14 @@ def resume(run_: str, **given: Any) -> None:
     them again.
     """
     from ciphercost.model import run_directory
-    from ciphercost.runs import replicate, replicate_all, resume
+    from ciphercost.runs import replicate, replicate_all, resume, spread
 
     if (several := replicate_all.find(run_)) is not None:
         all_studies(several, given)
+    if (over := spread.find(run_)) is not None:
+        from ciphercost.commands import _machines
+
+        _machines.resume(over, given)
     directory = run_directory.find(run_)
     if resume.finished(directory):
         click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")

@@ -9,8 +9,8 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import run_spec
-from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, PRICE, options
-from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of
+from ciphercost.commands._options import CELL_TIME, MEASURE, OUTPUT, OVER_MACHINES, PRICE, options
+from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of, where
 from ciphercost.model.errors import UsageError
 
 
@@ -39,6 +39,7 @@ from ciphercost.model.errors import UsageError
         help="Split the cost into handshake, request and byte, with workloads of its own.",
     ),
     CELL_TIME,
+    *OVER_MACHINES,
     *OUTPUT,
     PRICE,
     click.option("--print-spec", is_flag=True, help="Print the run as a TOML file and exit."),
@@ -50,12 +51,16 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     eight sessions. Each session starts everything afresh, so the interval covers restarts. FILE.toml is a spec with many
     cells, as --print-spec writes it.
     """
+    import msgspec
+
     from ciphercost.load.jdbc.options import settled
-    from ciphercost.plan import matrix, toml
+    from ciphercost.plan import matrix, specs, toml
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
         refuse_beside_a_file(targets[0])
         made = toml.load(Path(targets[0]))
+        if elsewhere := where(given):
+            made = specs.check(msgspec.structs.replace(made, **elsewhere), load=False)
     else:
         if given["split_"] and given["matrix"]:
             raise UsageError("--split and --matrix are two experiments; run one after the other")
@@ -70,4 +75,8 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     if print_spec:
         click.echo(toml.dump(made), nl=False)
         return
+    if made.spread:
+        from ciphercost.commands import _machines
+
+        _machines.start(made, given)
     run_spec(made, given)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ciphercost.gallery.archive import is_packed
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
+from ciphercost.runs.archive import is_packed
 
 
 def runs(names: Sequence[str]) -> list[Path]:

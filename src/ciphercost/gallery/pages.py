@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
+from ciphercost.estimate.machines import together as machines_together
+from ciphercost.estimate.stated import stated
+from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.trace import Trace
 from ciphercost.gallery.check import Checked
 from ciphercost.gallery.rows import LAYERS, METRICS, Machine, Row, alone
@@ -22,7 +26,7 @@ from ciphercost.report.words import figure_text
 
 HERE = Path(__file__).parent / "templates"
 TITLE = "What encryption costs: results book"
-FILTERS = ("engine", "layer", "mechanism", "workload", "machine", "verdict")
+FILTERS = ("engine", "layer", "mechanism", "workload", "cpu", "machine", "verdict")
 """Columns with a list of values to choose from."""
 
 
@@ -87,6 +91,8 @@ def _choices(of: Book, name: str) -> list[str]:
         return ["differs", "equivalent", "unresolved", "none"]
     if name == "machine":
         return list(names(of.machines).values())
+    if name == "cpu":
+        return sorted({row.machine.cpu for row in of.rows})
     found = dict.fromkeys(getattr(row, name) for row in of.rows)
     return [each for each in LAYERS if each in found] if name == "layer" else sorted(found)
 
@@ -95,8 +101,17 @@ class Compared(NamedTuple):
     """One cell on several machines."""
 
     heading: str
+    models: dict[str, Model]
+    """By CPU model, in alphabetical order."""
+
+
+class Model(NamedTuple):
+    """One cell on the machines with one CPU model."""
+
     costs: dict[Machine, tuple[Row, str, str]]
     """Its row there, with the costs in CPU time and in operations per second."""
+    together: tuple[str, str] | None
+    """Both costs over these machines, with t over machines; None: one machine, whose interval covers no other."""
 
 
 def machines(of: Book) -> str:
@@ -121,9 +136,27 @@ def compared(rows: Sequence[Row]) -> Iterator[Compared]:
         if len(found) > 1:
             first = next(iter(found.values()))
             heading = f"{first.engine} · {first.mechanism} · {first.workload} · {first.settings}"
-            yield Compared(
-                heading, {each: (row, _cost(row, "cpu"), _cost(row, "throughput")) for each, row in found.items()}
-            )
+            models: dict[str, dict[Machine, Row]] = {}
+            for each, row in found.items():
+                models.setdefault(each.cpu, {})[each] = row
+            yield Compared(heading, {cpu: _model(models[cpu]) for cpu in sorted(models)})
+
+
+def _model(rows: Mapping[Machine, Row]) -> Model:
+    costs = {each: (row, _cost(row, "cpu"), _cost(row, "throughput")) for each, row in rows.items()}
+    several = list(rows.values())
+    return Model(costs, (_over(several, "cpu"), _over(several, "throughput")) if len(several) > 1 else None)
+
+
+def _over(rows: Sequence[Row], metric: str) -> str:
+    """The cost over the machines of these rows, which must all have measured the same."""
+    known = [row.estimates.get(metric) for row in rows]
+    keys = {each[0] if each else "" for each in known}
+    if len(keys) > 1 or "" in keys:
+        return "not measured alike"
+    values = [Interval(math.log(each[1].ratio), (), each[1].n) for each in known if each]
+    (key,), made = keys, stated(machines_together(values), "full", "machine")
+    return f"{figure_text.cost(key, made)} ({figure_text.bounds(key, made)})"
 
 
 def _cost(row: Row, metric: str) -> str:

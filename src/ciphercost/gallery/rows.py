@@ -10,7 +10,7 @@ import msgspec
 
 from ciphercost.estimate import levels
 from ciphercost.gallery.check import Checked
-from ciphercost.model.result import Cell, Result
+from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import conditions
 from ciphercost.report.words import cell_text, figure_text
@@ -44,6 +44,8 @@ class Machine(NamedTuple):
     memory_gb: int
     virtual: bool
     kernel: str
+    node: str = ""
+    """Which machine of a run over machines it was; these may be alike in everything else."""
 
     @property
     def label(self) -> str:
@@ -66,6 +68,8 @@ class Row(NamedTuple):
     machine: Machine
     figures: dict[str, Figure]
     """By metric."""
+    estimates: dict[str, tuple[str, Estimate]]
+    """By metric: what exactly was measured, as a key of `Cell.overhead`, and its ratio."""
     proof: str
     reason: str
     disturbed: bool
@@ -109,6 +113,7 @@ def _row(checked: Checked, number: int) -> Row:
         settings=settings,
         machine=machine(result.machine),
         figures=dict(_figures(cell)),
+        estimates={name: (key, cell.overhead[key]) for name, key in _keys(cell).items()},
         proof=_proof(cell),
         reason=cell_text.without_number(cell) if not cell.overhead else cell.reason,
         disturbed=cell.disturbed,
@@ -130,6 +135,7 @@ def machine(facts: Mapping[str, Any]) -> Machine:
         memory_gb=round(memory / 1e9) if isinstance(memory, int | float) else 0,
         virtual=bool(facts.get("virtual")),
         kernel=str(facts.get("kernel", "")),
+        node=" ".join(str(facts[name]) for name in ("over_machines", "node") if name in facts),
     )
 
 
@@ -144,8 +150,13 @@ def _settings(cell: Cell, spec: CellSpec) -> str:
 
 
 def _figures(cell: Cell) -> list[tuple[str, Figure]]:
+    return [(name, _figure(cell, key)) for name, key in _keys(cell).items()]
+
+
+def _keys(cell: Cell) -> dict[str, str]:
+    """By metric of the selector: the key of `overhead` that this cell has for it."""
     keys = {"cpu": figure_text.cpu_metric(cell), "throughput": "throughput", "p99": "latency_p99"}
-    return [(name, _figure(cell, key)) for name, key in keys.items() if key in cell.overhead]
+    return {name: key for name, key in keys.items() if key in cell.overhead}
 
 
 def _figure(cell: Cell, key: str) -> Figure:

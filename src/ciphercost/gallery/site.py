@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost.estimate import trace
-from ciphercost.gallery import archive, pages, private
+from ciphercost.gallery import pages
 from ciphercost.gallery.check import Checked, check
 from ciphercost.gallery.rows import Row, alone, rows
 from ciphercost.host import supervisor
@@ -18,6 +18,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.plan import toml
+from ciphercost.runs import archive, private
 
 MARK = "ciphercost-book"
 """A file in every book, by which a later build knows that it may replace the directory."""

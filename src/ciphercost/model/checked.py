@@ -39,7 +39,8 @@ COUNTED = ("capacity", "latency")
 class Whole(Protocol):
     """A record with a format number."""
 
-    format: int
+    @property
+    def format(self) -> int: ...
 
 
 W = TypeVar("W", bound=Whole)

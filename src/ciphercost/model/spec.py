@@ -104,10 +104,14 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_default
     slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""
     cluster: str = ""
-    """Ray cluster whose nodes make the load: `auto`, HOST:PORT or ray://HOST:PORT. Empty: this machine makes it."""
+    """Ray cluster: `auto`, HOST:PORT or `ray://HOST:PORT`. Its nodes make the load, or with `spread` the whole run. Empty: this machine."""
     agents: Count = 0
     """Number of its nodes that make the load; 0: all, but no more than clients."""
     min_agents: Count = 0
     """With fewer a cell ends; 0: all but one."""
     placement: Placement = "spread"
     """Where the agents run: on one node each, or all near the server."""
+    spread: bool = False
+    """Measure the cells on the nodes of the cluster, each with a server of its own, instead of on this machine."""
+    machines: Count = 0
+    """With `spread`: nodes that measure each cell; 0: all."""

@@ -1,4 +1,4 @@
-"""cluster_checks: which runs can have their load made by the nodes of a cluster."""
+"""cluster_checks: which runs can use the nodes of a cluster, for their load or for whole cells."""
 
 from __future__ import annotations
 
@@ -19,17 +19,46 @@ def check(spec: Spec, cells: Sequence[PlannedCell], *, load: bool) -> None:
     `load` false: nothing will be measured, so Ray need not be here.
     """
     if not spec.cluster:
-        given = [
-            ("--agents", spec.agents),
-            ("--min-agents", spec.min_agents),
-            ("--placement", spec.placement != "spread"),
-        ]
-        if wrong := [name for name, value in given if value]:
-            raise UsageError(
-                f"{wrong[0]}: only a cluster has agents to place; add --cluster auto, or remove {wrong[0]}"
-            )
+        for name, value in (*_of_agents(spec), ("--spread", spec.spread), ("--machines", spec.machines)):
+            if value:
+                raise UsageError(f"{name}: only a cluster has machines to use; add --cluster auto, or remove {name}")
         return
     addresses.check(spec.cluster)
+    if spec.spread:
+        _check_spread(spec)
+    else:
+        _check_load(spec, cells)
+    if load and not installed():
+        raise UsageError(f"--cluster needs Ray, which is not installed: {INSTALL}")
+
+
+def _of_agents(spec: Spec) -> tuple[tuple[str, object], ...]:
+    """What only load from many machines has, by option, with whether it was given."""
+    return (
+        ("--agents", spec.agents),
+        ("--min-agents", spec.min_agents),
+        ("--placement", spec.placement != "spread"),
+    )
+
+
+def _check_spread(spec: Spec) -> None:
+    """Raises UsageError if the cells can't be measured on the machines of a cluster."""
+    if wrong := [name for name, value in _of_agents(spec) if value]:
+        raise UsageError(
+            f"{wrong[0]}: with --spread every machine loads its own server; remove {wrong[0]}, or --spread to let the "
+            "machines load one server together"
+        )
+    if own := next((cell for cell in spec.cells if cell.url), None):
+        raise UsageError(
+            f"--spread: {own.engine}:{own.mechanism} is a server that you run (url), which is the same one from every machine; "
+            "--spread measures servers that ciphercost starts on each machine"
+        )
+
+
+def _check_load(spec: Spec, cells: Sequence[PlannedCell]) -> None:
+    """Raises UsageError if the nodes of a cluster can't make the load of these cells."""
+    if spec.machines:
+        raise UsageError("--machines: says on how many machines --spread measures each cell; add --spread")
     if spec.agents and spec.min_agents > spec.agents:
         raise UsageError(f"--min-agents {spec.min_agents}: more than --agents {spec.agents}")
     for cell in cells:
@@ -41,8 +70,6 @@ def check(spec: Spec, cells: Sequence[PlannedCell], *, load: bool) -> None:
                 f"{agents}: {cell.spec.engine}:{cell.spec.mechanism} has {cell.clients} clients, and each agent needs one; use "
                 f"--clients {max(spec.agents, spec.min_agents)} or more"
             )
-    if load and not installed():
-        raise UsageError(f"--cluster needs Ray, which is not installed: {INSTALL}")
 
 
 def obstacle(cell: PlannedCell) -> str:

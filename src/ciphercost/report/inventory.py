@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from ciphercost import engines, mechanisms, studies
 from ciphercost.load import workloads
-from ciphercost.model import grants, run_directory
+from ciphercost.model import checked, grants, run_directory
 from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.machines import MACHINES_FILE, MACHINES_FORMAT, MachinesRun
 from ciphercost.report.layout import wrap
 
 Row = tuple[str, str]
@@ -106,7 +108,15 @@ def runs_rows() -> list[Row]:
         except UsageError as error:
             cells = f"can't be read: {error}"
         rows.append((str(path.relative_to("runs")), cells))
-    return rows
+    for path in sorted(Path("runs").glob(f"*/{MACHINES_FILE}")):
+        try:
+            run = checked.whole(path, MachinesRun, MACHINES_FORMAT)
+            cells = ", ".join(f"{cell.engine}:{cell.mechanism} {cell.workload}" for cell in run.spec.cells)
+            cells = f"over {len(run.machines)} machines: {cells}"
+        except UsageError as error:
+            cells = f"can't be read: {error}"
+        rows.append((path.parent.name, cells))
+    return sorted(rows)
 
 
 def grants_rows() -> list[Row]:

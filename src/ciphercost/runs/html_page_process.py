@@ -1,4 +1,4 @@
-"""Write the page of one run, or of all repeated studies: `python -m ciphercost.runs.html_page_process DIRECTORY`."""
+"""Write the page of one run, of all repeated studies, or of a run over machines: `python -m ciphercost.runs.html_page_process DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from ciphercost.model.result import Result
 from ciphercost.report.formats import html
-from ciphercost.runs import replicate_all
+from ciphercost.runs import replicate_all, spread
 from ciphercost.runs.html_page import NAME
 
 
@@ -18,6 +18,9 @@ def main(directory: Path) -> None:
     if (directory / replicate_all.FILE).is_file():
         found = replicate_all.outcomes(directory)
         html.write_all(replicate_all.as_page(directory, found), directory / NAME)
+        return
+    if (directory / spread.FILE).is_file():
+        html.write_all(html.render_machines(spread.conclude(directory)), directory / NAME)
         return
     result = msgspec.json.decode((directory / "result.json").read_bytes(), type=Result)
     html.write(result, directory, directory / NAME)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ciphercost.load.fleet import clusters
 from ciphercost.load.jdbc import options
 from ciphercost.measure.experiment import Run, experiment, title
 from ciphercost.measure.progress import Display
-from ciphercost.model.errors import Interrupted
+from ciphercost.model.errors import Interrupted, UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record, directory_for, new_id
@@ -45,14 +45,20 @@ def run_in(
     command: str = "",
     before: Before | None = None,
     study: tuple[str, dict[str, Any]] = ("", {}),
+    place: Mapping[str, str] | None = None,
 ) -> tuple[Result, Path]:
-    """Run every cell of a spec. Returns the result and the run's directory (`directory`, or ./runs/<id>).
+    """Run every cell of a spec on this machine. Returns the result and the run's directory (`directory`, or ./runs/<id>).
 
-    `before`: what the run does first (a study's published procedure). `study`: its name and options, for `resume`.
+    `before`: what the run does first (a study's published procedure). `study`: its name and options, for `resume`. `place`: what
+    the record says of this machine beside what it detects, if it measures a part of a run over several (`runs.node_run`).
 
     A cell that fails or can't be proven has a reason instead of a number; the others continue. Raises UsageError before
     anything starts, and Interrupted on Ctrl-C.
     """
+    if spec.spread:
+        raise UsageError(
+            "a run over machines starts with the command: ciphercost run FILE.toml --cluster ADDRESS --spread"
+        )
     cells, display, run_id = specs.plan(spec), display or Display(), new_id()
     find_agent()
     options.fetch(each.client.driver for each in cells if each.client)
@@ -61,7 +67,7 @@ def run_in(
         id=run_id,
         started=now(),
         tool=results.tool(),
-        machine=procfs.machine(),
+        machine=procfs.machine() | dict(place or {}),
         seed=spec.seed or secrets.randbits(32),
         spec=spec,
         cells=plan_facts.planned(spec.cells),

@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ciphercost.gallery import archive
+from ciphercost.runs import archive
 from fuzz import recorded
 
 

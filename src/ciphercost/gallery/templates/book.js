@@ -2,7 +2,7 @@
 (() => {
   const form = document.getElementById("filters"), table = document.getElementById("book");
   const body = table.tBodies[0], count = document.getElementById("count"), nothing = document.getElementById("nothing");
-  const lists = ["engine", "layer", "mechanism", "workload", "machine"];
+  const lists = ["engine", "layer", "mechanism", "workload", "cpu", "machine"];
   const rows = [...body.rows].map((row, order) => ({
     row, order, figures: JSON.parse(row.dataset.figures), text: row.textContent.toLowerCase(),
     value: row.querySelector(".value"), interval: row.querySelector(".cost .note"), bar: row.querySelector(".bar"),

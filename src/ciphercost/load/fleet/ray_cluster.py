@@ -1,4 +1,4 @@
-"""ray_cluster: runs the members of a fleet as actors of a Ray cluster. The only module that imports Ray, and only when it is used."""
+"""ray_cluster: runs the members of a fleet as actors of a Ray cluster. Imports Ray only when it is used."""
 
 from __future__ import annotations
 
@@ -40,6 +40,22 @@ def ray_module() -> Any:
     return ray
 
 
+def connect(address: str) -> Any:
+    """Connect this process to a cluster (`auto`, HOST:PORT or ray://HOST:PORT), and return Ray.
+
+    Raises UsageError without Ray, or if no cluster answers.
+    """
+    ray = ray_module()
+    place = addresses.resolved(address)
+    addresses.check_listening(place, address)
+    with signals_kept():
+        try:
+            ray.init(address=place, log_to_driver=False, configure_logging=False)
+        except Exception as error:  # Ray raises many kinds
+            raise UsageError(f"--cluster {address}: Ray can't connect to it: {first_line(error)}") from None
+    return ray
+
+
 class Node(msgspec.Struct, frozen=True):
     """A node of the cluster that can run actors."""
 
@@ -73,18 +89,11 @@ class RayCluster(Cluster):
 
     def __init__(self, address: str, placement: Placement = "spread") -> None:
         """`address`: `auto`, HOST:PORT or ray://HOST:PORT. Raises UsageError if no cluster answers there."""
-        self._ray = ray_module()
+        self._ray = connect(address)
         self._placement = placement
         self._probed: dict[str, bool] = {}
         """By node: whether it has this version of ciphercost and of the agent."""
         self._wheels: shipped.Wheels | None = None
-        place = addresses.resolved(address)
-        addresses.check_listening(place, address)
-        with signals_kept():
-            try:
-                self._ray.init(address=place, log_to_driver=False, configure_logging=False)
-            except Exception as error:  # Ray raises many kinds
-                raise UsageError(f"--cluster {address}: Ray can't connect to it: {first_line(error)}") from None
 
     def __enter__(self) -> Self:
         return self

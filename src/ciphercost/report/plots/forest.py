@@ -69,6 +69,12 @@ def plots(of: Subject) -> Iterator[Plot]:
             first = False
 
 
+def in_order(of: Subject, shown: list[Named], *, name: str) -> Plot:
+    """One plot of these cells, which lead with the same metric, in this order and not by their costs."""
+    measure = next(each for each in TITLES if _metric(shown[0][0], each))
+    return _plot(of, measure, shown, [], name=name, controls=False, by_cost=False)
+
+
 def _metric(cell: Cell, measure: str) -> str:
     """The cell's metric for this measure, or empty."""
     if measure == CPU:
@@ -96,11 +102,23 @@ def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]
         yield known, False
 
 
-def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *, name: str, controls: bool) -> Plot:
+def _plot(
+    of: Subject,
+    measure: str,
+    shown: list[Named],
+    missing: list[Named],
+    *,
+    name: str,
+    controls: bool,
+    by_cost: bool = True,
+) -> Plot:
     keys = {id(cell): _metric(cell, measure) for cell, _ in shown}
     # A budget limits operations per second or latency.
     budget_ = None if measure == CPU else of.budget
-    shown = sorted(shown, key=lambda each: figure_text.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
+    if by_cost:
+        shown = sorted(
+            shown, key=lambda each: figure_text.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0]
+        )
     # The axis uses the notation of the figures: if one is a factor, the axis is a logarithmic axis of factors.
     times = any(notation.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
     # On an axis of factors, throughput is drawn as time per operation, so that further right is always a higher cost.

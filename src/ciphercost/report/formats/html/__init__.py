@@ -16,7 +16,8 @@ from ciphercost.estimate import trace
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report.formats.html import _all, _content, _trend
+from ciphercost.report.formats.html import _all, _content, _machines, _trend
+from ciphercost.report.machines_types import Concluded
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
 from ciphercost.report.trend_types import Trend
@@ -40,6 +41,11 @@ def render_all(outcomes: Sequence[Outcome], name: str, command: str = "", ended:
 def render_trend(of: Trend) -> str:
     """The page of a trend, with a plot of each cell."""
     return _rendered("trend.html", page=_trend.page(of))
+
+
+def render_machines(of: Concluded) -> str:
+    """The page of a run over machines, with a plot of each cell."""
+    return _rendered("machines.html", page=_machines.page(of))
 
 
 def write_all(page: str, output: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.gallery import archive
 from ciphercost.model.errors import UsageError
+from ciphercost.runs import archive
 
 PLAN = b'{"format": 2}'
 

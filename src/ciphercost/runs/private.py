@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.gallery.archive import FILES
 from ciphercost.host.ports import is_loopback
 from ciphercost.model.run_directory import HASHED, read_facts
 from ciphercost.model.slices import SliceRecord
+from ciphercost.runs.archive import FILES
 
 HIDDEN = "…"
 SERVER = "server"

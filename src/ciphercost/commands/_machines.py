@@ -1,0 +1,106 @@
+"""Start, resume and report a run over machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ciphercost.commands._measure import COST_OF_FAILURE, command_line, write, write_or_print
+from ciphercost.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.runs.spread import Nodes
+
+SEVERITY = (1, 3, 4)
+"""Exit statuses of comparisons, the most severe first: no number, over the budget, unresolved."""
+
+
+def start(spec: Any, given: dict[str, Any]) -> NoReturn:
+    """Measure a spec on the machines of its cluster, and print the result over machines."""
+    from ciphercost.runs import ray_tasks, spread
+
+    if given["price"] is not None:
+        raise UsageError(
+            "--price isn't shown over machines; `ciphercost report RUN/machines/node-1 --price …` shows it for one"
+        )
+    nodes = ray_tasks.RayNodes(spec.cluster)
+    finish(spread.begin(spec, nodes, given["output"], command_line()), nodes, given)
+
+
+def resume(directory: Path, given: dict[str, Any]) -> NoReturn:
+    """Measure the parts that are missing."""
+    from ciphercost.runs import ray_tasks, spread
+
+    if spread.finished(directory):
+        click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")
+        raise click.exceptions.Exit(0)
+    finish(directory, ray_tasks.RayNodes(spread.read(directory).spec.cluster), given)
+
+
+def finish(directory: Path, nodes: Nodes, given: dict[str, Any]) -> NoReturn:
+    """Measure every part that is missing, print the result, and exit with 1 if a machine has no number for one of its cells."""
+    from ciphercost.report import machines_formats
+    from ciphercost.runs import html_page, spread
+
+    say = (lambda _: None) if given["no_progress"] else partial(click.echo, err=True)
+    found = spread.run_remaining(directory, nodes, say)
+    as_json = machines_formats.get("json")(found)
+    if str(given["json_"]) == "-":
+        click.echo(as_json)
+    else:
+        click.echo(machines_formats.get("terminal")(found))
+        click.echo(f"saved in {directory}; to print this report again:\n  ciphercost report {directory}")
+        if (page := directory / html_page.NAME).is_file():
+            click.echo(f"as a web page:\n  {page}")
+        if given["json_"]:
+            write(given["json_"], as_json + "\n")
+    raise click.exceptions.Exit(COST_OF_FAILURE if any(each.lost for each in found.run.cells) else 0)
+
+
+def report(directory: Path, format_: str, output: Path | None) -> None:
+    """Print or write the result over machines, estimated again from the machines' records."""
+    from ciphercost.report import machines_formats
+    from ciphercost.runs import spread
+
+    if format_ == "html" and output is None:
+        raise UsageError("--format html needs a file: add -o FILE")
+    write_or_print(machines_formats.get(format_)(spread.conclude(directory)), output)
+
+
+def compare(
+    names: Sequence[str], format_: str, output: Path | None, *, limit: float | None, strict: bool, margin: float | None
+) -> NoReturn:
+    """Compare runs of which at least one is over machines, CPU model by CPU model."""
+    import msgspec
+
+    from ciphercost.estimate import results
+    from ciphercost.model import run_directory
+    from ciphercost.report import by_model, comparison, comparison_formats, comparison_types
+    from ciphercost.runs import spread
+
+    if format_ not in ("terminal", "md", "json"):
+        raise UsageError(f"--format {format_}: runs over machines are compared as terminal, md or json")
+    read = []
+    for name in names:
+        if (over := spread.find(name)) is not None:
+            read.append(by_model.models(name, spread.conclude(over)))
+        else:
+            run = comparison_types.Run(name, *results.with_intervals(run_directory.find(name)))
+            read.append([by_model.of_run(run)])
+    found = [
+        by_model.Group(cpu, comparison.compare(runs, limit=limit, strict=strict, margin=margin))
+        for cpu, runs in by_model.grouped(read, one=limit is not None)
+    ]
+    if format_ == "json":
+        text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    else:
+        render, mark = comparison_formats.get(format_), "## " if format_ == "md" else ""
+        text = "\n\n".join(f"{mark}{each.cpu}\n\n{render(each.comparison)}" for each in found)
+    answer = "; ".join(f"{each.cpu}: {comparison_formats.headline(each.comparison)}" for each in found)
+    write_or_print(text, output, answer)
+    statuses = {each.comparison.exit_status for each in found}
+    raise click.exceptions.Exit(next((each for each in SEVERITY if each in statuses), 0))

@@ -1,0 +1,126 @@
+"""Text on a run over machines: its answer, what an interval covers, and how much machines differ. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from ciphercost.estimate import notation
+from ciphercost.estimate.statistics import ALPHA
+from ciphercost.model.machines import Between, CellOverMachines
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.report.machines_types import Concluded
+from ciphercost.report.words import figure_text, verdict_text
+
+ONE = "It covers one machine only; measure on two or more for an interval that covers others."
+QUICK = "Each machine ran one session (quick), so differences between machines include what a restart changes."
+LARGEST = 20.0
+"""Largest standard deviation of log ratios that is printed; more is no figure."""
+
+
+class Line(NamedTuple):
+    """One row of a cell's table."""
+
+    name: str
+    cost: str
+    bounds: str
+    cpu: str
+    estimate: Estimate
+
+
+def sentences(of: Concluded) -> list[str]:
+    """The answer: the cost over machines, and how many machines it covers."""
+    return [*verdict_text.sentences(of.result()), *coverage(of)]
+
+
+def coverage(of: Concluded) -> Iterator[str]:
+    """How many machines the intervals cover."""
+    known = [each for each in of.run.cells if each.machines]
+    covered = {(each.machines, each.hosts) for each in known}
+    if covered == {(1, 1)}:
+        yield ONE
+    elif len(covered) == 1:
+        yield f"The interval covers {covers(known[0])}."
+    elif known:
+        counts = [each.machines for each in known]
+        yield f"The intervals cover {min(counts)} to {max(counts)} machines; each cell says how many."
+    if known and of.run.spec.mode == "quick":
+        yield QUICK
+    lost = [each for each in of.run.machines if each.state != "measured"]
+    if lost:
+        yield f"{len(lost)} of {len(of.run.machines)} machines {'is' if len(lost) == 1 else 'are'} missing: {', '.join(each.name for each in lost)}."
+
+
+def covers(cell: CellOverMachines) -> str:
+    """What the interval of the headline covers."""
+    return cell.overhead[cell.metric].covers if cell.metric in cell.overhead else f"{cell.machines} machines"
+
+
+def lines(of: Concluded, cell: CellOverMachines, metric: str) -> Iterator[Line]:
+    """One metric: each machine, each CPU model with several machines or beside others, and all machines together."""
+    over = cell.overhead[metric]
+    models = {each.name: each.cpu for each in of.run.machines}
+    for each in over.machines:
+        yield _line(metric, each.machine, models[each.machine], each.estimate)
+    if len(over.types) > 1:
+        for one in over.types:
+            count = len(one.machines)
+            name = f"{count} machines of this model" if count > 1 else f"one machine of this model: {one.machines[0]}"
+            yield _line(metric, name, one.cpu, one.estimate)
+    if len(over.machines) > 1:
+        yield _line(metric, f"all {len(over.machines)} machines", "", over.overall)
+
+
+def _line(metric: str, name: str, cpu: str, estimate: Estimate) -> Line:
+    return Line(name, figure_text.cost(metric, estimate), figure_text.bounds(metric, estimate), cpu, estimate)
+
+
+def metrics(cell: CellOverMachines, shown: Cell) -> list[str]:
+    """The metrics that reports print for a cell, its lead metric first."""
+    return [key for key in figure_text.cost_metrics(shown) if key in cell.overhead]
+
+
+def differ(between: Between) -> str:
+    """Whether the machines differ, and how much."""
+    sure = "p < 0.001" if between.p_value < 0.001 else f"p = {between.p_value:.2g}"
+    first = "the machines differ" if between.p_value < ALPHA else "no difference between machines shows"
+    sd, low, high = (math.exp(min(each, LARGEST)) for each in (between.sd, between.low, between.high))
+    if max(sd, high) >= notation.DOUBLING:
+        said, bounds = notation.factor(sd), f"{notation.factor(low)}–{notation.factor(high)}"
+    else:
+        digits = notation.decimals_of_width(100 * (high - low))
+        said, first_bound, last = (f"{100 * (each - 1):.{digits}f}" for each in (sd, low, high))
+        said, bounds = f"{said} %", f"{first_bound}–{last} %"
+    return f"{first} ({sure}); standard deviation between machines {said} (95 % CI {bounds})"
+
+
+def verdict(cell: CellOverMachines) -> str:
+    """The verdict with the number of machines behind it."""
+    return f"{cell.verdict or 'no number'} ({cell.machines} machine{'s' * (cell.machines != 1)})"
+
+
+def lost(cell: CellOverMachines) -> Iterator[str]:
+    """Machines without a number for this cell, with the reason."""
+    for each in cell.lost:
+        yield f"no number from {each.machine}: {each.reason}"
+
+
+def further(of: Concluded) -> str:
+    """Where each machine's own report is."""
+    measured = next((each.name for each in of.run.machines if each.state == "measured"), "")
+    return f"each machine's own report: ciphercost report {of.place}/machines/{measured}" if measured else ""
+
+
+def rows(of: Concluded, number: int) -> list[tuple[Cell, str]]:
+    """The rows of a cell's plot: each machine, then all together, as cells that have the headline's metric alone."""
+    cell, shown = of.run.cells[number], of.cells[number]
+    own = of.on_machines[number]
+    found = []
+    for line in lines(of, cell, cell.metric):
+        verdict_ = own[line.name].verdict if line.name in own else cell.verdict
+        made = msgspec.structs.replace(shown, overhead={cell.metric: line.estimate}, arms={}, verdict=verdict_)
+        found.append((made, " · ".join(filter(None, (line.name, line.cpu)))))
+    return found
