@@ -17,11 +17,12 @@ from pathlib import Path
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines.capabilities.documents import Documents
-from ciphercost.estimate.histogram import decode, quantiles
+from ciphercost.estimate.histogram import quantiles
 from ciphercost.host import marks, supervisor
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.histogram import decode
 
 SIZES = {"small": 100, "large": 100_000}
 
@@ -64,7 +65,7 @@ def main() -> None:
         running = engine.start(installation, home, run_supervisor, cpus=cpus[:1], settings=settings, logs=Path(logs))
         try:
             own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
-            measure(own | running.other_ports["tls"], connections, threads)
+            measure(own | dict(running.other_ports["tls"]), connections, threads)
         finally:
             running.stop()
 

@@ -20,6 +20,7 @@ import fake
 from ciphercost.commands import main
 from ciphercost.gallery.check import check
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.fleet import ray_cluster
 from ciphercost.measure import session
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import Interrupted, RunError, UsageError
@@ -30,7 +31,6 @@ from ciphercost.plan import specs
 from ciphercost.report import inventory, machines_formats
 from ciphercost.report.layout import WIDTH
 from ciphercost.report.machines_types import Concluded
-from ciphercost.load.fleet import ray_cluster
 from ciphercost.runs import html_page_process, node_run, pipeline, spread
 from ciphercost.runs.node_run import Part
 from local_nodes import LocalNodes
