@@ -25,6 +25,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.histogram import decode
 
 SIZES = {"small": 100, "large": 100_000}
+ARMS = ("one", "other")
 
 
 def memory(pid: int) -> int:
@@ -73,27 +74,39 @@ def main() -> None:
 def measure(fields: dict[str, object], connections: int, threads: int) -> None:
     with Agent() as agent:
         empty = memory(agent.pid)
-        for arm in ("one", "other"):
+        opened = 0
+        for arm in ARMS:
             begun = time.monotonic()
             connected = agent.connect(arm, **fields, connections=connections, threads=threads)
             assert connected["encrypted"]
-            print(
-                f"arm {arm}: {connections} TLS connections, {threads} threads: open in {time.monotonic() - begun:.2f} s"
-            )
-        each = 2 * connections
-        print(f"memory: {(memory(agent.pid) - empty) / each / 1024:.1f} KB for each of {each} connections, just opened")
-        for size in SIZES:
-            ask(agent, size)
-            for arm in ("one", "other"):
-                done = agent.slice(arm, 600, discard=0, operations=3 * connections)
-                middle, high = quantiles(decode(done.histogram), [0.5, 0.99])
-                print(
-                    f"{size} answers, arm {arm}: {done.operations} operations, {done.errors} errors {done.first_error}, "
-                    f"{done.operations / done.seconds:.0f}/s, median {middle / 1e6:.1f} ms, p99 {high / 1e6:.1f} ms, "
-                    f"{done.bytes_received} bytes received"
-                )
-            used = (memory(agent.pid) - empty) / each / 1024
-            print(f"memory: {used:.1f} KB for each of {each} connections, after {size} answers")
+            took = time.monotonic() - begun
+            print(f"arm {arm}: {connections} TLS connections, {threads} threads: open in {took:.2f} s", flush=True)
+            opened += connections
+            report_memory(agent, empty, opened, "just opened" if arm == ARMS[0] else "with the other arm's just opened")
+            # nginx closes a connection without a request after 60 s.
+            ask(agent, "small")
+            load(agent, arm, "small", connections)
+        report_memory(agent, empty, opened, "after small answers")
+        ask(agent, "large")
+        for arm in ARMS:
+            load(agent, arm, "large", connections)
+        report_memory(agent, empty, opened, "after large answers")
+
+
+def load(agent: Agent, arm: str, size: str, connections: int) -> None:
+    done = agent.slice(arm, 600, discard=0, operations=3 * connections)
+    middle, high = quantiles(decode(done.histogram), [0.5, 0.99])
+    print(
+        f"{size} answers, arm {arm}: {done.operations} operations, {done.errors} errors {done.first_error}, "
+        f"{done.connects} reconnected, {done.operations / done.seconds:.0f}/s, median {middle / 1e6:.1f} ms, "
+        f"p99 {high / 1e6:.1f} ms, {done.bytes_received} bytes received",
+        flush=True,
+    )
+
+
+def report_memory(agent: Agent, empty: int, connections: int, when: str) -> None:
+    used = (memory(agent.pid) - empty) / connections / 1024
+    print(f"memory: {used:.1f} KB for each of {connections} connections, {when}", flush=True)
 
 
 if __name__ == "__main__":

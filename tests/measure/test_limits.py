@@ -109,12 +109,12 @@ def test_cells_that_share_their_sessions_count_together() -> None:
 def test_more_connections_than_files_are_refused_with_what_fits(
     monkeypatch: pytest.MonkeyPatch, workload: str, each: int
 ) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
-    fits = (4096 - specs.SPARE_FILES) // (2 * each)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1024))
+    fits = (1024 - specs.SPARE_FILES) // (2 * each)
     asked = {"engine": "postgresql", "mechanism": "tls", "workload": workload, "regime": "capacity"}
     specs.plan(Spec(cells=[msgspec.convert(asked | {"clients": fits}, CellSpec)]))
     many = [msgspec.convert(asked | {"clients": fits + 1}, CellSpec)]
-    with pytest.raises(UsageError, match=rf"--clients {fits + 1}: .*hard limit here is 4096.*write --clients {fits},"):
+    with pytest.raises(UsageError, match=rf"--clients {fits + 1}: .*hard limit here is 1024.*write --clients {fits},"):
         specs.plan(Spec(cells=many))
     specs.plan(Spec(cells=many), load=False)
 
