@@ -80,11 +80,10 @@ class RayCluster(Cluster):
         self._connect({})
 
     def _connect(self, runtime_env: dict[str, object]) -> None:
-        with signals_kept():
-            with raising(UsageError, f"--cluster {self._address}: Ray can't connect to it"):
-                self._ray.init(
-                    address=self._place, log_to_driver=False, configure_logging=False, runtime_env=runtime_env or None
-                )
+        with signals_kept(), raising(UsageError, f"--cluster {self._address}: Ray can't connect to it"):
+            self._ray.init(
+                address=self._place, log_to_driver=False, configure_logging=False, runtime_env=runtime_env or None
+            )
 
     def __enter__(self) -> Self:
         return self
