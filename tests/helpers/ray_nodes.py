@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import inspect
 import json
@@ -118,13 +119,11 @@ def nodes(count: int, environment: Mapping[str, str] | None = None) -> Iterator[
 
 
 def main(count: int) -> None:
-    import ray
-    from ray._raylet import GcsClient
-    from ray.cluster_utils import Cluster
-
+    # Imported by name: what they declare of their types is not complete.
+    ray, raylet, utils = (importlib.import_module(name) for name in ("ray", "ray._raylet", "ray.cluster_utils"))
     be_patient()
     head = {"include_dashboard": False, "_system_config": SYSTEM, "ray_client_server_port": free(), **node_options()}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = utils.Cluster(initialize_head=True, head_node_args=head)
     made: dict[int, Any] = {0: cluster.head_node}
     for number in range(1, count):
         made[number] = cluster.add_node(**node_options())
@@ -148,7 +147,7 @@ def main(count: int) -> None:
             os.environ.update(before)
             say(number=number)
         elif word == "alive":
-            states = GcsClient(cluster.address).get_all_node_info()
+            states = raylet.GcsClient(cluster.address).get_all_node_info()
             say(alive=sum(each.state == 0 for each in states.values()))
         elif word == "pids":
             node = made[int(rest)]
@@ -168,8 +167,7 @@ def be_patient() -> None:
     """Let nodes start on a busy machine. A raylet gives its Python processes 15 s to write down their ports, and Ray gives the
     raylet 30 s; there they may need a minute. So the ports are written down here, before.
     """
-    from ray._private import services
-
+    services: Any = importlib.import_module("ray._private.services")
     get_node, start_raylet = services.get_node, services.start_raylet
 
     def patient(*arguments: Any, **named: Any) -> Any:

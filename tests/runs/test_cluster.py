@@ -101,8 +101,9 @@ def started(cluster: RayNodes, directory: Path, *argv: str) -> Iterator[subproce
 def wait_for_load(directory: Path, process: subprocess.Popen[str], size: float = 30_000) -> None:
     """Wait until so many bytes of slices are recorded, or the run has ended."""
     slices = directory / "run" / "slices.jsonl"
-    ended = lambda: process.poll() is not None  # noqa: E731
-    wait_for("load", lambda: ended() or (slices.exists() and slices.stat().st_size >= size), PATIENCE)
+    wait_for(
+        "load", lambda: process.poll() is not None or (slices.exists() and slices.stat().st_size >= size), PATIENCE
+    )
 
 
 SHORT = ("--quick", "--time", "4s", "--no-latency", "--clients", "8")

@@ -94,15 +94,14 @@ def _added(one: Ints, other: Ints) -> Ints:
 def _dense(payloads: Sequence[bytes]) -> Ints:
     """Counts by cell of all these numbers together; each payload counts its cells from 0."""
     data = np.frombuffer(b"".join(payloads), np.uint8)
-    last, longer, values = _numbers(data)
+    last, ends, longer, values = _numbers(data)
     # Runs of empty cells count nothing; that is faster than taking them out.
-    steps, counts = STEPS[last], COUNTS[last]
+    steps, counts = np.take(STEPS, last, mode="clip"), np.take(COUNTS, last, mode="clip")
     steps[longer], counts[longer] = np.maximum(-values, 1), np.maximum(values, 0)
-    starts = np.cumsum([0, *(len(payload) for payload in payloads[:-1])])
-    numbers_each = np.add.reduceat(data < 0x80, starts, dtype=np.int64)
+    bounds = np.searchsorted(ends, np.cumsum([0, *map(len, payloads)]))
     reached = np.cumsum(steps)
-    before = np.concatenate([[0], reached[np.cumsum(numbers_each)[:-1] - 1]])
-    reached -= np.repeat(before + 1, numbers_each)
+    before = np.concatenate([[0], reached[bounds[1:-1] - 1]])
+    reached -= np.repeat(before + 1, np.diff(bounds))
     if counts.sum() < EXACT:
         return np.bincount(reached, weights=counts).astype(np.int64)
     dense = np.zeros(int(reached.max()) + 1, np.int64)
@@ -131,22 +130,23 @@ def _payload(text: str | bytes) -> tuple[Layout, bytes]:
 
 def _zigzag_leb128(data: NDArray[np.uint8]) -> Ints:
     """All numbers of a ZigZag LEB128 byte string (seven bits per byte, least significant first, at most nine bytes)."""
-    last, longer, values = _numbers(data)
+    last, _, longer, values = _numbers(data)
     words = SIGNED[last]
     words[longer] = values
     return words
 
 
-def _numbers(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Ints, Ints]:
-    """The last byte of each number, which of them are longer than a byte, and the values of these."""
+def _numbers(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Ints, Ints, Ints]:
+    """The last byte of each number, where it is, which numbers are longer than a byte, and the values of these."""
+    none = np.empty(0, np.int64)
     if len(data) == 0:
-        return data, np.empty(0, np.int64), np.empty(0, np.int64)
+        return data, none, none, none
     if data[-1] >= 0x80:
         raise ValueError("HdrHistogram cut off in the middle of a number")
     ends = np.flatnonzero(data < 0x80)
     last = data[ends]
     if len(ends) == len(data):
-        return last, np.empty(0, np.int64), np.empty(0, np.int64)
+        return last, ends, none, none
     # Nearly all numbers are one byte long: only the others are put together, from their last byte to their first.
     longer = np.unique(np.searchsorted(ends, np.flatnonzero(data >= 0x80)))
     lengths = ends[longer] - np.where(longer > 0, ends[longer - 1], -1)
@@ -157,7 +157,7 @@ def _numbers(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Ints, Ints]:
             raise ValueError("HdrHistogram with a number of more than nine bytes")
         open_ = open_[lengths[open_] > back]
         words[open_] = (words[open_] << 7) | (data[ends[longer[open_]] - back] & 0x7F)
-    return last, longer, (words >> 1) ^ -(words & 1)
+    return last, ends, longer, (words >> 1) ^ -(words & 1)
 
 
 def merge(histograms: Sequence[Histogram]) -> Histogram:

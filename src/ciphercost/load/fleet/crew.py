@@ -68,7 +68,7 @@ class Cluster(Carrier, Protocol):
         """How many nodes are alive that can run a member."""
 
     def work_in(self, directory: Path) -> None:
-        """Make files that nodes are sent in this directory, which the run removes at its end."""
+        """Make the nodes ready. Files that they are sent are made in this directory, which the run removes at its end."""
 
     def members(self, wanted: int, server: str = "") -> AbstractContextManager[tuple[list[Seat], dict[str, str]]]:
         """Start that many members; see `RayCluster`."""

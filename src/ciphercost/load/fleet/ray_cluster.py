@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, Cluster, Gone, Pending
 from ciphercost.load.fleet.member import Member
 from ciphercost.load.fleet.messages import Failure, NodeDescription
 from ciphercost.load.fleet.server_host import ServerHost
-from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.errors import CiphercostError, RunError, UsageError
 from ciphercost.model.fleet import Placement
 
 INSTALL = "pip install 'ciphercost[ray]'"
@@ -40,19 +40,18 @@ def ray_module() -> Any:
     return ray
 
 
-def connect(address: str) -> Any:
+def connect(address: str, runtime_env: Mapping[str, object] | None = None) -> Any:
     """Connect this process to a cluster (`auto`, HOST:PORT or ray://HOST:PORT), and return Ray.
 
-    Raises UsageError without Ray, or if no cluster answers.
+    `runtime_env`: what the nodes get for this job. Raises UsageError without Ray, or if no cluster answers.
     """
     ray = ray_module()
     place = addresses.resolved(address)
     addresses.check_listening(place, address)
-    with signals_kept():
-        try:
-            ray.init(address=place, log_to_driver=False, configure_logging=False)
-        except Exception as error:  # Ray raises many kinds
-            raise UsageError(f"--cluster {address}: Ray can't connect to it: {first_line(error)}") from None
+    with signals_kept(), raising(UsageError, f"--cluster {address}: Ray can't connect to it"):
+        ray.init(
+            address=place, log_to_driver=False, configure_logging=False, runtime_env=dict(runtime_env or {}) or None
+        )
     return ray
 
 
@@ -91,9 +90,12 @@ class RayCluster(Cluster):
         """`address`: `auto`, HOST:PORT or ray://HOST:PORT. Raises UsageError if no cluster answers there."""
         self._ray = connect(address)
         self._placement = placement
-        self._probed: dict[str, bool] = {}
-        """By node: whether it has this version of ciphercost and of the agent."""
-        self._wheels: shipped.Wheels | None = None
+        self._address = address
+
+    def _connect_again(self, runtime_env: dict[str, object]) -> None:
+        with signals_kept():
+            self._ray.shutdown()
+        connect(self._address, runtime_env)
 
     def __enter__(self) -> Self:
         return self
@@ -105,22 +107,19 @@ class RayCluster(Cluster):
     @property
     def nodes(self) -> list[Node]:
         """The nodes that are alive and offer CPUs."""
+        with raising(RunError, "the cluster does not answer any more"):
+            known = self._ray.nodes()
         return [
             Node(each["NodeID"], each["NodeManagerAddress"], each.get("NodeManagerHostname", ""))
-            for each in self._ray.nodes()
+            for each in known
             if each["Alive"] and each["Resources"].get("CPU", 0) > 0
         ]
 
     def work_in(self, directory: Path) -> None:
-        """See `Cluster`."""
-        self._wheels = shipped.Wheels(directory)
-
-    def _shipped(self, node: Node, lacking: set[str]) -> dict[str, object]:
-        """Options of an actor that bring ciphercost to a node that lacks it."""
-        if node.id not in lacking:
-            return {}
-        assert self._wheels is not None
-        return {"runtime_env": self._wheels.runtime_env()}
+        """See `Cluster`. If a node lacks this version of ciphercost or of the agent, all of this run's actors get both."""
+        if self._lacking(self.nodes):
+            # Ray uploads local files for a whole job only, so this run's job begins anew.
+            self._connect_again({"py_modules": [str(each) for each in shipped.wheels(directory)]})
 
     @property
     def count(self) -> int:
@@ -132,7 +131,8 @@ class RayCluster(Cluster):
     def collect(self, calls: Sequence[Any], timeout: float) -> list[Any]:
         """See `Carrier`."""
         ray = self._ray
-        ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=max(0.0, timeout))
+        with raising(RunError, "the cluster does not answer any more"):
+            ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=max(0.0, timeout))
         there = set(ready)
         return [self._result(call) if call in there else Pending() for call in calls]
 
@@ -166,7 +166,9 @@ class RayCluster(Cluster):
         group = placement_group([bundle] * wanted, strategy="STRICT_PACK" if near else "STRICT_SPREAD")
         actors: list[Actor] = []
         try:
-            if not group.wait(PLACED_SECONDS):
+            with raising(RunError, "the cluster can't place the agents"):
+                placed = group.wait(PLACED_SECONDS)
+            if not placed:
                 raise RunError(
                     f"the cluster has no room for {wanted} agents: {len(self.nodes)} nodes are alive; use fewer --agents, or add "
                     "nodes"
@@ -176,12 +178,10 @@ class RayCluster(Cluster):
             made = self._ray.remote(
                 num_cpus=A_BIT, max_restarts=0, max_task_retries=0, concurrency_groups={LIVENESS: 1}
             )(Member)
-            lacking = self._lacking([nodes[each] for each in set(places.values()) if each in nodes])
             for number in range(wanted):
                 node = nodes.get(places[number]) or Node(places[number], "?", "")
                 strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
-                extra = self._shipped(node, lacking)
-                handle = made.options(scheduling_strategy=strategy, **extra).remote()
+                handle = made.options(scheduling_strategy=strategy).remote()
                 name = f"{node.name}.{number + 1}" if near else node.name
                 actors.append(Actor(handle, name))
             yield self._described(actors)
@@ -200,10 +200,9 @@ class RayCluster(Cluster):
         if node is None:
             yield None
             return
-        extra = self._shipped(node, self._lacking([node]))
         made = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={LIVENESS: 1})(ServerHost)
         strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        actor = Actor(made.options(scheduling_strategy=strategy, **extra).remote(), node.name)
+        actor = Actor(made.options(scheduling_strategy=strategy).remote(), node.name)
         try:
             yield actor
         finally:
@@ -242,20 +241,22 @@ class RayCluster(Cluster):
         address: str = self._ray.util.get_node_ip_address()
         return address
 
-    def _lacking(self, nodes: Sequence[Node]) -> set[str]:
-        """Ids of the nodes that lack this version of ciphercost or of the agent."""
+    def _lacking(self, nodes: Sequence[Node]) -> list[str]:
+        """Names of the nodes that lack this version of ciphercost or of the agent."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        new = [node for node in nodes if node.id not in self._probed]
-        calls = []
-        for node in new:
-            strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
-            probe = self._ray.remote(num_cpus=0, max_retries=0)(shipped.probe())
-            calls.append(probe.options(scheduling_strategy=strategy).remote())
-        for node, versions in zip(new, self.collect(calls, DESCRIBED_SECONDS) if calls else [], strict=True):
-            # A node that has gone is found when its actor does not start.
-            self._probed[node.id] = isinstance(versions, Gone | Pending) or versions == shipped.versions()
-        return {node.id for node in nodes if not self._probed[node.id]}
+        probe = self._ray.remote(num_cpus=0, max_retries=0)(shipped.probe())
+        calls = [
+            probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)).remote()
+            for node in nodes
+        ]
+        needed, found = shipped.versions(), self.collect(calls, DESCRIBED_SECONDS)
+        # A node that has gone is found when its actor does not start.
+        return [
+            node.name
+            for node, has in zip(nodes, found, strict=True)
+            if not isinstance(has, Gone | Pending) and has != needed
+        ]
 
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -279,6 +280,17 @@ def reason_of(error: BaseException) -> str:
         "RuntimeEnvSetupError": f"ciphercost could not be installed there: {first_line(error)}",
         "ActorUnschedulableError": "its node has no room",
     }.get(kind, f"{kind}: {first_line(error)}")
+
+
+@contextlib.contextmanager
+def raising(kind: type[CiphercostError], words: str) -> Iterator[None]:
+    """Turn an error of Ray, which raises many kinds, into one of ours."""
+    try:
+        yield
+    except CiphercostError:
+        raise
+    except Exception as error:
+        raise kind(f"{words}: {first_line(error)}") from None
 
 
 @contextlib.contextmanager

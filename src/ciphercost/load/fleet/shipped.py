@@ -53,20 +53,10 @@ def versions() -> dict[str, str]:
     return versions_here(installed_agent)
 
 
-class Wheels:
-    """Wheels of what is installed here, made when they are first needed."""
-
-    def __init__(self, directory: Path) -> None:
-        """`directory`: where they are made; it need not exist yet."""
-        self._directory = directory
-
-    def runtime_env(self) -> dict[str, object]:
-        """The runtime environment that brings ciphercost and its agent to a node. Raises MissingServer."""
-        if not self._directory.exists():
-            self._directory.mkdir(parents=True)
-            ours(self._directory)
-            agents(self._directory)
-        return {"py_modules": sorted(str(each) for each in self._directory.glob("*.whl"))}
+def wheels(directory: Path) -> list[Path]:
+    """Make wheels of what is installed here, in a directory that need not exist yet. Raises MissingServer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return [ours(directory), agents(directory)]
 
 
 def ours(directory: Path) -> Path:
