@@ -301,7 +301,7 @@ RULES = [
     ),
     *rules(
         LONG,
-        r"test_cluster::test_a_node_that_is_killed.*\[(?![01]\])",
+        r"test_cluster::test_a_node_that_is_killed",
         r"test_cluster::test_a_controller_that_ends.*\[SIGINT",
         r"test_behind_our_back::.*\[(?!a plaintext file)",
         r"test_hospital::test_it_is_run_end_to_end\[mariadb",

@@ -136,16 +136,16 @@ def test_a_login_that_drips_ends_at_its_deadline(agent: Agent, what: str) -> Non
 
 
 @pytest.mark.usefixtures("short")
-def test_all_connections_together_have_a_deadline_too(agent: Agent) -> None:
+def test_slow_logins_go_on_side_by_side_so_that_all_meet_their_deadline(agent: Agent) -> None:
     def slow(connection: socket.socket) -> None:
         connection.recv(1 << 16)
-        time.sleep(0.2)
+        time.sleep(0.2)  # one after the other, 40 would take 8 s, and all of them together have 4.5 s
         connection.sendall(rogue.LET_IN)
         rogue.silent(connection)
 
     with RogueServer(slow) as server:
-        error = refused(agent, "many", **connection("postgres", server.port), connections=40)
-    assert (error.code, str(error).split(":")[0]) == ("timeout", "the server did not open all connections within 4.5 s")
+        answer = agent.connect("many", **connection("postgres", server.port), connections=40)
+    assert answer["connections"] == 40
 
 
 FLOODED: dict[str, tuple[str, Talk, str]] = {

@@ -26,7 +26,6 @@ from ciphercost.model.spec import CellSpec, Regime, Spec
 from ciphercost.plan import conditions, matrix, schedule, specs
 from ciphercost.report import comparison, comparison_types
 from ciphercost.runs import pipeline
-from conftest import Require
 from fake import Fake
 from processes import wait_for
 
@@ -191,10 +190,11 @@ def test_a_setting_that_cannot_be_written_is_a_clear_error(awake: idle.Awake, mo
         awake.keep({0})
 
 
-def test_this_kernel_keeps_a_core_from_halting(require: Require) -> None:
+def test_this_kernel_keeps_a_core_from_halting() -> None:
     cpu = min(os.sched_getaffinity(0))
     reason = idle.obstacle({cpu}, {cpu})
-    require(not reason, reason)
+    if reason:
+        pytest.skip(reason)  # CIPHERCOST_REQUIRE is for what can be fetched; a kernel can't be
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor) as awake:
         # A run beside this test may restore the setting between the two lines, but not every time.
         for _ in range(50):

@@ -29,7 +29,7 @@ def with_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (spec(agents=2), "--agents: only a cluster has agents to place; add --cluster auto"),
+        (spec(agents=2), "--agents: only a cluster has machines to use; add --cluster auto"),
         (spec(min_agents=2), "--min-agents: only a cluster"),
         (spec(placement="near-server"), "--placement: only a cluster"),
         (

@@ -115,10 +115,10 @@ def test_more_machines_than_there_are_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cluster": "10.0.0.1/x"}, "--cluster 10.0.0.1/x: not an address"),
-        ({"cluster": ""}, "name it with --cluster"),
-        ({"spread": False, "machines": 0}, "add --spread"),
-        ({"cluster": "", "spread": False, "machines": 2}, "--machines: says on how many"),
+        ({"cluster": "10.0.0.1/x"}, "--cluster 10.0.0.1/x: write auto"),
+        ({"cluster": ""}, "--spread: only a cluster has machines to use; add --cluster auto"),
+        ({"spread": False, "machines": 0}, "runs inside the agent"),
+        ({"spread": False, "machines": 2}, "--machines: says on how many"),
     ],
 )
 def test_a_spec_that_does_not_say_where_is_refused(change: dict[str, object], message: str) -> None:

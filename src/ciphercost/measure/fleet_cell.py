@@ -11,7 +11,7 @@ from typing import TypeVar
 from ciphercost.engines._network import RunningServer
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
-from ciphercost.load.fleet.crew import Cluster, Crew, Remote, Seat
+from ciphercost.load.fleet.crew import Cluster, Crew, NoRoom, Remote, Seat
 from ciphercost.load.fleet.fleet import Fleet, described
 from ciphercost.load.fleet.member import boot_id
 from ciphercost.load.fleet.messages import ServerPlace, Start
@@ -59,7 +59,8 @@ def load_clients(
         record.save_facts()
 
     server = str(next(iter(pair.connect.values())).get("host", ""))
-    with cluster.members(now, server) as (seats, failed):
+    with contextlib.ExitStack() as stack:
+        seats, failed = members(stack, cluster, now, fleet_facts.least, server)
         fleet_facts.lost = [*fleet_facts.lost, *(LostAgent(session, *each) for each in failed.items())]
         if len(seats) < fleet_facts.least:
             raise RunError(
@@ -93,6 +94,19 @@ def unseen_server(pair: ServerPair, cluster: Cluster) -> Iterator[tuple[Remote |
         return
     with cluster.server_host(server.address) as host:
         yield host, ServerPlace(server.port, server.programs)
+
+
+def members(
+    stack: contextlib.ExitStack, cluster: Cluster, wanted: int, least: int, server: str
+) -> tuple[list[Seat], dict[str, str]]:
+    """Start members on as many nodes as have room, `least` of them at least: a node may die after it was counted. Raises RunError."""
+    while True:
+        try:
+            return stack.enter_context(cluster.members(wanted, server))
+        except NoRoom:
+            if wanted <= least:
+                raise
+            wanted = max(least, min(wanted - 1, cluster.count))
 
 
 def on_those_left(act: Callable[[], T]) -> T:

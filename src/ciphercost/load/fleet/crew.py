@@ -60,6 +60,10 @@ class Carrier(Protocol):
         """End a member for good."""
 
 
+class NoRoom(RunError):
+    """The nodes that are alive have no room for so many members."""
+
+
 class Cluster(Carrier, Protocol):
     """Nodes on which members can be started."""
 

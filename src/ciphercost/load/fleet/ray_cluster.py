@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from ciphercost.load.fleet import addresses, shipped
-from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, Cluster, Gone, Pending, Remote, Seat
+from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, Cluster, Gone, NoRoom, Pending, Remote, Seat
 from ciphercost.load.fleet.member import Member
 from ciphercost.load.fleet.messages import Failure, NodeDescription
 from ciphercost.load.fleet.server_host import ServerHost
@@ -156,7 +156,7 @@ class RayCluster(Cluster):
     def members(self, wanted: int, server: str = "") -> Iterator[tuple[list[Seat], dict[str, str]]]:
         """Start a member on each of `wanted` nodes (near the server: all on its node, whose address is `server`).
 
-        Yields (the members, reasons by node of those that did not start). Raises RunError if the nodes have no room.
+        Yields (the members, reasons by node of those that did not start). Raises NoRoom.
         """
         from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -169,7 +169,7 @@ class RayCluster(Cluster):
             with raising(RunError, "the cluster can't place the agents"):
                 placed = group.wait(PLACED_SECONDS)
             if not placed:
-                raise RunError(
+                raise NoRoom(
                     f"the cluster has no room for {wanted} agents: {len(self.nodes)} nodes are alive; use fewer --agents, or add "
                     "nodes"
                 )
