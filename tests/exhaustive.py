@@ -238,7 +238,7 @@ RULES = [
     ),
     *rules(
         LONG,
-        r"test_cluster::test_(an_open_loop|a_cluster_is_reached|agents_near_the_server|the_servers_cpu)",
+        r"test_cluster::test_(an_open_loop|a_cluster_is_reached|agents_near_the_server|the_servers_cpu|a_node_with_another_ciphercost)",
         instead="test_cluster::test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven",
     ),
     *rules(
