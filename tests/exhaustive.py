@@ -243,7 +243,7 @@ RULES = [
     ),
     *rules(
         LONG,
-        r"test_cluster::test_(an_agents_process_that_freezes|with_fewer_than_min_agents)",
+        r"test_cluster::test_(an_agents_process_that_freezes|with_fewer_than_min_agents|a_node_that_is_killed)",
         instead="test_fleet::test_a_member_that_froze_is_lost",
     ),
     *rules(
@@ -301,7 +301,6 @@ RULES = [
     ),
     *rules(
         LONG,
-        r"test_cluster::test_a_node_that_is_killed",
         r"test_cluster::test_a_controller_that_ends.*\[SIGINT",
         r"test_behind_our_back::.*\[(?!a plaintext file)",
         r"test_hospital::test_it_is_run_end_to_end\[mariadb",

@@ -15,6 +15,7 @@ from ciphercost.estimate import results, so_far
 from ciphercost.host import procfs, supervisor
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.fleet import clusters
+from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc import options
 from ciphercost.measure.experiment import Run, experiment, title
 from ciphercost.measure.progress import Display
@@ -75,17 +76,26 @@ def run_in(
         study=study[0],
         study_options=study[1],
     )
-    return carry_out(cells, Record(directory_for(run_id, directory), facts), run_id, display, before)
+    # Joined first: a cluster that can't be used leaves no directory.
+    with clusters.joined(spec) as cluster:
+        return carry_out(cells, Record(directory_for(run_id, directory), facts), run_id, display, cluster, before)
 
 
 def carry_out(
-    cells: Sequence[PlannedCell], record: Record, mark: str, display: Display, before: Before | None = None
+    cells: Sequence[PlannedCell],
+    record: Record,
+    mark: str,
+    display: Display,
+    cluster: Cluster | None,
+    before: Before | None = None,
 ) -> tuple[Result, Path]:
-    """Measure what the record lacks, and compute the result. `mark`: the id that marks everything the run starts and creates."""
+    """Measure what the record lacks, and compute the result.
+
+    `mark`: the id that marks everything the run starts and creates. `cluster`: makes the load; None: this machine.
+    """
     facts = record.facts
     try:
         with (
-            clusters.joined(facts.spec) as cluster,
             record,
             supervisor.Supervisor(mark) as run_supervisor,
             display,

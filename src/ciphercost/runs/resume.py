@@ -16,6 +16,7 @@ import msgspec
 from ciphercost.estimate import results
 from ciphercost.host import leftovers, procfs
 from ciphercost.load.agent import find as find_agent
+from ciphercost.load.fleet import clusters
 from ciphercost.load.jdbc import options
 from ciphercost.measure.progress import Display
 from ciphercost.model.errors import UsageError
@@ -74,7 +75,8 @@ def run_in(directory: Path, display: Display | None = None) -> tuple[Result, Pat
     facts.resumed, facts.ended, facts.hashes = [*facts.resumed, pipeline.now()], "", {}
     record = Record(directory, facts, partial(is_kept, facts))
     # Leftovers of a killed controller may still carry the run's own id, so use a new one as mark.
-    return pipeline.carry_out(cells, record, new_id(), display or Display(), before)
+    with clusters.joined(facts.spec) as cluster:
+        return pipeline.carry_out(cells, record, new_id(), display or Display(), cluster, before)
 
 
 def last_checkpoint(directory: Path) -> RunFacts:
