@@ -30,8 +30,8 @@ QUIET = {
     "RAY_agent_register_timeout_ms": "300000",
 }
 START_SECONDS = 300.0
-SYSTEM: dict[str, Any] = {"health_check_initial_delay_ms": 0, "health_check_failure_threshold": 3}
-"""A dead node is found within seconds."""
+SYSTEM: dict[str, Any] = {"health_check_initial_delay_ms": 0, "health_check_failure_threshold": 40}
+"""A node of a busy machine is not taken for dead; one that was killed is missed by its calls."""
 
 
 class RayNodes:

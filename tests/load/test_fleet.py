@@ -64,19 +64,23 @@ def made(tmp_path: Path, count: int = 3, *, least: int = 1, boots: Sequence[str]
         yield made
 
 
+LONG = 2.0
+"""Seconds of a slice whose 400 ms before the counted part are enough for the threads of a busy machine."""
+
+
 def test_a_slice_of_many_agents_counts_what_all_did(tmp_path: Path) -> None:
     with made(tmp_path) as here:
         here.connect(8)
         called: list[str] = []
         answer = here.fleet.slice(
             "plain",
-            0.3,
+            LONG,
             seed=1,
             on_counting=lambda: called.append("counting"),
             on_counted=lambda: called.append("counted"),
         )
         assert called == ["counting", "counted"]
-        assert answer.seconds == pytest.approx(0.24, rel=0.05)
+        assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.05)
         assert histogram.decode(answer.histogram).total == answer.operations > 0
         assert answer.threads == sum(min(share, len(os.sched_getaffinity(0))) for share in (3, 3, 2))
         assert here.fleet.start_skew is not None
@@ -116,7 +120,7 @@ def test_a_member_that_died_is_lost_and_the_others_take_its_connections(tmp_path
         assert here.facts.failed_slices == 1
         assert here.cluster.dismissed == ["node-1"]
         here.connect(8)
-        assert here.fleet.slice("plain", 0.1).operations > 0
+        assert here.fleet.slice("plain", LONG).operations > 0
 
 
 def test_an_agent_that_was_killed_is_lost_with_its_member(tmp_path: Path) -> None:
@@ -167,8 +171,8 @@ def test_a_late_order_shortens_only_what_is_not_counted(tmp_path: Path) -> None:
     with made(tmp_path) as here:
         here.connect()
         here.cluster.remotes[1].delay = 0.05
-        answer = here.fleet.slice("plain", 1.0)
-        assert answer.seconds == pytest.approx(0.8, rel=0.02)
+        answer = here.fleet.slice("plain", LONG)
+        assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.02)
 
 
 def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
@@ -177,9 +181,9 @@ def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
     with made(tmp_path) as here:
         here.connect()
         member = here.cluster.remotes[1].member
-        monkeypatch.setattr(member, "slice_at", skewed(member.slice_at, 0.06))
-        with pytest.raises(AgentError, match=r"began to count \d+\.\d ms apart, and only the first 20 ms") as caught:
-            here.fleet.slice("plain", 0.1)
+        monkeypatch.setattr(member, "slice_at", skewed(member.slice_at, 0.3 * LONG))
+        with pytest.raises(AgentError, match=r"began to count \d+\.\d ms apart, and only the first 400 ms") as caught:
+            here.fleet.slice("plain", LONG)
         assert caught.value.code == fleets.SKEWED
         assert here.fleet.names == ["node-0", "node-1", "node-2"]
 
@@ -203,8 +207,8 @@ def test_a_node_with_another_clock_starts_with_the_others(tmp_path: Path) -> Non
         stack.enter_context(here.fleet)
         here.fleet._place = "elsewhere", here.fleet._place[1]
         here.connect()
-        answer = here.fleet.slice("plain", 0.5)
-        assert answer.seconds == pytest.approx(0.4, rel=0.05)
+        answer = here.fleet.slice("plain", LONG)
+        assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.05)
         offsets = {each.node: each for each in here.facts.clocks}
         assert abs(offsets["node-0"].offset_s) <= offsets["node-0"].error_s
         assert abs(offsets["node-1"].offset_s - 90_000) <= offsets["node-1"].error_s + 1e-6
