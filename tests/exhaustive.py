@@ -243,7 +243,7 @@ RULES = [
     ),
     *rules(
         LONG,
-        r"test_cluster::test_(an_agents_process_that_freezes|with_fewer_than_min_agents|a_node_that_is_killed)",
+        r"test_cluster_addresses::test_|test_cluster::test_(an_agents_process_that_freezes|with_fewer_than_min_agents|a_node_that_is_killed)",
         instead="test_fleet::test_a_member_that_froze_is_lost",
     ),
     *rules(
