@@ -21,7 +21,7 @@ SECONDS_EACH ?=
 TARGETS      ?=
 # make audit ADVISORIES=required: fail where a database of known vulnerabilities can't be reached, instead of skipping it.
 ADVISORIES ?=
-# make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid.
+# make book-runs TIME=30s FAMILIES='15-nginx-tls 40-controls': load time of each cell; only these files of book/grid; studies are 50-web-tls, ….
 TIME     ?=
 FAMILIES ?=
 VENV   := .venv

@@ -28,8 +28,10 @@ from ciphercost.plan import schedule, toml
 ROOT = Path(__file__).parents[1]
 GRID, RECORDS, WORK = ROOT / "book" / "grid", ROOT / "book" / "runs", ROOT / "build" / "book"
 COMMAND = Path(sys.executable).parent / "ciphercost"
-STUDIES = "studies"
-"""The family of published studies, which has no spec: `replicate all`."""
+STUDIES = {f"50-{name}": name for name in published.names()}
+"""Families of published studies, which have no spec: `ciphercost replicate NAME`."""
+SMALLER = {"postgres-tde": ("--scale", "10", "--duration", "60s", "--clients", "10")}
+"""Sizes of studies that would otherwise take longer than all others together."""
 
 
 class Asked(NamedTuple):
@@ -48,17 +50,13 @@ def main(argv: list[str]) -> int:
     asked = options(argv)
     asked.records.mkdir(parents=True, exist_ok=True)
     asked.work.mkdir(parents=True, exist_ok=True)
-    left = [
-        each
-        for each in asked.families
-        if asked.again or not all(record(name, asked).is_file() for name in recorded(each))
-    ]
+    left = [each for each in asked.families if asked.again or not record(each, asked).is_file()]
     print(f"{len(left)} of {len(asked.families)} families to measure{about(left, asked)}")
     bad: list[str] = []
     for number, family in enumerate(left, start=1):
         print(f"\n── {family} ({number} of {len(left)}), {time.strftime('%H:%M')} ──", flush=True)
         try:
-            bad += studies(asked) if family == STUDIES else measured(family, asked)
+            bad += study(family, asked) if family in STUDIES else measured(family, asked)
         except KeyboardInterrupt:
             print("interrupted; the same command continues")
             return 130
@@ -71,11 +69,9 @@ def main(argv: list[str]) -> int:
 
 
 def options(argv: list[str]) -> Asked:
-    known = sorted(path.stem for path in GRID.glob("*.toml"))
+    known = [*sorted(path.stem for path in GRID.glob("*.toml")), *STUDIES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "families", nargs="*", metavar="FAMILY", help=f"{', '.join(known)}, {STUDIES}. [default: the grid]"
-    )
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"{', '.join(known)}. [default: all of them]")
     parser.add_argument("--time", default="", help="load time of each cell, e.g. 90s. [default: 90s; 240s at rest]")
     parser.add_argument("--quick", action="store_true", help="one session for each cell: a trial, not for the book")
     parser.add_argument("--records", type=Path, default=RECORDS, help="where the packed runs go. [default: book/runs]")
@@ -84,18 +80,13 @@ def options(argv: list[str]) -> Asked:
         "--again", action="store_true", help="also families with a record: resume those with failed cells"
     )
     given = parser.parse_args(argv)
-    if unknown := [each for each in given.families if each not in (*known, STUDIES)]:
-        parser.error(f"unknown family {unknown[0]}; there are {', '.join(known)} and {STUDIES}")
+    if unknown := [each for each in given.families if each not in known]:
+        parser.error(f"unknown family {unknown[0]}; there are {', '.join(known[:-1])} and {known[-1]}")
     try:
         seconds = duration(given.time, "--time") if given.time else 0.0
     except CiphercostError as error:
         parser.error(str(error))
     return Asked(given.families or known, seconds, given.quick, given.records, given.work, given.again)
-
-
-def recorded(family: str) -> list[str]:
-    """Names of the records of a family."""
-    return [f"50-{name}" for name in published.names()] if family == STUDIES else [family]
 
 
 def record(name: str, asked: Asked) -> Path:
@@ -107,7 +98,7 @@ def about(families: list[str], asked: Asked) -> str:
     specs = []
     for each in families:
         with contextlib.suppress(CiphercostError):  # its turn comes, with the reason
-            specs += [adjusted(toml.load(GRID / f"{each}.toml"), asked)] if each != STUDIES else []
+            specs += [adjusted(toml.load(GRID / f"{each}.toml"), asked)] if each not in STUDIES else []
     return f", about {minutes(sum(map(schedule.time_estimate, specs)))} without the studies" if specs else ""
 
 
@@ -125,18 +116,15 @@ def measured(family: str, asked: Asked) -> list[str]:
     return packed(family, place, asked)
 
 
-def studies(asked: Asked) -> list[str]:
-    """Run or resume all published studies, and pack the record of each that has one."""
-    place = asked.work / STUDIES
-    if (place / "all.json").is_file():
+def study(family: str, asked: Asked) -> list[str]:
+    """Run or resume a published study and pack its record. Returns what has no figure, in words."""
+    name, place = STUDIES[family], asked.work / family
+    if (place / "plan.json").is_file():
         call("resume", str(place))
     else:
-        own = ("--time", f"{asked.seconds:g}s") if asked.seconds else ()
-        call("replicate", "all", *own, "-o", str(place))
-    bad = []
-    for path in sorted(place.glob("*/plan.json")):
-        bad += packed(f"50-{path.parent.name}", path.parent, asked)
-    return bad or [f"{name}: did not run; see above" for name in recorded(STUDIES) if not record(name, asked).is_file()]
+        time = ("--time", f"{asked.seconds:g}s") if asked.seconds else ()
+        call("replicate", name, *SMALLER.get(name, ()), *time, "-o", str(place))
+    return packed(family, place, asked)
 
 
 def adjusted(spec: Spec, asked: Asked) -> Spec:

@@ -37,6 +37,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (tmp_path / "grid" / "1-bad.toml").write_text(GOOD.replace('"busy"', '"no-such-mechanism"'))
     (tmp_path / "grid" / "2-good.toml").write_text(GOOD)
     monkeypatch.setattr(made, "GRID", tmp_path / "grid")
+    monkeypatch.setattr(made, "STUDIES", {})
     return made
 
 
@@ -65,4 +66,4 @@ def test_a_family_that_fails_stops_no_other_and_none_is_measured_twice(
 def test_unknown_families_are_named(book: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         book.main(["3-new"])
-    assert "1-bad, 2-good and studies" in capsys.readouterr().err
+    assert "there are 1-bad and 2-good" in capsys.readouterr().err
