@@ -57,7 +57,7 @@ help:
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
 	@echo "make middle    let a man in the middle attack every server, client and command (a quarter of an hour); writes benchmarks/middle.json"
 	@echo "make fuzz      feed every parser, of Python and Rust, what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
-	@echo "make soak      three quarters of an hour of load from a thousand connections: does memory, files or threads of any process grow?"
+	@echo "make soak      half an hour of load from a thousand connections: does memory, files or threads of any process grow?"
 	@echo "make docs      build the documentation site into site/docs, without a network"
 	@echo "make book      build the results book from the runs in book/runs into site/book, without a network"
 	@echo "make book-runs measure what book/runs lacks of book/grid (hours, on a quiet machine, as root)"

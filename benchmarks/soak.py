@@ -1,4 +1,4 @@
-"""`make soak`: three quarters of an hour of load from a thousand connections to three servers; does anything grow?
+"""`make soak`: half an hour of load from a thousand connections to three servers; does anything grow?
 
 Samples memory, open files and threads of the controller and of every agent each second, and fits a line to the least of
 each minute of the second half. The first half is left out: after loading, connecting and warming up, an allocator takes
@@ -7,7 +7,7 @@ leak goes on growing after that. Nothing grows if the interval of each slope con
 95 % of soaks (Bonferroni), because one of fifteen 95 % intervals would miss zero in every second soak in which nothing
 grows. Writes benchmarks/soak.json.
 
-    python benchmarks/soak.py [--minutes 45]
+    python benchmarks/soak.py [--minutes 30]
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Slope(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=45.0, help="load time. [default: 45]")
+    parser.add_argument(
+        "--minutes", type=float, default=30.0, help="load time. [default: 30; pauses between slices add a half]"
+    )
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="ciphercost-soak-", dir="/var/tmp") as place:
         run, file = Path(place) / "run", Path(place) / "soak.toml"
