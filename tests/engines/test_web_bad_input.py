@@ -3,6 +3,7 @@ in."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -38,7 +39,7 @@ Certificates = tuple[tuple[Path, Path], str]
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    found = pki.Pki(tmp_path_factory.mktemp("certificates"), "ecdsa-p256", owner=(0, 0))
+    found = pki.Pki(tmp_path_factory.mktemp("certificates"), "ecdsa-p256", owner=(os.geteuid(), os.getegid()))
     return (found.certificate, found.key), str(found.ca)
 
 
