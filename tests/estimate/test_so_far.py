@@ -77,3 +77,30 @@ def test_ten_thousand_slices_take_less_than_150_kilobytes() -> None:
         tracemalloc.stop()
     assert so_far.blocks == 2500
     assert kept < 150_000
+
+
+def test_expected_blocks_take_memory_once() -> None:
+    records = run(1, 2500)
+    so_far = CellSoFar()
+    so_far.expect(1, 2500)
+    for record in records[:10]:
+        so_far.add(record)
+    tracemalloc.start()
+    try:
+        for record in records[10:]:
+            so_far.add(record)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert so_far.blocks == 2500
+    assert kept < 2_000
+
+
+def test_a_session_that_was_only_expected_is_none() -> None:
+    so_far, without = CellSoFar(), CellSoFar()
+    so_far.expect(1, 12)
+    so_far.expect(2, 12)
+    for record in run(1, 12):
+        so_far.add(record)
+        without.add(record)
+    assert so_far.throughput_interval("full") == without.throughput_interval("full")

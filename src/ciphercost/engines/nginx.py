@@ -31,6 +31,7 @@ http {{
     client_max_body_size 0;
     keepalive_timeout 3600s;
     keepalive_requests 1000000000;
+    {keepalive_time}
     tcp_nopush off;
     root {documents};
     index index.html;
@@ -75,7 +76,7 @@ class Nginx(Web):
     version_words = r"nginx/(\d[\d.]+)"
 
     def write(self, config: Config, version: str) -> list[str | Path]:
-        ports = config.ports
+        ports, key = config.ports, versions.version_key(version)
         server = partial(SERVER.format, address=config.address)
         servers = [
             server(port=ports.clear, ssl="", sendfile="on", tls=""),
@@ -103,7 +104,9 @@ class Nginx(Web):
             # One worker may get all connections, and its listening sockets count too.
             connections=config.connections + SPARE,
             files=2 * (config.connections + SPARE),
-            http2="http2 on;" if versions.version_key(version) >= versions.version_key(self.http2_since) else "",
+            http2="http2 on;" if key >= versions.version_key(self.http2_since) else "",
+            # Otherwise it closes connections after an hour, and slices from then on would have handshakes.
+            keepalive_time="keepalive_time 30d;" if key >= versions.version_key("1.19.10") else "",
             note=NOTE,
             servers="".join(servers),
         )

@@ -7,7 +7,6 @@ numbers, so a controller needs 40 bytes for four slices, however long it measure
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ciphercost.estimate import durations, statistics
 from ciphercost.estimate.histogram import quantiles
+from ciphercost.estimate.rows import Rows
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Carryover, Interval
 from ciphercost.estimate.tally import Floats, error_kinds
@@ -46,8 +46,10 @@ class CellSoFar:
         """Those errors, by kind."""
         self._void = set(void_sessions)
         self._most_nu = LEAST_SESSIONS - 1 if sequential else None
-        self._rates: dict[int, array[float]] = defaultdict(lambda: array("d"))
+        self._rates: dict[int, Rows] = {}
         """By session, of each block of capacity: +1 for ABBA and −1 for BAAB, then the log rates of its four slices."""
+        self._expected: dict[int, int] = {}
+        """By session, how many blocks of capacity it will have."""
         self._done: dict[int, Counter[str]] = defaultdict(Counter)
         """By session, over its blocks of capacity: seconds and work of each arm, e.g. `plain work`."""
         self._latency_blocks: Counter[int] = Counter()
@@ -96,6 +98,10 @@ class CellSoFar:
             self._complete([self._pending[position] for position in (1, 2, 3, 4)])
             self._pending, self._open = {}, None
 
+    def expect(self, session: int, blocks: int) -> None:
+        """Take memory for that many blocks of capacity with the session's first one, so that the others take no more."""
+        self._expected[session] = blocks
+
     def void(self, session: int) -> None:
         """Remove a session, because it is repeated."""
         self._void.add(session)
@@ -120,13 +126,15 @@ class CellSoFar:
         if records[0].phase == "latency":
             self._latency_blocks[session] += 1
             return True
-        rates = self._rates[session]
-        rates.append(sign)
+        rates = [float(sign)]
         for record in records:
             assert record.agent is not None
             work, seconds = record.agent.done, record.agent.seconds
             rates.append(math.log(work / seconds))
             self._done[session].update({f"{record.arm} work": work, f"{record.arm} seconds": seconds})
+        if session not in self._rates:
+            self._rates[session] = Rows(len(rates), self._expected.get(session, 0))
+        self._rates[session].append(rates)
         return True
 
     # ── what it tells ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -134,7 +142,7 @@ class CellSoFar:
     @property
     def blocks(self) -> int:
         """Number of complete blocks of capacity, or of latency if there are none."""
-        return sum(map(len, self._rates.values())) // 5 or self._latency_blocks.total()
+        return sum(map(len, self._rates.values())) or self._latency_blocks.total()
 
     def throughput_interval(self, mode: Mode = "full") -> Estimate | None:
         """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
@@ -198,8 +206,8 @@ class CellSoFar:
 
     def _log_rates(self, sessions: Iterable[int]) -> tuple[Floats, Floats]:
         """Signs (blocks,) and log rates by position (blocks, 4) of these sessions, in the order of measurement."""
-        rows = [np.array(self._rates.get(session, ())) for session in sessions]
-        table = np.concatenate(rows or [np.empty(0)]).reshape(-1, 5)
+        rows = [self._rates[session].values for session in sessions if session in self._rates]
+        table = np.concatenate([np.empty((0, 5)), *rows])
         return table[:, 0], table[:, 1:]
 
     def _values(self, session: int) -> Floats:

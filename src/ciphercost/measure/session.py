@@ -15,6 +15,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
+from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake
 from ciphercost.load.load_client import AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness
@@ -286,6 +287,8 @@ class CellMeasurement:
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> Iterator[None]:
         spent, done = 0.0, 0
+        if phase == "capacity":
+            self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
         least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
@@ -300,6 +303,7 @@ class CellMeasurement:
                 spent += _cost(asked, began)
             done += 1
             load_witness.count_handshakes(self.facts, self._pair)
+            unused_memory.give_back()
             if phase == "capacity":
                 self.display.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():

@@ -23,6 +23,9 @@ class Stopping(Protocol):
     def blocks(self) -> int:
         """Number of complete blocks so far."""
 
+    def expect(self, session: int, blocks: int) -> None:
+        """Take memory for that many blocks of capacity in this session at once."""
+
     def void(self, session: int) -> None:
         """Ignore all slices of this session."""
 

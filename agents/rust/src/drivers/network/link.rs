@@ -116,6 +116,10 @@ impl<W: Wire> Link<W> {
 
     pub fn start_opening(&mut self, mode: Mode) -> Result<()> {
         self.abandon();
+        if !self.per_request {
+            // Its peer closed it: nothing to wait for, and no next close would free it.
+            self.part();
+        }
         self.inbox.clear();
         self.forget_outbox();
         self.last_error = None;
@@ -252,7 +256,8 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// Closes like a driver: the protocol's goodbye, close_notify. The next open awaits the peer's close.
+    /// Closes like a driver: the protocol's goodbye, close_notify. The next close awaits the peer's, or, of a connection
+    /// that is meant to stay, the next open.
     pub fn close(&mut self) {
         self.part();
         self.forget_outbox();
