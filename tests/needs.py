@@ -41,7 +41,6 @@ PROGRAMS = {
     "chromium": "chromium",
     "fio": "fio",
     "ip": "iproute2",
-    "kill": "procps",
     "localedef": "libc-bin",
     "mandoc": "mandoc",
     "mkfs.ext4": "e2fsprogs",

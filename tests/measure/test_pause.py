@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -42,7 +44,9 @@ def pair() -> Iterator[dict[Arm, Server]]:
 
 
 def end(root: int) -> None:
-    subprocess.run(["kill", "-9", *map(str, tree(root))], check=False)
+    for pid in tree(root):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def is_whole(server: Server) -> bool:
