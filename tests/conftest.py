@@ -17,6 +17,7 @@ import fake as fake_agent
 import needs
 import repetitions
 from ciphercost.host.installation import Installation
+from ciphercost.load.jdbc import java
 from ciphercost.measure import session
 from ciphercost.model.errors import CiphercostError
 from directories import let_through
@@ -126,6 +127,12 @@ def require_server() -> RequireServer:
 def require_postgresql() -> Installation:
     """A PostgreSQL of any version."""
     return _require_server("postgresql")
+
+
+@pytest.fixture(scope="session")
+def require_java(require_possible: RequirePossible) -> None:
+    """Java and the JDBC agent."""
+    require_possible(java.command)
 
 
 @pytest.fixture

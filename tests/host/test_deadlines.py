@@ -135,11 +135,14 @@ def test_a_login_that_drips_ends_at_its_deadline(agent: Agent, what: str) -> Non
     assert caught.value.code == "no-arm"
 
 
-@pytest.mark.usefixtures("short")
-def test_slow_logins_go_on_side_by_side_so_that_all_meet_their_deadline(agent: Agent) -> None:
+def test_slow_logins_go_on_side_by_side_so_that_all_meet_their_deadline(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(deadlines.VARIABLE, "6")
+
     def slow(connection: socket.socket) -> None:
         connection.recv(1 << 16)
-        time.sleep(0.2)  # one after the other, 40 would take 8 s, and all of them together have 4.5 s
+        time.sleep(1.5)  # one after the other, 40 would take 60 s, and all of them together have 54 s
         connection.sendall(rogue.LET_IN)
         rogue.silent(connection)
 

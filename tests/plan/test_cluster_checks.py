@@ -44,7 +44,6 @@ def with_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (spec(CellSpec("postgresql", "tls", regime="one-core"), cluster="auto"), "--regime one-core"),
         (spec(CellSpec("postgresql", "tls", delay="10ms"), cluster="auto"), "the delay of --delay"),
         (spec(CellSpec("postgresql", "tls", mtu=1500), cluster="auto"), "the link of --bandwidth and --mtu"),
-        (spec(CellSpec("mysql", "tls", client="jdbc"), cluster="auto"), "the JDBC client runs on this machine only"),
     ],
     ids=lambda value: value[:40].replace(" ", "-") if isinstance(value, str) else "",
 )
@@ -52,6 +51,12 @@ def test_what_a_cluster_can_not_do_is_refused_with_what_to_do(made: Spec, words:
     with pytest.raises(UsageError) as caught:
         specs.plan(made)
     assert words in str(caught.value)
+
+
+@pytest.mark.usefixtures("with_ray", "require_java")
+def test_jdbc_is_refused() -> None:
+    with pytest.raises(UsageError, match="the JDBC client runs on this machine only"):
+        specs.plan(spec(CellSpec("mysql", "tls", client="jdbc"), cluster="auto"))
 
 
 @pytest.mark.usefixtures("with_ray")

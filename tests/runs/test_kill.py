@@ -21,7 +21,7 @@ from conftest import RequireServer
 from processes import marked
 
 CLI = Path(sys.executable).parent / "ciphercost"
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds in which a whole run must get that far."""
 
 wait_for = partial(processes.wait_for, patience=PATIENCE)

@@ -54,7 +54,10 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Chains:
 
 
 def parameters(cases: list[Case]) -> pytest.MarkDecorator:
-    found = [pytest.param(each.server, each, id=str(each)) for each in cases]
+    jdbc = [pytest.mark.usefixtures("require_java")]
+    found = [
+        pytest.param(each.server, each, id=str(each), marks=jdbc if each.client == "jdbc" else ()) for each in cases
+    ]
     return pytest.mark.parametrize(("behind", "case"), found, indirect=["behind"])
 
 

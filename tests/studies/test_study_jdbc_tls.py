@@ -179,6 +179,7 @@ def test_the_other_loop_is_called_by_its_own_words() -> None:
         assert not any("same bytes" in each for each in result.findings)
 
 
+@pytest.mark.usefixtures("require_java")
 def test_the_loop_is_chosen_by_name() -> None:
     chosen = STUDY.configured({"loop": "insert-loop"})
     assert {each.workload for each in chosen.spec("mariadb", 20.0, 1).cells} == {ROWS.workload}

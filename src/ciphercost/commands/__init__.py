@@ -5,6 +5,7 @@ Each command imports what it needs only when it runs, so that `--help` is quick.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -105,6 +106,19 @@ def main() -> NoReturn:
         status = 1
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        complain(f"{error.strerror or error}{where}; everything written so far is kept")
+        with contextlib.suppress(OSError):
+            complain(f"{error.strerror or error}{where}; everything written so far is kept")
         status = 1
+    _flush()
     raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _flush() -> None:
+    """Write what is left. If nobody reads it any more (a closed terminal), drop it: Python would end with status 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except ValueError:  # it is closed
+            continue
