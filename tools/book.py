@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     for number, family in enumerate(left, start=1):
         print(f"\n── {family} ({number} of {len(left)}), {time.strftime('%H:%M')} ──", flush=True)
         try:
-            bad += study(family, asked) if family in STUDIES else measured(family, asked)
+            bad += measured(family, asked)
         except KeyboardInterrupt:
             print("interrupted; the same command continues")
             return 130
@@ -104,27 +104,26 @@ def about(families: list[str], asked: Asked) -> str:
 
 def measured(family: str, asked: Asked) -> list[str]:
     """Run or resume one family and pack its record. Returns what has no figure, in words."""
-    spec, place = adjusted(toml.load(GRID / f"{family}.toml"), asked), asked.work / family
+    place = asked.work / family
     if not (place / "plan.json").is_file():
-        for server in dict.fromkeys(f"{cell.engine}@{cell.version}" for cell in spec.cells if cell.version):
-            call("install", server)  # if this fails, the run itself gives the reason
-        path = asked.work / f"{family}.toml"
-        path.write_text(toml.dump(spec))
-        call("run", str(path), "-o", str(place))
+        begin(family, place, asked)
     elif unfinished(place):
         call("resume", str(place))
     return packed(family, place, asked)
 
 
-def study(family: str, asked: Asked) -> list[str]:
-    """Run or resume a published study and pack its record. Returns what has no figure, in words."""
-    name, place = STUDIES[family], asked.work / family
-    if (place / "plan.json").is_file():
-        call("resume", str(place))
-    else:
-        time = ("--time", f"{asked.seconds:g}s") if asked.seconds else ()
-        call("replicate", name, *SMALLER.get(name, ()), *time, "-o", str(place))
-    return packed(family, place, asked)
+def begin(family: str, place: Path, asked: Asked) -> None:
+    """Begin the run of a study, or of a family of the grid, whose servers are fetched first."""
+    if name := STUDIES.get(family):
+        time_each = ("--time", f"{asked.seconds:g}s") if asked.seconds else ()
+        call("replicate", name, *SMALLER.get(name, ()), *time_each, "-o", str(place))
+        return
+    spec = adjusted(toml.load(GRID / f"{family}.toml"), asked)
+    for server in dict.fromkeys(f"{cell.engine}@{cell.version}" for cell in spec.cells if cell.version):
+        call("install", server)  # if this fails, the run itself gives the reason
+    path = asked.work / f"{family}.toml"
+    path.write_text(toml.dump(spec))
+    call("run", str(path), "-o", str(place))
 
 
 def adjusted(spec: Spec, asked: Asked) -> Spec:

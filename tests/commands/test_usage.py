@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +234,20 @@ def test_a_result_is_a_line_for_each_cell() -> None:
     assert len(shown) < 250 * (len(result.cells) + 1)
     assert "20.0 % fewer" in shown
     assert "FAILED, the server went away" in shown
+
+
+# ── an output that nobody reads ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "words"),
+    [(">&-", 0, ""), (">/dev/full", 1, "No space left on device; everything written so far is kept")],
+)
+def test_an_output_that_can_not_be_written_ends_without_a_traceback(output: str, status: int, words: str) -> None:
+    program = Path(sys.executable).parent / "ciphercost"
+    done = subprocess.run(
+        ["sh", "-c", f"'{program}' list engines {output}"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert words in done.stderr

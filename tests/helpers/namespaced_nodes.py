@@ -16,11 +16,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import ray_nodes
+from network_namespaces import ip, namespace
+from processes import wait_for
 from ray_nodes import QUIET, START_SECONDS
 
 NETWORK = "198.18.79."
 """From a range that RFC 2544 sets aside for tests."""
 PORT = 6380
+STARTED = "Ray runtime started"
+OTHER_NAMES = {"metrics_agent_port": "dashboard-agent-grpc-port"}
+"""What `ray start` calls a port of `ray_nodes.PORTS`, if not by the same name."""
 
 
 class Namespaced(NamedTuple):
@@ -36,7 +41,7 @@ class Namespaced(NamedTuple):
 
     def cut(self, address: str) -> None:
         """Let no packet from or to this node through any more."""
-        _ip("link", "set", self.there[address], "down")
+        ip("link", "set", self.there[address], "down")
 
 
 @contextlib.contextmanager
@@ -48,11 +53,11 @@ def nodes(count: int, environment: Mapping[str, str]) -> Iterator[Namespaced]:
         variables = {**os.environ, **QUIET, "RAY_TMPDIR": str(directory), **environment}
         variables.pop("RAY_ADDRESS", None)
         bridge = f"ccb{secrets.token_hex(4)}"
-        _ip("link", "add", bridge, "type", "bridge")
-        stack.callback(_ip, "link", "del", bridge)
+        ip("link", "add", bridge, "type", "bridge")
+        stack.callback(ip, "link", "del", bridge)
         here = f"{NETWORK}1"
-        _ip("address", "add", f"{here}/24", "dev", bridge)
-        _ip("link", "set", bridge, "up")
+        ip("address", "add", f"{here}/24", "dev", bridge)
+        ip("link", "set", bridge, "up")
         head = ["--head", f"--port={PORT}", "--include-dashboard=false", "--num-cpus=0"]
         stack.enter_context(_started([], head, here, variables, directory / "head"))
         there = {f"{NETWORK}{number}": f"ccp{secrets.token_hex(4)}" for number in range(2, count + 2)}
@@ -66,17 +71,12 @@ def nodes(count: int, environment: Mapping[str, str]) -> Iterator[Namespaced]:
 @contextlib.contextmanager
 def _joined(bridge: str, port: str, address: str) -> Iterator[str]:
     """The name of a network namespace with this address, joined to the bridge."""
-    name = f"cctest-{secrets.token_hex(4)}"
-    _ip("netns", "add", name)
-    try:
-        _ip("link", "add", port, "type", "veth", "peer", "name", "out", "netns", name)
-        _ip("link", "set", port, "master", bridge, "up")
-        for device in ("lo", "out"):
-            _ip("-n", name, "link", "set", device, "up")
-        _ip("-n", name, "address", "add", f"{address}/24", "dev", "out")
+    with namespace() as name:
+        ip("link", "add", port, "type", "veth", "peer", "name", "out", "netns", name)
+        ip("link", "set", port, "master", bridge, "up")
+        ip("-n", name, "link", "set", "out", "up")
+        ip("-n", name, "address", "add", f"{address}/24", "dev", "out")
         yield name
-    finally:
-        _ip("netns", "del", name)
 
 
 @contextlib.contextmanager
@@ -97,13 +97,8 @@ def _started(prefix: list[str], argv: list[str], address: str, variables: dict[s
             command, env=variables, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
         )  # fmt: skip
     try:
-        deadline = START_SECONDS
-        while "Ray runtime started" not in log.read_text():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)
-            deadline -= 0.2
-            if process.poll() is not None or deadline < 0:
-                raise RuntimeError(f"no node of Ray: {log.read_text()[-2000:]}")
+        wait_for("a node", lambda: process.poll() is not None or STARTED in log.read_text(), START_SECONDS)
+        assert STARTED in log.read_text(), log.read_text()[-2000:]
         yield
     finally:
         process.send_signal(signal.SIGTERM)
@@ -116,17 +111,8 @@ def _started(prefix: list[str], argv: list[str], address: str, variables: dict[s
 
 def _ports() -> list[str]:
     """Ports that are known before the node's processes have started; see `ray_nodes.be_patient`."""
-    names = (
-        "metrics-export-port",
-        "dashboard-agent-listen-port",
-        "dashboard-agent-grpc-port",
-        "runtime-env-agent-port",
-    )
+    names = (OTHER_NAMES.get(each, each.replace("_", "-")) for each in ray_nodes.PORTS)
     return [f"--{name}={ray_nodes.free()}" for name in names]
-
-
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,17 +137,21 @@ def test_a_login_that_drips_ends_at_its_deadline(agent: Agent, what: str) -> Non
 
 
 def test_slow_logins_go_on_side_by_side_so_that_all_meet_their_deadline(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
+    agent: Agent,
 ) -> None:
-    monkeypatch.setenv(deadlines.VARIABLE, "6")
+    alone, together = threading.Lock(), threading.Barrier(39)
 
-    def slow(connection: socket.socket) -> None:
+    def let_in(connection: socket.socket) -> None:
         connection.recv(1 << 16)
-        time.sleep(1.5)  # one after the other, 40 would take 60 s, and all of them together have 54 s
+        if not alone.acquire(blocking=False):  # the first connection is opened alone
+            with contextlib.suppress(threading.BrokenBarrierError):
+                together.wait()  # until all others wait for their answer too
         connection.sendall(rogue.LET_IN)
         rogue.silent(connection)
 
-    with RogueServer(slow) as server:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(RogueServer(let_in))
+        stack.callback(together.abort)
         answer = agent.connect("many", **connection("postgres", server.port), connections=40)
     assert answer["connections"] == 40
 
@@ -288,12 +293,9 @@ def test_a_slice_ends_although_an_answer_never_does(
 
 
 @pytest.fixture(scope="module")
-def jdbc(require: Require) -> Iterator[Agent]:
-    try:
-        command = java.command()
-    except MissingServer as error:
-        require(None, str(error))
-    with Agent(command, env=java.OTHERS) as started:
+def jdbc(require_java: None) -> Iterator[Agent]:
+    del require_java
+    with Agent(java.command(), env=java.OTHERS) as started:
         yield started
 
 

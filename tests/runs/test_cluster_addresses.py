@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ciphercost
 import namespaced_nodes
 import ray_nodes
-import result_schema
 from ciphercost.host import link
 from ciphercost.model import run_directory
+from cluster_runs import PATIENCE, cell_of, started, wait_for_load
 from conftest import Require, RequirePossible
 from namespaced_nodes import Namespaced
-from processes import wait_for
-
-CLI = Path(sys.executable).parent / "ciphercost"
-PATIENCE = 400.0
-"""Seconds in which a run must make load, also on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -34,37 +25,14 @@ def cluster(require: Require, require_possible: RequirePossible) -> Iterator[Nam
         yield made
 
 
-def start(cluster: Namespaced, directory: Path, *more: str) -> subprocess.Popen[str]:
-    """`ciphercost run postgresql:tls` with a server that listens on this machine's address on the bridge."""
-    words = [
-        "run",
-        "postgresql:tls",
-        "--quick",
-        "--no-latency",
-        "--clients",
-        "8",
-        "--agents",
-        "4",
-        "--no-progress",
-        *more,
-    ]
-    where = ["--cluster", cluster.address, "--listen", cluster.here, "-o", "run", "--json", "out.json"]
-    return subprocess.Popen(
-        [CLI, *words, *where], cwd=directory, env={**cluster.environment, "CIPHERCOST_TIMEOUT": "9"}, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def cell_of(directory: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((directory / "out.json").read_text())
-    result_schema.validate(found)
-    cell: dict[str, Any] = found["cells"][0]
-    return cell
+def listening(cluster: Namespaced) -> list[str]:
+    """Options of a run whose server listens on this machine's address on the bridge."""
+    return ["--listen", cluster.here, "--no-latency", "--clients", "8", "--agents", "4"]
 
 
 @pytest.mark.usefixtures("require_postgresql")
 def test_four_nodes_reach_the_server_over_their_own_addresses(cluster: Namespaced, tmp_path: Path) -> None:
-    with start(cluster, tmp_path, "--time", "8s") as process:
+    with started(cluster, tmp_path, *listening(cluster), "--time", "8s") as process:
         said, complained = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said + complained
     cell = cell_of(tmp_path)
@@ -78,11 +46,9 @@ def test_four_nodes_reach_the_server_over_their_own_addresses(cluster: Namespace
 
 @pytest.mark.usefixtures("require_postgresql")
 def test_a_node_that_can_no_longer_be_reached_is_lost_and_the_run_goes_on(cluster: Namespaced, tmp_path: Path) -> None:
-    slices, gone = tmp_path / "run" / "slices.jsonl", list(cluster.there)[-1]
-    with start(cluster, tmp_path, "--time", "12s") as process:
-        wait_for(
-            "load", lambda: process.poll() is not None or (slices.exists() and slices.stat().st_size > 30_000), PATIENCE
-        )
+    gone = list(cluster.there)[-1]
+    with started(cluster, tmp_path, *listening(cluster), "--time", "12s") as process:
+        wait_for_load(tmp_path, process)
         cluster.cut(gone)
         said, complained = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said + complained

@@ -53,27 +53,28 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Chains:
     return Chains(tmp_path_factory.mktemp("chains"))
 
 
+@pytest.fixture
+def case(request: pytest.FixtureRequest) -> Case:
+    """A case; one over JDBC needs Java."""
+    found: Case = request.param
+    if found.client == "jdbc":
+        request.getfixturevalue("require_java")
+    return found
+
+
 def parameters(cases: list[Case]) -> pytest.MarkDecorator:
     found = [pytest.param(each.server, each, id=str(each)) for each in cases]
-    return pytest.mark.parametrize(("behind", "case"), found, indirect=["behind"])
+    return pytest.mark.parametrize(("behind", "case"), found, indirect=True)
 
 
 @parameters(CASES)
-def test_an_attack_is_refused(
-    behind: Behind, chains: Chains, case: Case, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if case.client == "jdbc":
-        request.getfixturevalue("require_java")
+def test_an_attack_is_refused(behind: Behind, chains: Chains, case: Case, tmp_path: Path) -> None:
     found = attempt(case, behind, chains, tmp_path)
     assert not found.wrong, found.text
 
 
 @parameters(CONTROLS)
-def test_without_an_attack_it_works(
-    behind: Behind, chains: Chains, case: Case, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if case.client == "jdbc":
-        request.getfixturevalue("require_java")
+def test_without_an_attack_it_works(behind: Behind, chains: Chains, case: Case, tmp_path: Path) -> None:
     found = attempt(case, behind, chains, tmp_path)
     assert not found.wrong, found.text
 

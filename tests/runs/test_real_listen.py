@@ -13,7 +13,7 @@ import pytest
 from ciphercost.host import link
 from ciphercost.host.namespaces import NAMESPACES
 from conftest import RequirePossible, RequireServer
-from listening_servers import namespace
+from network_namespaces import namespace
 from test_real import CLI, SHORT, ciphercost, result_of
 
 ADDRESS = "10.77.0.1"

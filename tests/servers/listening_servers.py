@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from ciphercost.host.launch import LISTEN
 from ciphercost.host.namespaces import NAMESPACES
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
+from network_namespaces import ip, namespace
 
 CANARY = "canary0123456789abcdef"
 NEAR, FAR = "198.18.77.1", "198.18.77.2"
@@ -57,24 +57,6 @@ def started(installation: Installation, address: str, logs: Path) -> Iterator[Li
         finally:
             server.stop()
     assert run_supervisor.problems == []
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True)
-
-
-@contextmanager
-def namespace(address: str = "") -> Iterator[str]:
-    """The name of a network namespace whose loopback is up and has this address too. Needs root."""
-    name = f"cctest-{secrets.token_hex(4)}"
-    ip("netns", "add", name)
-    try:
-        ip("-n", name, "link", "set", "dev", "lo", "up")
-        if address:
-            ip("-n", name, "address", "add", f"{address}/32", "dev", "lo")
-        yield name
-    finally:
-        ip("netns", "del", name)
 
 
 @contextmanager

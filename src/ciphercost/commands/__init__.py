@@ -102,7 +102,6 @@ def main() -> NoReturn:
         complain(str(reason))
         status = 130
     except BrokenPipeError:
-        sys.stderr.close()
         status = 1
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
@@ -115,10 +114,8 @@ def main() -> NoReturn:
 
 def _flush() -> None:
     """Write what is left. If nobody reads it any more (a closed terminal), drop it: Python would end with status 120."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed before the start
         try:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except ValueError:  # it is closed
-            continue

@@ -16,9 +16,9 @@ TRIM = _trim()
 
 
 def give_back() -> None:
-    """Give it back. Takes 5 µs if there is nothing to give.
+    """Give back what is free. Takes 5 µs if nothing is.
 
-    Otherwise glibc keeps what large temporary arrays took, and a process that computes with ever larger ones grows as if it leaked.
+    Otherwise glibc keeps it for later, and a process grows for hours although it holds no more.
     """
     if TRIM is not None:
         TRIM(0)
