@@ -21,7 +21,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from conftest import Require, RequirePossible
 from processes import wait_for
-from resting import CANARY, left_of, mountable
+from resting import CANARY, check_nothing_is_left, left_of, mountable
 
 CONTROLLER = """
 import sys
@@ -69,9 +69,7 @@ def test_nothing_stays_mounted_whichever_process_is_killed(
         found = [each for each in leftovers.leftovers() if run_id in str(each)]
         assert {"mount", "directory"} <= {each.kind for each in found}
         assert leftovers.remove(found) == []
-        # Any process that copied the mounts meanwhile (`unshare --mount`, of another test) keeps a loop device until it ends.
-        wait_for("the loop devices to go", lambda: left_of(run_id) == [])
-    assert left_of(run_id) == []
+    check_nothing_is_left(run_id)
     assert not (marks.scratch_base() / run_id).exists()
     assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
 
@@ -99,7 +97,7 @@ def run_supervisor() -> Iterator[tuple[Supervisor, Path]]:
     with Supervisor(run_id) as made:
         yield made, supervisor.scratch(run_id, made)
     assert made.problems == []
-    assert left_of(run_id) == []
+    check_nothing_is_left(run_id)
 
 
 def test_the_blocks_of_a_file_are_read_below_the_policy(
@@ -224,4 +222,4 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
             assert [line for line in Path("/proc/mounts").read_text().splitlines() if f"{base}/" in line] == []
             assert list(base.iterdir()) == []
     assert made.problems == []
-    assert left_of(run_id) == []
+    check_nothing_is_left(run_id)

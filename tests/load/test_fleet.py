@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,16 +20,18 @@ import pytest
 from ciphercost.host import deadlines
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
+from ciphercost.load.fleet import clock
 from ciphercost.load.fleet import fleet as fleets
 from ciphercost.load.fleet.crew import Crew
 from ciphercost.load.fleet.fleet import Fleet
-from ciphercost.load.fleet.member import LATE, Member, boot_id
+from ciphercost.load.fleet.member import LATE, Member, be_punctual, boot_id, usual_priority
 from ciphercost.load.fleet.messages import Call, Failure, Sealed, Start
 from ciphercost.load.load_client import AgentsLost
 from ciphercost.load.program import Program
 from ciphercost.model import histogram
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
 from ciphercost.model.fleet import FleetFacts
+from ciphercost.model.slices import AgentSlice
 from local_fleet import LocalCluster, local_cluster
 
 PROGRAM = (
@@ -54,6 +60,16 @@ class Made:
         for arm in ("plain", "encrypted"):
             assert self.fleet.connect(arm, driver="null", connections=connections)["connections"] == connections
 
+    def slice(self, **options: Any) -> AgentSlice:
+        """A long slice of the plain arm; again, if this machine was too busy for all to begin in time."""
+        for _ in range(4):
+            try:
+                return self.fleet.slice("plain", LONG, **options)
+            except AgentError as error:
+                if error.code not in (LATE, fleets.SKEWED):
+                    raise
+        return self.fleet.slice("plain", LONG, **options)
+
 
 @contextmanager
 def made(tmp_path: Path, count: int = 3, *, least: int = 1, boots: Sequence[str] = ()) -> Iterator[Made]:
@@ -72,14 +88,10 @@ def test_a_slice_of_many_agents_counts_what_all_did(tmp_path: Path) -> None:
     with made(tmp_path) as here:
         here.connect(8)
         called: list[str] = []
-        answer = here.fleet.slice(
-            "plain",
-            LONG,
-            seed=1,
-            on_counting=lambda: called.append("counting"),
-            on_counted=lambda: called.append("counted"),
+        answer = here.slice(
+            seed=1, on_counting=lambda: called.append("counting"), on_counted=lambda: called.append("counted")
         )
-        assert called == ["counting", "counted"]
+        assert called[-2:] == ["counting", "counted"]
         assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.05)
         assert histogram.decode(answer.histogram).total == answer.operations > 0
         assert answer.threads == sum(min(share, len(os.sched_getaffinity(0))) for share in (3, 3, 2))
@@ -171,7 +183,7 @@ def test_a_late_order_shortens_only_what_is_not_counted(tmp_path: Path) -> None:
     with made(tmp_path) as here:
         here.connect()
         here.cluster.remotes[1].delay = 0.05
-        answer = here.fleet.slice("plain", LONG)
+        answer = here.slice()
         assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.02)
 
 
@@ -186,6 +198,32 @@ def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
             here.fleet.slice("plain", LONG)
         assert caught.value.code == fleets.SKEWED
         assert here.fleet.names == ["node-0", "node-1", "node-2"]
+
+
+def test_a_server_that_was_sampled_late_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made(tmp_path) as here:
+        here.connect()
+        monkeypatch.setattr(
+            fleets, "wait_until", lambda moment: time.sleep(max(0.0, moment + 0.3 * LONG - clock.now()))
+        )
+        called: list[str] = []
+        with pytest.raises(AgentError, match=r"sampled \d{3,}\.\d ms after the slice began to count") as raised:
+            here.fleet.slice("plain", LONG, on_counting=lambda: called.append("counting"))
+        assert raised.value.code == fleets.SKEWED
+        assert called == ["counting"]
+        assert here.facts.late_slices == here.facts.failed_slices == 1
+
+
+def test_what_the_punctual_thread_starts_has_the_usual_priority() -> None:
+    look = "import os; print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))"
+
+    def punctual() -> str:
+        be_punctual()
+        usual_priority()
+        return subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+
+    with ThreadPoolExecutor(1) as own:
+        assert own.submit(punctual).result().split() == [str(os.SCHED_OTHER), "0"]
 
 
 def skewed(slice_at: Any, seconds: float) -> Any:
@@ -207,7 +245,7 @@ def test_a_node_with_another_clock_starts_with_the_others(tmp_path: Path) -> Non
         stack.enter_context(here.fleet)
         here.fleet._place = "elsewhere", here.fleet._place[1]
         here.connect()
-        answer = here.fleet.slice("plain", LONG)
+        answer = here.slice()
         assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.05)
         offsets = {each.node: each for each in here.facts.clocks}
         assert abs(offsets["node-0"].offset_s) <= offsets["node-0"].error_s

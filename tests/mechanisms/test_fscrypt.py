@@ -21,7 +21,7 @@ from ciphercost.mechanisms.fscrypt import DATA
 from ciphercost.model.errors import RunError, Unproven
 from ciphercost.model.spec import ARMS, Arm
 from conftest import Require, RequirePossible
-from resting import CANARY, NAME, SIZE, both, done, found, left_of, look, resting, write
+from resting import CANARY, NAME, SIZE, both, check_nothing_is_left, done, found, look, resting, write
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +149,7 @@ def test_a_policy_under_which_no_file_can_be_created_ends_unproven(require: Requ
             mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE),
         ):
             pass
-        assert left_of(rest.supervisor.run_id) == []
+        check_nothing_is_left(rest.supervisor.run_id)
     arguments = ["run", "sqlite:fscrypt", "--workload", "tpcb", "--quick", "--time", "3s", "--no-latency"]
     command = [sys.executable, "-m", "ciphercost", *arguments, "--set", f"mode={mode}"]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
@@ -170,7 +170,7 @@ def test_a_full_disk_is_reported_before_anything_is_mounted(monkeypatch: pytest.
             mechanism.volume("plain", scratch / "plain", rest, SIZE),
         ):
             pass
-        assert left_of(rest.supervisor.run_id) == []
+        check_nothing_is_left(rest.supervisor.run_id)
 
 
 def test_lost_and_found_is_not_among_the_data() -> None:

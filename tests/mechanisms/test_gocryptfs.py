@@ -19,7 +19,7 @@ from ciphercost.model.errors import MissingServer
 from ciphercost.model.spec import ARMS, Arm
 from conftest import RequirePossible
 from processes import wait_for
-from resting import CANARY, NAME, SIZE, both, done, left_of, look, mountable, resting, write
+from resting import CANARY, NAME, SIZE, both, check_nothing_is_left, done, look, mountable, resting, write
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +153,7 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
             os.kill(volume.pids[0], 9)
             wait_for("the daemon to end", lambda: marks.start_time(volume.pids[0]) == "")
             assert mounts.is_mounted(volume.path.parent)
-        assert left_of(rest.supervisor.run_id) == []
+        check_nothing_is_left(rest.supervisor.run_id)
 
 
 def test_a_busy_mount_is_unmounted_all_the_same() -> None:
@@ -161,7 +161,7 @@ def test_a_busy_mount_is_unmounted_all_the_same() -> None:
         with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
             write(volume, rest)
             standing = rest.supervisor.spawn(["sleep", "1000"], cwd=volume.path)
-        assert left_of(rest.supervisor.run_id) == []
+        check_nothing_is_left(rest.supervisor.run_id)
         standing.stop()
 
 

@@ -22,7 +22,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, Unproven, UsageError
 from ciphercost.model.spec import ARMS, Arm
 from conftest import Require, RequirePossible
-from resting import SIZE, both, done, found, left_of, look, resting, write
+from resting import SIZE, both, check_nothing_is_left, done, found, look, resting, write
 
 SQLITE = engines.get("sqlite")
 
@@ -55,7 +55,7 @@ def disk(require_possible: RequirePossible) -> Iterator[Disk]:
                 "what was created there must be gone"
             )
     assert made.problems == []
-    assert left_of(run_id) == []
+    check_nothing_is_left(run_id)
 
 
 def test_the_image_behind_a_loop_device_is_searched(disk: Disk) -> None:

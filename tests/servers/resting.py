@@ -18,6 +18,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRest, Look, Rest
 from ciphercost.model import run_directory
 from ciphercost.model.spec import Arm
+from processes import wait_for
 
 CANARY = "canary4f0c2a77d1be"
 NAME = "a-name-to-be-found"
@@ -46,19 +47,35 @@ def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, Rest, Path]]:
         rest = Rest(engines.get("sqlite"), nothing, mechanism.check(factors), scratch / "secrets", made)
         mechanism.prepare(rest)
         yield mechanism, rest, scratch
-        assert left_of(run_id) == []
+        check_nothing_is_left(run_id)
     assert made.problems == []
     assert not scratch.exists()
 
 
 def left_of(run_id: str) -> list[str]:
     """Mounts and loop devices of this run."""
-    mounted = [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
+    return mounts_of(run_id) + loop_devices_of(run_id)
+
+
+def mounts_of(run_id: str) -> list[str]:
+    return [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
+
+
+def loop_devices_of(run_id: str) -> list[str]:
+    """The files below this run's loop devices."""
     backing = []
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # another test's, which is ending right now
             backing.append(path.read_text())
-    return mounted + [file for file in backing if run_id in file]
+    return [file for file in backing if run_id in file]
+
+
+def check_nothing_is_left(run_id: str) -> None:
+    """No mount of this run is left, and its loop devices go: any process that copied the mounts meanwhile (`unshare --mount`, of
+    another test) keeps one until it ends.
+    """
+    assert mounts_of(run_id) == []
+    wait_for("the loop devices to go", lambda: loop_devices_of(run_id) == [])
 
 
 def write(volume: Volume, rest: Rest) -> None:

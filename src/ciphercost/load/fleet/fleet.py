@@ -6,9 +6,9 @@ controller.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ from ciphercost.load.agent_messages import connect_message, connect_seconds, pro
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.crew import Crew, Remote, Seat, patience
 from ciphercost.load.fleet.far_server import FarServer
-from ciphercost.load.fleet.member import LATE, boot_id, network
+from ciphercost.load.fleet.member import LATE, be_punctual, boot_id, network, wait_until
 from ciphercost.load.fleet.merge import deal, merge
 from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, ServerPlace, SliceOrder, SliceReport, Start
 from ciphercost.load.load_client import ClientMachine
@@ -33,7 +33,9 @@ from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import ARMS
 
 SKEWED = "skewed"
-"""Code of the error for a slice whose agents began so far apart that they did not count the same window."""
+"""Code of the error for a slice whose agents, or the sampling of the server, began so far apart that they did not count the same window."""
+MOST_UNSAMPLED = 0.1
+"""Share of a slice's window that may have passed before the server's counters are read: its CPU time would be too small by that."""
 FIRST_LEAD, LEAST_LEAD, MOST_LEAD = 0.02, 0.004, 0.25
 """Seconds between sending a slice's orders and its beginning."""
 RECENT = 50
@@ -68,6 +70,7 @@ class Fleet:
         self.start_skew: float | None = None
         self._far: FarServer | None = None
         self._place = boot_id(), network()
+        self._sampling = ThreadPoolExecutor(1, initializer=be_punctual)
         everywhere = msgspec.structs.replace(start, cpus=None)
         try:
             starts = [start if crew.here(seat) else everywhere for seat in crew.seats]
@@ -94,6 +97,7 @@ class Fleet:
                 break
             except RunError:  # lost at the very end: the others have ended, or are asked again
                 continue
+        self._sampling.shutdown()
         self._local.close()
 
     def _keep_log(self, seat: Seat, said: object) -> None:
@@ -257,25 +261,22 @@ class Fleet:
             calls.append(seat.remote.start("slice_at", order))
         if self._far is not None and not operations:
             self._far.order(at + discard * seconds, at + seconds)
+        late = 0.0
         if not operations:
-            self._call_at(at + discard * seconds, on_counting)
-            self._call_at(at + seconds, on_counted)
+            moments = ((at + discard * seconds, on_counting), (at + seconds, on_counted))
+            late = self._sampling.submit(_call_at, moments).result()
         longest = seconds + 2 * deadlines.overtime()
         try:
             answers = self._crew.results(seats, calls, patience(patience(longest)), max(0.0, at + seconds - now()))
-            return self._merged(seats, answers, discard * seconds)
+            merged = self._merged(seats, answers, discard * seconds)
+            if late > MOST_UNSAMPLED * (1 - discard) * seconds:
+                raise AgentError(f"the server was sampled {late * 1e3:.1f} ms after the slice began to count", SKEWED)
+            return merged
         except RunError as error:
             self._facts.failed_slices += 1
             self._facts.late_slices += isinstance(error, AgentError) and error.code in (LATE, SKEWED)
             self._changed()
             raise
-
-    def _call_at(self, moment: float, act: Callable[[], None] | None) -> None:
-        if act is None:
-            return
-        if (left := moment - now()) > 0:
-            time.sleep(left)
-        act()
 
     def _merged(self, seats: Sequence[Seat], answers: Sequence[Any], slack: float) -> AgentSlice:
         self._forget_late(seats, answers)
@@ -385,3 +386,14 @@ def described(seats: Iterable[Seat], boot: str) -> list[FleetNode]:
 
 def _call(message: Mapping[str, Any], timeout: float, files: Mapping[str, Sealed] | None = None) -> Call:
     return Call(Sealed(msgspec.json.encode(message, enc_hook=encoded)), dict(files or {}), timeout)
+
+
+def _call_at(moments: Sequence[tuple[float, Callable[[], None] | None]]) -> float:
+    """Call each function, if there is one, at its moment. Returns by how many seconds the first was late."""
+    late = []
+    for moment, act in moments:
+        if act is not None:
+            wait_until(moment)
+            late.append(now() - moment)
+            act()
+    return late[0] if late else 0.0

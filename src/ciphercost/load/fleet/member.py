@@ -29,7 +29,7 @@ from ciphercost.model.version import VERSION
 GATHER = 0.0005
 """Seconds between a slice's message to an agent and its first operation: the agent's threads gather."""
 PUNCTUAL = -10
-"""Niceness of the thread that starts slices, where it may have it. The agent has the usual one."""
+"""Niceness of a thread that starts slices or samples them, where it may have it. Agents have the usual one."""
 LATE = "late"
 """Code of the failure of a slice that can't count the agreed window any more."""
 LOG_SHOWN = 4000
@@ -84,9 +84,8 @@ class Member:
         except CiphercostError as error:
             return Failure(str(error), "agent", gone=True)
         self._sampler = procfs.Sampler()
-        # Load on this node must not delay what this thread does: it starts slices, and notes when they are counted. As root only.
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, PUNCTUAL)
+        # It starts slices, and notes when they are counted.
+        be_punctual()
         return None
 
     def end(self) -> str:
@@ -188,8 +187,18 @@ SECRETS = ("password", "key", "sealing_key")
 def usual_priority() -> bool:
     """Give this thread, and the agent that it starts, the usual priority: Ray starts its workers with niceness 15. Whether it could."""
     with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     return os.getpriority(os.PRIO_PROCESS, 0) <= 0
+
+
+def be_punctual() -> None:
+    """Load on this machine must not delay what this thread does: it runs as soon as it may. As root only."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, PUNCTUAL)
+    with contextlib.suppress(OSError):  # where real time is not granted, the niceness is
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def wait_until(moment: float) -> None:
