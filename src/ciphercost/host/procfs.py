@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import resource
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -51,6 +52,16 @@ class Level(msgspec.Struct, frozen=True):
     memory_available: int
 
 
+class _Buffer(threading.local):
+    """Where a thread reads files to: a new one for each read would leave gaps in this process's memory, which then grows."""
+
+    def __init__(self) -> None:
+        self.content = bytearray(1 << 16)
+
+
+_buffer = _Buffer()
+
+
 class ProcFile:
     """A file below /proc or /sys that is read repeatedly: opened once, read from its start."""
 
@@ -58,7 +69,8 @@ class ProcFile:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
-        return os.pread(self._descriptor, 1 << 16, 0)
+        count = os.preadv(self._descriptor, [_buffer.content], 0)
+        return bytes(memoryview(_buffer.content)[:count])
 
     def close(self) -> None:
         os.close(self._descriptor)

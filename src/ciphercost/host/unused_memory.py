@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Callable
 
 
@@ -15,10 +16,18 @@ def _trim() -> Callable[[int], int] | None:
 TRIM = _trim()
 
 
-def give_back() -> None:
-    """Give back what is free. Takes 5 µs if nothing is.
+def settle() -> None:
+    """What there is now stays: `give_back` looks only at what was made after it, which takes microseconds instead of 25 ms."""
+    gc.collect()
+    gc.freeze()
 
-    Otherwise glibc keeps it for later, and a process grows for hours although it holds no more.
+
+def give_back() -> None:
+    """Give back what is free. Takes some 10 µs if little is.
+
+    Python keeps up to 2,000 tuples of each length for reuse until it next collects garbage, and glibc keeps freed pages; both
+    make a process grow for hours although it holds no more.
     """
+    gc.collect()
     if TRIM is not None:
         TRIM(0)

@@ -147,6 +147,7 @@ class Agent:
         groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
         self._buffer = b""
+        self._piece = bytearray(1 << 16)
         wanted = set(cpus) if cpus is not None else None
         rules = confinement.agents()
 
@@ -237,10 +238,10 @@ class Agent:
             left = deadline - time.monotonic()
             if left <= 0 or not self._selector.select(left):
                 raise RunError(f"the agent did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid})")
-            data = self._stdout.read(1 << 16)
-            if not data:
+            count = os.readv(self._stdout.fileno(), [self._piece])
+            if not count:
                 raise RunError(self._gone())
-            self._buffer += data
+            self._buffer += memoryview(self._piece)[:count]
         line, _, self._buffer = self._buffer.partition(b"\n")
         return redact.shown_line(line) if b"error" in line else line
 

@@ -287,6 +287,7 @@ class CellMeasurement:
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> Iterator[None]:
         spent, done = 0.0, 0
+        unused_memory.settle()
         if phase == "capacity":
             self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
         least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
