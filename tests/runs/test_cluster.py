@@ -76,6 +76,7 @@ def test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven(clus
     done = run(cluster, "postgresql:tls", *SHORT, "--agents", "4", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "start skew p99 " in done.stdout
+    print(" ".join(done.stdout.split("load from ")[1].splitlines()[:2]))
     assert "over 4 agents" in " ".join(done.stdout.split())
     cell = cell_of(tmp_path)
     fleet = cell["fleet"]
@@ -288,4 +289,10 @@ def test_the_servers_cpu_per_operation_is_that_of_a_single_agent(cluster: RayNod
         assert done.returncode == 0, done.stdout + done.stderr
         costs.append(cell_of(tmp_path / where)["overhead"]["server_cpu_per_op"])
     one, four = costs
+    print(
+        *(
+            f"{name}: {each['ratio']:.4f} ({each['low']:.4f} to {each['high']:.4f})"
+            for name, each in zip(("one", "four"), costs, strict=True)
+        )
+    )
     assert max(one["low"], four["low"]) <= min(one["high"], four["high"]), f"{one} and {four} have nothing in common"
