@@ -24,9 +24,9 @@ from ciphercost.load.fleet import clock
 from ciphercost.load.fleet import fleet as fleets
 from ciphercost.load.fleet.crew import Crew
 from ciphercost.load.fleet.fleet import Fleet
-from ciphercost.load.fleet.member import LATE, Member, be_punctual, boot_id, usual_priority
+from ciphercost.load.fleet.member import Member, be_punctual, boot_id, usual_priority
 from ciphercost.load.fleet.messages import Call, Failure, Sealed, Start
-from ciphercost.load.load_client import AgentsLost
+from ciphercost.load.load_client import LATE, SKEWED, AgentsLost
 from ciphercost.load.program import Program
 from ciphercost.model import histogram
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
@@ -66,7 +66,7 @@ class Made:
             try:
                 return self.fleet.slice("plain", LONG, **options)
             except AgentError as error:
-                if error.code not in (LATE, fleets.SKEWED):
+                if error.code not in (LATE, SKEWED):
                     raise
         return self.fleet.slice("plain", LONG, **options)
 
@@ -196,7 +196,7 @@ def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
         monkeypatch.setattr(member, "slice_at", skewed(member.slice_at, 0.3 * LONG))
         with pytest.raises(AgentError, match=r"began to count \d+\.\d ms apart, and only the first 400 ms") as caught:
             here.fleet.slice("plain", LONG)
-        assert caught.value.code == fleets.SKEWED
+        assert caught.value.code == SKEWED
         assert here.fleet.names == ["node-0", "node-1", "node-2"]
 
 
@@ -209,7 +209,7 @@ def test_a_server_that_was_sampled_late_is_not_counted(tmp_path: Path, monkeypat
         called: list[str] = []
         with pytest.raises(AgentError, match=r"sampled \d{3,}\.\d ms after the slice began to count") as raised:
             here.fleet.slice("plain", LONG, on_counting=lambda: called.append("counting"))
-        assert raised.value.code == fleets.SKEWED
+        assert raised.value.code == SKEWED
         assert called == ["counting"]
         assert here.facts.late_slices == here.facts.failed_slices == 1
 

@@ -11,6 +11,11 @@ from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice, Arrivals, Counters
 
+LATE = "late"
+"""Code of the error for a slice that an agent can't begin in time to count the agreed window."""
+SKEWED = "skewed"
+"""Code of the error for a slice whose agents, or the sampling of the server, began so far apart that they did not count the same window."""
+
 
 class AgentsLost(AgentError):
     """Agents were lost, and all arms have lost their connections; with the agents that are left the load can go on."""

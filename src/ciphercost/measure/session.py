@@ -17,7 +17,7 @@ import numpy as np
 
 from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake
-from ciphercost.load.load_client import AgentsLost, LoadClient, SliceSampler
+from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
@@ -376,7 +376,7 @@ class CellMeasurement:
                 on_counted=sampler.stop,
             )
         except AgentError as error:
-            self._fail(draft, str(error), lost=isinstance(error, AgentsLost))
+            self._fail(draft, str(error), lost=isinstance(error, AgentsLost), mistimed=error.code in (LATE, SKEWED))
             return None
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - sent
@@ -423,18 +423,22 @@ class CellMeasurement:
         closed = self.cell.regime != "latency" and phase != "latency"
         return self._pair.agent_cpus | (self._pair.server_cpus if closed else set())
 
-    def _fail(self, draft: SliceRecord, reason: str, *, lost: bool = False) -> None:
+    def _fail(self, draft: SliceRecord, reason: str, *, lost: bool = False, mistimed: bool = False) -> None:
         """Record a failed slice instead of leaving a gap. Raises RunError when several fail in a row.
 
-        `lost`: agents were lost; those that are left go on, in the pilot too.
+        `lost`: agents were lost; those that are left go on, in the pilot too. `mistimed`: agents did not count the same window;
+        the next slice may be in time.
         """
         record = msgspec.structs.replace(draft, error=reason or "no operation finished")
         self.record.append(record)
         self.estimator.add(record)
         self._failures += not lost
         self._last_answer = time.monotonic()
-        if not lost and (self._failures >= MAX_FAILURES or draft.phase == "pilot"):
+        fatal = draft.phase == "pilot" and not mistimed
+        if not lost and (fatal or self._failures >= MAX_FAILURES):
             raise RunError(f"{draft.arm} arm: {record.error}")
+        if mistimed:
+            return
         self._pause.close()
         # Reopen a lost connection, so that one broken slice costs one block and not the session.
         self._open_arms()

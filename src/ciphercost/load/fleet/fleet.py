@@ -21,10 +21,10 @@ from ciphercost.load.agent_messages import connect_message, connect_seconds, pro
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.crew import Crew, Remote, Seat, patience
 from ciphercost.load.fleet.far_server import FarServer
-from ciphercost.load.fleet.member import LATE, be_punctual, boot_id, network, wait_until
+from ciphercost.load.fleet.member import be_punctual, boot_id, network, wait_until
 from ciphercost.load.fleet.merge import deal, merge
 from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, ServerPlace, SliceOrder, SliceReport, Start
-from ciphercost.load.load_client import ClientMachine
+from ciphercost.load.load_client import LATE, SKEWED, ClientMachine
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
 from ciphercost.model.fleet import FleetFacts, FleetNode
@@ -32,8 +32,6 @@ from ciphercost.model.secret import encoded
 from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import ARMS
 
-SKEWED = "skewed"
-"""Code of the error for a slice whose agents, or the sampling of the server, began so far apart that they did not count the same window."""
 MOST_UNSAMPLED = 0.1
 """Share of a slice's window that may have passed before the server's counters are read: its CPU time would be too small by that."""
 FIRST_LEAD, LEAST_LEAD, MOST_LEAD = 0.02, 0.004, 0.25

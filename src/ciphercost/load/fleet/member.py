@@ -21,6 +21,7 @@ from ciphercost.host import deadlines, procfs
 from ciphercost.load.agent import Agent, find
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.messages import FILES, Call, Failure, NodeDescription, SliceOrder, SliceReport, Start
+from ciphercost.load.load_client import LATE
 from ciphercost.model.errors import AgentError, CiphercostError
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
@@ -30,8 +31,8 @@ GATHER = 0.0005
 """Seconds between a slice's message to an agent and its first operation: the agent's threads gather."""
 PUNCTUAL = -10
 """Niceness of a thread that starts slices or samples them, where it may have it. Agents have the usual one."""
-LATE = "late"
-"""Code of the failure of a slice that can't count the agreed window any more."""
+SWITCH = 0.0005
+"""Seconds for which another Python thread may keep a punctual one waiting."""
 LOG_SHOWN = 4000
 """Bytes of the agent's log that a member returns, its last ones."""
 _PR_SET_TIMERSLACK = 29
@@ -84,8 +85,9 @@ class Member:
         except CiphercostError as error:
             return Failure(str(error), "agent", gone=True)
         self._sampler = procfs.Sampler()
-        # It starts slices, and notes when they are counted.
+        # They start slices, and note when they are counted; the agent's other threads make the load.
         be_punctual()
+        real_time(self._agent.pid)
         return None
 
     def end(self) -> str:
@@ -194,11 +196,17 @@ def usual_priority() -> bool:
 
 
 def be_punctual() -> None:
-    """Load on this machine must not delay what this thread does: it runs as soon as it may. As root only."""
+    """Load on this machine must not delay what this thread does: it runs as soon as it may. Priorities as root only."""
+    sys.setswitchinterval(SWITCH)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PUNCTUAL)
-    with contextlib.suppress(OSError):  # where real time is not granted, the niceness is
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    real_time(0)  # where that is not granted, the niceness is
+
+
+def real_time(thread: int) -> None:
+    """Give a thread, 0 for this one, real-time priority, but not the threads and processes that it starts. Where it may have it."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def wait_until(moment: float) -> None:
