@@ -24,7 +24,7 @@ from ciphercost.load.fleet import clock
 from ciphercost.load.fleet import fleet as fleets
 from ciphercost.load.fleet.crew import Crew
 from ciphercost.load.fleet.fleet import Fleet
-from ciphercost.load.fleet.member import Member, be_punctual, boot_id, usual_priority
+from ciphercost.load.fleet.member import SAMPLING, Member, be_punctual, boot_id, usual_priority
 from ciphercost.load.fleet.messages import Call, Failure, Sealed, Start
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost
 from ciphercost.load.program import Program
@@ -218,7 +218,7 @@ def test_what_the_punctual_thread_starts_has_the_usual_priority() -> None:
     look = "import os; print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))"
 
     def punctual() -> str:
-        be_punctual()
+        be_punctual(SAMPLING)
         usual_priority()
         return subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
 

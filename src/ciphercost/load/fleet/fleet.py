@@ -21,7 +21,7 @@ from ciphercost.load.agent_messages import connect_message, connect_seconds, pro
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.crew import Crew, Remote, Seat, patience
 from ciphercost.load.fleet.far_server import FarServer
-from ciphercost.load.fleet.member import be_punctual, boot_id, network, wait_until
+from ciphercost.load.fleet.member import SAMPLING, be_punctual, boot_id, network, wait_until
 from ciphercost.load.fleet.merge import deal, merge
 from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, ServerPlace, SliceOrder, SliceReport, Start
 from ciphercost.load.load_client import LATE, SKEWED, ClientMachine
@@ -68,7 +68,7 @@ class Fleet:
         self.start_skew: float | None = None
         self._far: FarServer | None = None
         self._place = boot_id(), network()
-        self._sampling = ThreadPoolExecutor(1, initializer=be_punctual)
+        self._sampling = ThreadPoolExecutor(1, initializer=be_punctual, initargs=(SAMPLING,))
         everywhere = msgspec.structs.replace(start, cpus=None)
         try:
             starts = [start if crew.here(seat) else everywhere for seat in crew.seats]

@@ -31,6 +31,8 @@ GATHER = 0.0005
 """Seconds between a slice's message to an agent and its first operation: the agent's threads gather."""
 PUNCTUAL = -10
 """Niceness of a thread that starts slices or samples them, where it may have it. Agents have the usual one."""
+SAMPLING, STARTING = 1, 2
+"""Real-time priorities of a thread that samples the server, which takes a millisecond or two, and of those that start slices."""
 SWITCH = 0.0005
 """Seconds for which another Python thread may keep a punctual one waiting."""
 LOG_SHOWN = 4000
@@ -86,8 +88,8 @@ class Member:
             return Failure(str(error), "agent", gone=True)
         self._sampler = procfs.Sampler()
         # They start slices, and note when they are counted; the agent's other threads make the load.
-        be_punctual()
-        real_time(self._agent.pid)
+        be_punctual(STARTING)
+        real_time(self._agent.pid, STARTING)
         return None
 
     def end(self) -> str:
@@ -195,18 +197,18 @@ def usual_priority() -> bool:
     return os.getpriority(os.PRIO_PROCESS, 0) <= 0
 
 
-def be_punctual() -> None:
+def be_punctual(priority: int) -> None:
     """Load on this machine must not delay what this thread does: it runs as soon as it may. Priorities as root only."""
     sys.setswitchinterval(SWITCH)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PUNCTUAL)
-    real_time(0)  # where that is not granted, the niceness is
+    real_time(0, priority)  # where that is not granted, the niceness is
 
 
-def real_time(thread: int) -> None:
+def real_time(thread: int, priority: int) -> None:
     """Give a thread, 0 for this one, real-time priority, but not the threads and processes that it starts. Where it may have it."""
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
 
 
 def wait_until(moment: float) -> None:
