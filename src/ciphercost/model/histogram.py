@@ -20,10 +20,15 @@ Ints = NDArray[np.int64]
 
 COMPRESSED_COOKIE = 0x1C849304
 ENCODING_COOKIE = 0x1C849303
-SIGNED = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(128)], np.int64)
+SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(128)]
 """Numbers of one byte: positive ones are the count of a cell, negative ones a run of empty cells."""
-STEPS, COUNTS = np.maximum(-SIGNED, 1), np.maximum(SIGNED, 0).astype(np.float64)
-TOGETHER = 1 << 14
+MORE = bytes(range(128, 256))
+"""Bytes of a number that are not its last."""
+NUMBERS = bytes(number & 0xFF for number in SIGNED) + MORE
+STEPS = bytes(max(-number, 1) for number in SIGNED) + MORE
+COUNTS = bytes(max(number, 0) for number in SIGNED) + MORE
+"""Tables for bytes.translate, which is faster than numpy's lookup: a number, by how many cells it goes on, and what it counts."""
+TOGETHER = 1 << 15
 """Bytes of numbers that are decoded together: enough to spread numpy's fixed costs, few enough to stay in the cache."""
 EXACT = 2**53
 """Below this a float represents every whole number."""
@@ -55,7 +60,7 @@ class Histogram(NamedTuple):
 def decode(text: str | bytes) -> Histogram:
     """A histogram from its text. Raises ValueError if it is not a compressed V2 histogram."""
     layout, payload = _payload(text)
-    words = _zigzag_leb128(np.frombuffer(payload, np.uint8))
+    words = _zigzag_leb128(payload)
     # A positive word is the count of one cell, a negative one a run of empty cells.
     filled = np.flatnonzero(words > 0)
     steps = np.maximum(-words, 1)
@@ -93,21 +98,26 @@ def _added(one: Ints, other: Ints) -> Ints:
 
 def _dense(payloads: Sequence[bytes]) -> Ints:
     """Counts by cell of all these numbers together; each payload counts its cells from 0."""
-    data = np.frombuffer(b"".join(payloads), np.uint8)
-    last, ends, longer, values = _numbers(data)
+    data = b"".join(payloads)
+    more, longer, values = _longer(data)
     # Runs of empty cells count nothing; that is faster than taking them out.
-    steps, counts = np.take(STEPS, last, mode="clip"), np.take(COUNTS, last, mode="clip")
-    steps[longer], counts[longer] = np.maximum(-values, 1), np.maximum(values, 0)
-    bounds = np.searchsorted(ends, np.cumsum([0, *map(len, payloads)]))
-    reached = np.cumsum(steps)
-    before = np.concatenate([[0], reached[bounds[1:-1] - 1]])
-    reached -= np.repeat(before + 1, np.diff(bounds))
-    if counts.sum() < EXACT:
-        return np.bincount(reached, weights=counts).astype(np.int64)
-    dense = np.zeros(int(reached.max()) + 1, np.int64)
-    exact = SIGNED[last]
-    exact[longer] = values
-    np.add.at(dense, reached, np.maximum(exact, 0))
+    steps = np.frombuffer(data.translate(STEPS, MORE), np.uint8).astype(np.int64)
+    counts = np.frombuffer(data.translate(COUNTS, MORE), np.uint8).astype(np.float64)
+    counted = np.maximum(values, 0)
+    steps[longer], counts[longer] = np.maximum(-values, 1), counted
+    # Back to cell 0 where a payload begins.
+    begins = np.cumsum([0, *map(len, payloads[:-1])])
+    begins -= np.searchsorted(more, begins)
+    lengths = np.add.reduceat(steps, begins)
+    steps[begins[1:]] -= lengths[:-1]
+    steps[0] -= 1
+    cells = np.cumsum(steps, out=steps)
+    if max(SIGNED) * len(counts) + sum(counted.tolist()) < EXACT:
+        return np.bincount(cells, weights=counts).astype(np.int64)
+    dense = np.zeros(int(cells.max()) + 1, np.int64)
+    exact = np.frombuffer(data.translate(COUNTS, MORE), np.uint8).astype(np.int64)
+    exact[longer] = counted
+    np.add.at(dense, cells, exact)
     return dense
 
 
@@ -128,36 +138,35 @@ def _payload(text: str | bytes) -> tuple[Layout, bytes]:
     return layout, payload[HEADER.size : HEADER.size + length]
 
 
-def _zigzag_leb128(data: NDArray[np.uint8]) -> Ints:
+def _zigzag_leb128(data: bytes) -> Ints:
     """All numbers of a ZigZag LEB128 byte string (seven bits per byte, least significant first, at most nine bytes)."""
-    last, _, longer, values = _numbers(data)
-    words = SIGNED[last]
+    if data[-1:] >= b"\x80":
+        raise ValueError("HdrHistogram cut off in the middle of a number")
+    _, longer, values = _longer(data)
+    words = np.frombuffer(data.translate(NUMBERS, MORE), np.int8).astype(np.int64)
     words[longer] = values
     return words
 
 
-def _numbers(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Ints, Ints, Ints]:
-    """The last byte of each number, where it is, which numbers are longer than a byte, and the values of these."""
-    none = np.empty(0, np.int64)
-    if len(data) == 0:
-        return data, none, none, none
-    if data[-1] >= 0x80:
-        raise ValueError("HdrHistogram cut off in the middle of a number")
-    ends = np.flatnonzero(data < 0x80)
-    last = data[ends]
-    if len(ends) == len(data):
-        return last, ends, none, none
-    # Nearly all numbers are one byte long: only the others are put together, from their last byte to their first.
-    longer = np.unique(np.searchsorted(ends, np.flatnonzero(data >= 0x80)))
-    lengths = ends[longer] - np.where(longer > 0, ends[longer - 1], -1)
-    words = last[longer].astype(np.int64)
-    open_ = np.arange(len(longer))
-    for back in range(1, int(lengths.max())):
-        if back > 8:
-            raise ValueError("HdrHistogram with a number of more than nine bytes")
-        open_ = open_[lengths[open_] > back]
-        words[open_] = (words[open_] << 7) | (data[ends[longer[open_]] - back] & 0x7F)
-    return last, ends, longer, (words >> 1) ^ -(words & 1)
+def _longer(data: bytes) -> tuple[Ints, Ints, Ints]:
+    """Where bytes are that are not the last of their number, which numbers these are, and the values of those numbers.
+
+    Nearly all numbers are one byte long. `data` must end with the last byte of a number.
+    """
+    octets = np.frombuffer(data, np.uint8)
+    more = np.flatnonzero(octets >= 0x80)
+    if not len(more):
+        return more, more, more
+    longer, first, lengths = np.unique(more - np.arange(len(more)), return_index=True, return_counts=True)
+    if lengths.max() > 8:
+        raise ValueError("HdrHistogram with a number of more than nine bytes")
+    final = more[first + lengths - 1]
+    # From their last byte to their first.
+    words = octets[final + 1].astype(np.int64)
+    for back in range(int(lengths.max())):
+        open_ = np.flatnonzero(lengths > back)
+        words[open_] = (words[open_] << 7) | (octets[final[open_] - back] & 0x7F)
+    return more, longer, (words >> 1) ^ -(words & 1)
 
 
 def merge(histograms: Sequence[Histogram]) -> Histogram:
