@@ -8,10 +8,13 @@ changes.
 from __future__ import annotations
 
 import os
-import socket
 import time
+from typing import TYPE_CHECKING
 
 from ciphercost.model.errors import UsageError
+
+if TYPE_CHECKING:
+    import socket
 
 VARIABLE = "CIPHERCOST_TIMEOUT"
 USUAL, LEAST, MOST = 30.0, 0.1, 600.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -121,6 +120,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     Prefers an alias to a similar spelling. Ignores case.
     """
+    import difflib  # only a mistake needs it
+
     choices = sorted(known)
     small = {each.lower(): each for each in choices}
     close = [each for each in ALIASES.get(word.lower(), ()) if each in choices]
