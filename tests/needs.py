@@ -12,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import other_tools
 from ciphercost import engines
-from ciphercost.host import package_client_errors, tools, versions
+from ciphercost.host import package_client_errors, tls_library, tools, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import fuse
 from ciphercost.load.jdbc import drivers, java
@@ -51,7 +52,7 @@ PROGRAMS = {
     "unshare": "util-linux",
 }
 """Debian package of each program that tests call."""
-BUILD = ("cargo",)
+BUILD = ("cargo", "cc")
 """Programs that building the agent needs, so they are always available."""
 OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
 
@@ -100,8 +101,13 @@ def everything() -> Iterator[Need]:
     yield Need("gocryptfs", lambda: tools.tool("gocryptfs", fetch=False), lambda: tools.tool("gocryptfs"))
     yield Need("cryfs", lambda: tools.tool("cryfs", fetch=False), lambda: tools.tool("cryfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
+    yield Need("OpenSSL libraries", lambda: _libraries(fetch=False), _libraries)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
     yield Need("mariadb-dump", other_tools.dumps, lambda: tools.together(other_tools.DUMPS))
+
+
+def _libraries(*, fetch: bool = True) -> list[Path]:
+    return [tls_library.directory(each, fetch=fetch) for each in tls_library.SUITES]
 
 
 def found(need: Need) -> bool:

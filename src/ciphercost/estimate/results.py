@@ -141,6 +141,7 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]
         for number in others:
             if cells[number].layer == "control" and cells[first].layer != "control":
                 continue
+            cells[number] = with_other_group(cells[number], cells[first])
             if cells[first].overhead and cells[number].overhead:
                 found = estimators[number].against(estimators[first], facts.spec.mode)
                 if found is not None:
@@ -153,6 +154,19 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]
         corrected = msgspec.structs.replace(found, p_value=next(adjusted))
         cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
     return cells
+
+
+def with_other_group(cell: Cell, reference: Cell) -> Cell:
+    """The cell, with a warning if its library chose another key exchange than the reference's. Pure."""
+    group, other = (str(each.encryption.get("group", "")) for each in (cell, reference))
+    libraries = {each.factors.get("library", "") for each in (cell, reference)}
+    if len(libraries) == 1 or not group or not other or group == other or cell.factors.get("group"):
+        return cell
+    text = (
+        f"the key exchange is {group} here and {other} in the reference, because the libraries prefer different ones; "
+        "name one with --set group=x25519 to compare the libraries alone"
+    )
+    return msgspec.structs.replace(cell, warnings=[*cell.warnings, Warning_("groups-differ", text)])
 
 
 def beside(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:

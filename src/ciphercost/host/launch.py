@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost.host import tls_library
 from ciphercost.host.marks import cgroup_for, server_user
 from ciphercost.host.ports import LOOPBACK, free_port, port_owner
 from ciphercost.host.supervisor import Process, Supervisor
@@ -83,6 +84,8 @@ def launch(
 
     Another program may take the port between its choice and the server's start. So we check that the server itself
     holds the port before we send anything; otherwise we try another port.
+
+    With `tls_library.VARIABLE` in `env`, the program is started with the OpenSSL libraries in that directory.
     """
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"
@@ -91,8 +94,11 @@ def launch(
     for _ in range(ATTEMPTS):
         port = free_port(address)
         begin = log.stat().st_size if log.exists() else 0
+        words = command(port)
+        if library := env.get(tls_library.VARIABLE):
+            words = [*tls_library.command(library, Path(words[0])), *words]
         process = supervisor.spawn(
-            command(port),
+            words,
             env=env,
             cwd=directory,
             user=server_user(),

@@ -171,10 +171,14 @@ def crypto_library(pid: int) -> str:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             path = line.split(maxsplit=5)[-1]
             if "/libcrypto" in path:
-                content = Path(f"/proc/{pid}/root{path}").read_bytes()
-                match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", content)
-                return " ".join(match[0].decode().split()) if match else Path(path).name
+                return library_version(Path(f"/proc/{pid}/root{path}")) or Path(path).name
     return ""
+
+
+def library_version(file: Path) -> str:
+    """`OpenSSL 3.0.17 1 Jul 2025`: what this libcrypto reports as its version; empty if it reports none. Raises OSError."""
+    match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", file.read_bytes())
+    return " ".join(match[0].decode().split()) if match else ""
 
 
 def is_own(address: str, table: Path = ROUTES) -> bool:

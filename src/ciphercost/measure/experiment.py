@@ -363,7 +363,7 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
     if bench.mask:
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
-    witnesses.require(proofs, bench.mechanism, bench.engine.mute, pair.closed)
+    witnesses.require(proofs, bench.mechanism, bench.engine.mute, pair.closed, bench.factors)
     return connected
 
 

@@ -33,6 +33,8 @@ class Factor(msgspec.Struct, frozen=True):
     text: str
     aliases: dict[str, str] = {}
     """Other spellings of some values."""
+    paths: bool = False
+    """A path, which has a slash, is a value too."""
 
 
 class Mechanism(ABC):
@@ -67,10 +69,15 @@ class Mechanism(ABC):
             if name not in known:
                 raise UsageError(f"{self.name} has no factor '{name}': {nearest(name, known)}")
             given[name] = value = known[name].aliases.get(value, value)
-            if known[name].values and value not in known[name].values:
-                raise UsageError(f"{self.name} has no {name} '{value}': {nearest(value, known[name].values)}")
+            factor = known[name]
+            if factor.values and value not in factor.values and not (factor.paths and "/" in value):
+                raise UsageError(f"{self.name} has no {name} '{value}': {nearest(value, filter(None, factor.values))}")
         defaults = {factor.name: factor.values[0] if factor.values else "" for factor in self.factors}
         return {**defaults, **given}
+
+    def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:  # noqa: ARG002
+        """Witnesses that must report on each arm of a cell with these factors."""
+        return self.witnesses
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse what this engine can't do with these factors, before anything starts. Raises UsageError."""

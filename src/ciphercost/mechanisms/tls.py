@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.host import tls_library
+from ciphercost.host.launch import VARIABLE
 from ciphercost.host.marks import hand_over
 from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.host.ports import LOOPBACK
@@ -17,6 +19,7 @@ from ciphercost.host.relay import tls_records
 from ciphercost.host.tls_names import GROUPS, KEYS, OLD, SUITES_12, SUITES_CBC, SUITES_OLD, WEAK, security_level, suite
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model.errors import UsageError
+from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm
 
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
@@ -76,6 +79,12 @@ class Tls(Mechanism):
             ("all", "checkout"),
             "on a web server: encrypt all requests, or only those that the workload marks",
         ),
+        Factor(
+            "library",
+            ("", *tls_library.SUITES),
+            "the server's OpenSSL, in both arms: of a Debian suite, or the two libraries in a directory; empty: its own",
+            paths=True,
+        ),
     )
 
     def serves(self, engine: Engine) -> bool:
@@ -86,8 +95,13 @@ class Tls(Mechanism):
         filled = super().check(factors)
         return filled | ({"cipher": "aes256-cbc"} if filled["version"] in OLD and "cipher" not in factors else {})
 
+    def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:
+        return (*self.witnesses, "process") if factors.get("library") else self.witnesses
+
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         version, cipher, tls = factors["version"], factors["cipher"], HasTls.of(engine)
+        if "/" in factors["library"]:
+            tls_library.checked(Path(factors["library"]).absolute())
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "group"
@@ -130,7 +144,10 @@ class Tls(Mechanism):
         place, kind = _directory(secrets, factors), factors["certificate"]
         pki = Pki(place, kind, address=address, reuse=True, client=mutual)
         hand_over(secrets)  # otherwise a server that runs as nobody couldn't reach its key
-        return HasTls.of(engine).tls_settings(pki, factors)
+        settings = HasTls.of(engine).tls_settings(pki, factors)
+        if not factors["library"]:
+            return settings
+        return settings | {f"{VARIABLE}{tls_library.VARIABLE}": str(tls_library.directory(factors["library"]))}
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
         """Look for TLS records of application data in both directions."""

@@ -12,7 +12,7 @@ from ciphercost.model.terms import Amount, Count, Ordinal, Positive, Share
 Arrivals = Literal["even", "random"]
 """When the requests of an open loop are due: evenly spaced, or as a Poisson process of the same rate."""
 Severity = Literal["high", "medium", "low", "info"]
-Witness = Literal["server", "wire", "disk", "client"]
+Witness = Literal["server", "wire", "disk", "client", "process"]
 
 
 # ── plan ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

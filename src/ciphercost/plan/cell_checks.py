@@ -135,6 +135,10 @@ def check_server(planned: PlannedCell) -> None:
         )
     if cell.url and "certificate" in cell.factors:
         raise UsageError("certificate: your server presents its own certificate; remove certificate")
+    if cell.url and cell.factors.get("library"):
+        raise UsageError(
+            "library: ciphercost did not start your server, so it can't give it another library; remove library"
+        )
     if (cell.url or engine.foreign) and not engine.embedded:
         if len(cell.url.split()) > (engine.urls if isinstance(engine, TakesUrl) else 1):
             raise UsageError(f"--url is given {len(cell.url.split())} times, but {cell.engine} needs one URL; give one")

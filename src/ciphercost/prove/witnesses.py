@@ -8,7 +8,8 @@ one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ciphercost.engines import Engine
@@ -22,10 +23,13 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import column_checks, proof_verdict
 from ciphercost.prove.client_witness import client
 from ciphercost.prove.probe import Probe, single
+from ciphercost.prove.process_witness import process
 from ciphercost.prove.rest_witnesses import disk, server_at_rest
 from ciphercost.prove.session_witness import server_of_session
 from ciphercost.prove.wire_witness import wire
 from ciphercost.provision.server_pair import ServerPair
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def prove(
@@ -41,7 +45,9 @@ def prove(
     for arm in encrypted_first(pair.connect):
         # The client witness goes first: without a connection the others have nothing to examine.
         probe.ended |= arm == "plain" and bool(pair.closed)
-        for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
+        chosen: set[Witness] = {"process"} if pair.library else set()
+        due = {*mechanism.witnesses, *chosen}.difference(engine.mute)
+        for witness in sorted(due, key=lambda name: (name != "client", name)):
             if probe.ended:
                 break
             proofs.append(_run_witness(probe, arm, witness))
@@ -69,17 +75,27 @@ def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
 
 
 def unproven(
-    proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS, mute: tuple[Witness, ...] = ()
+    proofs: list[Proof],
+    mechanism: Mechanism,
+    arms: tuple[Arm, ...] = ARMS,
+    mute: tuple[Witness, ...] = (),
+    factors: Mapping[str, str] = NOTHING,
 ) -> str:
-    """Why these proofs don't prove the arms (default: both). Empty if they do. Pure."""
-    return proof_verdict.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
+    """Why these proofs don't prove the arms (default: both) of a cell with these factors. Empty if they do. Pure."""
+    return proof_verdict.unproven(proofs, [each for each in mechanism.required(factors) if each not in mute], arms)
 
 
-def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = (), closed: str = "") -> None:
-    """Raises Unproven, naming the witness, unless both arms are proven. `closed`: why one was not tried
-    (`ServerPair.closed`).
+def require(
+    proofs: list[Proof],
+    mechanism: Mechanism,
+    mute: tuple[Witness, ...] = (),
+    closed: str = "",
+    factors: Mapping[str, str] = NOTHING,
+) -> None:
+    """Raises Unproven, naming the witness, unless both arms of a cell with these factors are proven. `closed`: why one was not
+    tried (`ServerPair.closed`).
     """
-    if reason := unproven(proofs, mechanism, mute=mute):
+    if reason := unproven(proofs, mechanism, mute=mute, factors=factors):
         raise Unproven(f"{reason}. {closed}" if closed else reason)
 
 
@@ -107,6 +123,7 @@ WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] =
     ("transit", "client"): client,
     ("transit", "server"): server_of_session,
     ("transit", "wire"): wire,
+    ("transit", "process"): process,
     ("rest", "client"): client,
     ("rest", "server"): server_at_rest,
     ("rest", "disk"): disk,

@@ -48,6 +48,8 @@ class ServerPair(msgspec.Struct):
     """The servers' end of that link; its counters show what crossed the link. Empty: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` without the delay that the cell may ask for: straight to the server."""
+    library: str = ""
+    """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""
     place: Place | None = None
     """Set for your own server."""
     refused: Refused | None = None

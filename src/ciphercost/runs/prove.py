@@ -105,7 +105,9 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
         )
     mechanism, mute = bench.mechanism, bench.engine.mute
     proven = not (
-        witnesses.unproven(encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute)
+        witnesses.unproven(
+            encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute, bench.factors
+        )
     )
     others = " and ".join(each for each in ("server", "client") if each not in mute)
     by = f"by {others}; the wire witness had no control" if refused else "by every witness"

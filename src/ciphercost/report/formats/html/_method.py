@@ -53,6 +53,7 @@ def _proof(result: Result) -> Iterator[str]:
         "wire": "a packet capture",
         "disk": "a disk scan",
         "client": "the client's report",
+        "process": "the libraries that the server's processes have mapped",
     }
     who = ", ".join(f"{names[each]} ({heard[each]})" for each in names if heard[each])
     lost = f"; {failed} failed, and a cell with a failed witness has no number" if failed else ""
