@@ -204,3 +204,9 @@ def test_a_process_that_does_not_use_it_fails_the_witness() -> None:
 def test_a_cell_with_a_library_needs_the_report_of_its_process() -> None:
     assert TLS.required({"library": NEWEST}) == (*TLS.witnesses, "process")
     assert TLS.required({"library": ""}) == TLS.required({}) == TLS.witnesses
+
+
+def test_a_group_that_the_library_lacks_is_refused(tmp_path: Path) -> None:
+    done = run("nginx:tls", "openssl-3.0", tmp_path, more=(*QUICK, "--set", "group=mlkem768"))
+    assert done.returncode == 2
+    assert "group=mlkem768: OpenSSL has it since 3.5" in done.stderr

@@ -121,7 +121,7 @@ class Mariadb(Family):
         if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:
             server.stop()
             raise UsageError(
-                f"mariadb {installation.version} runs with {server.library}, which lacks the group x25519mlkem768 "
+                f"mariadb {installation.version} runs with {server.library}, which lacks post-quantum groups "
                 "(OpenSSL 3.5 is the first to have it). Use mariadb@11.8, or leave group out."
             )
         return server

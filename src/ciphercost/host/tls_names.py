@@ -24,7 +24,15 @@ OLD = ("1.1", "1.0")
 """Versions that were deprecated by RFC 8996 (2021)."""
 PROTOCOLS = {"1.3": "TLSv1.3", "1.2": "TLSv1.2", "1.1": "TLSv1.1", "1.0": "TLSv1"}
 """Versions as OpenSSL, nginx and Apache name them."""
-GROUPS = {"x25519": "X25519", "p256": "P-256", "p384": "P-384", "x25519mlkem768": "X25519MLKEM768"}
+GROUPS = {
+    "x25519": "X25519",
+    "p256": "P-256",
+    "p384": "P-384",
+    "x25519mlkem768": "X25519MLKEM768",
+    "mlkem768": "MLKEM768",
+}
+POST_QUANTUM = tuple(name for name in GROUPS if "mlkem" in name)
+"""Groups of TLS 1.3 that OpenSSL has since 3.5."""
 KEYS = {name: f"RSA {name.removeprefix('rsa')}" for name in CERTIFICATES if name.startswith("rsa")} | {
     "ecdsa-p256": "EC P-256"
 }

@@ -16,7 +16,18 @@ from ciphercost.host.marks import hand_over
 from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.relay import tls_records
-from ciphercost.host.tls_names import GROUPS, KEYS, OLD, SUITES_12, SUITES_CBC, SUITES_OLD, WEAK, security_level, suite
+from ciphercost.host.tls_names import (
+    GROUPS,
+    KEYS,
+    OLD,
+    POST_QUANTUM,
+    SUITES_12,
+    SUITES_CBC,
+    SUITES_OLD,
+    WEAK,
+    security_level,
+    suite,
+)
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
@@ -32,7 +43,7 @@ def impossible(factors: Mapping[str, str]) -> str:
         return "TLS 1.3 has no CBC" if factors["cipher"] in SUITES_CBC else ""
     if version in OLD and factors["cipher"] not in SUITES_OLD:
         return f"TLS {version} has only CBC suites"
-    if factors["group"] == "x25519mlkem768":
+    if factors["group"] in POST_QUANTUM:
         return f"TLS {version} has no post-quantum groups"
     if factors["certificate"] == "ecdsa-p256" and factors["group"] not in ("", "p256"):
         return f"in TLS {version} the curve of an ECDSA certificate (ecdsa-p256) must be among the groups"
@@ -102,6 +113,10 @@ class Tls(Mechanism):
         version, cipher, tls = factors["version"], factors["cipher"], HasTls.of(engine)
         if "/" in factors["library"]:
             tls_library.checked(Path(factors["library"]).absolute())
+        if factors["library"] == "openssl-3.0" and factors["group"] in POST_QUANTUM:
+            raise UsageError(
+                f"group={factors['group']}: OpenSSL has it since 3.5, library=openssl-3.0 does not; choose another one"
+            )
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "group"
