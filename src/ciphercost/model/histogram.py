@@ -7,8 +7,10 @@ thousand of its cells. Pairs (index, count) are smaller and faster; tests compar
 from __future__ import annotations
 
 import binascii
+import functools
 import math
 import struct
+import threading
 import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,10 +30,12 @@ NUMBERS = bytes(number & 0xFF for number in SIGNED) + MORE
 STEPS = bytes(max(-number, 1) for number in SIGNED) + MORE
 COUNTS = bytes(max(number, 0) for number in SIGNED) + MORE
 """Tables for bytes.translate, which is faster than numpy's lookup: a number, by how many cells it goes on, and what it counts."""
-TOGETHER = 1 << 15
+TOGETHER = 1 << 16
 """Bytes of numbers that are decoded together: enough to spread numpy's fixed costs, few enough to stay in the cache."""
 EXACT = 2**53
 """Below this a float represents every whole number."""
+PREFIX = struct.Struct(">II")
+"""Cookie and length of what follows, compressed."""
 HEADER = struct.Struct(">IIIIQQd")
 """Cookie, payload length, normalizing offset, significant digits, lowest and highest value, conversion ratio."""
 
@@ -74,19 +78,24 @@ def decode_sum(texts: Sequence[str | bytes]) -> Histogram:
     Raises ValueError for none, if one is not a compressed V2 histogram, or if layouts differ.
     """
     parts = [_payload(text) for text in texts]
-    if not parts or any(layout != parts[0][0] for layout, _ in parts):
+    layouts = {layout for layout, _ in parts}
+    if len(layouts) != 1:
         raise ValueError("only histograms of one layout can be merged")
-    payloads = [payload for _, payload in parts if payload]
-    if any(payload[-1] >= 0x80 for payload in payloads):
-        raise ValueError("HdrHistogram cut off in the middle of a number")
     dense = np.zeros(0, np.int64)
     group: list[bytes] = []
-    for number, payload in enumerate(payloads, start=1):
-        group.append(payload)
-        if number == len(payloads) or sum(map(len, group)) > TOGETHER:
-            dense, group = _added(dense, _dense(group)), []
+    size = 0
+    for _, payload in parts:
+        if payload[-1:] >= b"\x80":
+            raise ValueError("HdrHistogram cut off in the middle of a number")
+        if payload:
+            group.append(payload)
+            size += len(payload)
+        if size > TOGETHER:
+            dense, group, size = _added(dense, _dense(group)), [], 0
+    if group:
+        dense = _added(dense, _dense(group))
     cells = np.flatnonzero(dense)
-    return Histogram(parts[0][0], cells, dense[cells])
+    return Histogram(layouts.pop(), cells, dense[cells])
 
 
 def _added(one: Ints, other: Ints) -> Ints:
@@ -96,13 +105,30 @@ def _added(one: Ints, other: Ints) -> Ints:
     return long
 
 
+class _Tables(threading.local):
+    """Two arrays of a thread that are used again and again: fresh memory costs more than what is computed in it."""
+
+    def __init__(self) -> None:
+        self._steps, self._counts = np.empty(0, np.int64), np.empty(0, np.float64)
+
+    def of(self, length: int) -> tuple[Ints, NDArray[np.float64]]:
+        """Both, of this length, with any content; valid until the next call."""
+        if length > len(self._steps):
+            self._steps, self._counts = np.empty(length, np.int64), np.empty(length, np.float64)
+        return self._steps[:length], self._counts[:length]
+
+
+_tables = _Tables()
+
+
 def _dense(payloads: Sequence[bytes]) -> Ints:
     """Counts by cell of all these numbers together; each payload counts its cells from 0."""
     data = b"".join(payloads)
     more, longer, values = _longer(data)
     # Runs of empty cells count nothing; that is faster than taking them out.
-    steps = np.frombuffer(data.translate(STEPS, MORE), np.uint8).astype(np.int64)
-    counts = np.frombuffer(data.translate(COUNTS, MORE), np.uint8).astype(np.float64)
+    steps, counts = _tables.of(len(data) - len(more))
+    steps[:] = np.frombuffer(data.translate(STEPS, MORE), np.uint8)
+    counts[:] = np.frombuffer(data.translate(COUNTS, MORE), np.uint8)
     counted = np.maximum(values, 0)
     steps[longer], counts[longer] = np.maximum(-values, 1), counted
     # Back to cell 0 where a payload begins.
@@ -125,17 +151,21 @@ def _payload(text: str | bytes) -> tuple[Layout, bytes]:
     """The layout of a histogram, and its numbers as bytes. Raises ValueError."""
     try:
         raw = binascii.a2b_base64(text)
-        cookie, length = struct.unpack_from(">II", raw)
-        if cookie & ~0xF0 != COMPRESSED_COOKIE or length != len(raw) - 8:
+        cookie, length = PREFIX.unpack_from(raw)
+        if cookie & ~0xF0 != COMPRESSED_COOKIE or length != len(raw) - PREFIX.size:
             raise ValueError("not a compressed HdrHistogram V2")
-        payload = zlib.decompress(raw[8:])
+        payload = zlib.decompress(memoryview(raw)[PREFIX.size :])
         cookie, length, _, digits, lowest, _, _ = HEADER.unpack_from(payload)
     except (binascii.Error, struct.error, zlib.error) as error:
         raise ValueError(f"not a compressed HdrHistogram V2: {error}") from None
     if cookie & ~0xF0 != ENCODING_COOKIE or length > len(payload) - HEADER.size or not 1 <= digits <= 5 or lowest < 1:
         raise ValueError("not an HdrHistogram V2 payload")
-    layout = Layout(int(math.log2(lowest)), math.ceil(math.log2(2 * 10**digits)) - 1)
-    return layout, payload[HEADER.size : HEADER.size + length]
+    return _layout(digits, lowest), payload[HEADER.size : HEADER.size + length]
+
+
+@functools.lru_cache(64)
+def _layout(digits: int, lowest: int) -> Layout:
+    return Layout(int(math.log2(lowest)), math.ceil(math.log2(2 * 10**digits)) - 1)
 
 
 def _zigzag_leb128(data: bytes) -> Ints:
@@ -157,7 +187,9 @@ def _longer(data: bytes) -> tuple[Ints, Ints, Ints]:
     more = np.flatnonzero(octets >= 0x80)
     if not len(more):
         return more, more, more
-    longer, first, lengths = np.unique(more - np.arange(len(more)), return_index=True, return_counts=True)
+    numbers = more - np.arange(len(more))
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    longer, lengths = numbers[first], np.diff(first, append=len(more))
     if lengths.max() > 8:
         raise ValueError("HdrHistogram with a number of more than nine bytes")
     final = more[first + lengths - 1]
@@ -207,9 +239,7 @@ def encode(histogram: Histogram, highest: int = HIGHEST) -> str:
     digits = int(math.log10(1 << histogram.layout.half))
     header = HEADER.pack(ENCODING_COOKIE | 0x10, len(body), 0, digits, 1 << histogram.layout.unit, highest, 1.0)
     packed = zlib.compress(header + body)
-    return binascii.b2a_base64(
-        struct.pack(">II", COMPRESSED_COOKIE | 0x10, len(packed)) + packed, newline=False
-    ).decode()
+    return binascii.b2a_base64(PREFIX.pack(COMPRESSED_COOKIE | 0x10, len(packed)) + packed, newline=False).decode()
 
 
 def _to_zigzag_leb128(words: Ints) -> bytes:

@@ -5,6 +5,7 @@ Counts, CPU time and bytes add up, histograms cell by cell. No percentile is eve
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ SUMMED = (
     "segments_received", "connects", "resumed", "late", "threads", "work", "sealed", "opened", "jit_ms", "gc_ms",
     "process_cpu_ns",
 )  # fmt: skip
+ALL = operator.attrgetter(*SUMMED)
 CHECKSUMS = 2**64
 KINDS = 16
 """Kinds of errors that an answer names; see PROTOCOL.md."""
@@ -36,7 +38,7 @@ def merge(answers: Sequence[AgentSlice]) -> AgentSlice:
         return first
     if any(each.arm != first.arm for each in answers):
         raise ValueError("only answers of one arm can be merged")
-    summed = {name: sum(getattr(each, name) for each in answers) for name in SUMMED}
+    summed = dict(zip(SUMMED, map(sum, zip(*map(ALL, answers), strict=True)), strict=True))
     return msgspec.structs.replace(
         first,
         **summed,
