@@ -7,7 +7,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -20,11 +19,10 @@ import pytest
 from ciphercost.host import deadlines
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from ciphercost.load.fleet import clock
 from ciphercost.load.fleet import fleet as fleets
 from ciphercost.load.fleet.crew import Crew
 from ciphercost.load.fleet.fleet import Fleet
-from ciphercost.load.fleet.member import SAMPLING, Member, be_punctual, boot_id, usual_priority
+from ciphercost.load.fleet.member import SAMPLING, Member, be_punctual, boot_id, usual_priority, wait_until
 from ciphercost.load.fleet.messages import Call, Failure, Sealed, Start
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost
 from ciphercost.load.program import Program
@@ -203,9 +201,7 @@ def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
 def test_a_server_that_was_sampled_late_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with made(tmp_path) as here:
         here.connect()
-        monkeypatch.setattr(
-            fleets, "wait_until", lambda moment: time.sleep(max(0.0, moment + 0.3 * LONG - clock.now()))
-        )
+        monkeypatch.setattr(fleets, "wait_until", lambda moment: wait_until(moment + 0.3 * LONG))
         called: list[str] = []
         with pytest.raises(AgentError, match=r"sampled \d{3,}\.\d ms after the slice began to count") as raised:
             here.fleet.slice("plain", LONG, on_counting=lambda: called.append("counting"))

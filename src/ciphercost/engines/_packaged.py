@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.engines._found import Found
 from ciphercost.host import debian, package_cache, run_in_place, versions
-from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.host.programs import printed
 from ciphercost.model.errors import MissingServer
 
 PLACE = "usr/sbin"
@@ -43,18 +42,7 @@ class Packaged(Found):
 
         `before`: command of a program loader.
         """
-        try:
-            done = subprocess.run(
-                [*before, str(program), self.version_option],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=20,
-                env=child_environment(),
-            )
-        except (OSError, subprocess.SubprocessError):
-            return ""
-        match = re.search(self.version_words, done.stdout + done.stderr)
+        match = re.search(self.version_words, printed([*before, program, self.version_option], 20))
         return match[1] if match else ""
 
     def usual_places(self) -> Iterator[Path]:

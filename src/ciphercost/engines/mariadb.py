@@ -122,7 +122,7 @@ class Mariadb(Family):
             server.stop()
             raise UsageError(
                 f"mariadb {installation.version} runs with {server.library}, which lacks post-quantum groups "
-                "(OpenSSL 3.5 is the first to have it). Use mariadb@11.8, or leave group out."
+                "(OpenSSL 3.5 is the first to have them). Use mariadb@11.8, or leave group out."
             )
         return server
 

@@ -168,11 +168,16 @@ def crypto_library(pid: int) -> str:
     encryption.
     """
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            path = line.split(maxsplit=5)[-1]
+        for path in mapped(pid):
             if "/libcrypto" in path:
                 return library_version(Path(f"/proc/{pid}/root{path}")) or Path(path).name
     return ""
+
+
+def mapped(pid: int) -> list[str]:
+    """The files that a process has mapped, each once, in the order of their addresses. Raises OSError if it has ended."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return list(dict.fromkeys(line.split(maxsplit=5)[-1] for line in lines))
 
 
 def library_version(file: Path) -> str:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from ciphercost.host.environment import child_environment
 
 
 class Program(NamedTuple):
@@ -33,6 +38,17 @@ PROGRAMS = (
     Program("fio", "fio", "at rest it measures the directories without a server"),
     Program("openssl", "openssl", "the mechanism edb-tde needs it"),
 )
+
+
+def printed(command: Sequence[str | Path], seconds: float, env: Mapping[str, str] | None = None) -> str:
+    """All that a program prints, whatever its exit status; empty if it can't run, or runs longer than that. `env`: further variables."""
+    try:
+        done = subprocess.run(
+            list(command), capture_output=True, text=True, check=False, timeout=seconds, env=child_environment(env)
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout + done.stderr
 
 
 def install_command(packages: list[str]) -> list[str]:

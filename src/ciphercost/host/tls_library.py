@@ -7,20 +7,20 @@ So servers that differ in the library have the same loader and C library.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
 import shutil
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ciphercost.host import elf
 from ciphercost.host.debian import unpack_suite
-from ciphercost.host.environment import child_environment
 from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, reachable
-from ciphercost.host.ports import library_version
+from ciphercost.host.ports import library_version, mapped
 from ciphercost.host.procfs import tree
+from ciphercost.host.programs import printed
 from ciphercost.model.errors import MissingServer, UsageError
 
 SUITES = {
@@ -55,6 +55,7 @@ def directory(wanted: str, *, fetch: bool = True) -> Path:
     return _fetched(wanted) if wanted in SUITES else checked(Path(wanted).absolute())
 
 
+@functools.cache
 def checked(place: Path) -> Path:
     """A directory of the user's, if it holds two libraries for this machine. Raises UsageError."""
     if not place.is_dir():
@@ -89,7 +90,7 @@ def _fetched(name: str) -> Path:
         unpack_suite(suite, [package], work)
         (work.path / ONLY).mkdir()
         (work.path / ALSO).mkdir()
-        for file in _libraries(work.path):
+        for file in work.path.glob("usr/lib/*/*.so.*"):
             if file.name.startswith(NAMES):
                 shutil.copy(file, work.path / ONLY / file.name)
             elif file.name.startswith(("libz.so.", "libzstd.so.")):
@@ -115,11 +116,8 @@ def _loader() -> tuple[Path, Path]:
     return next(place.glob("ld-linux*.so.*")), place
 
 
-def _libraries(root: Path) -> Iterable[Path]:
-    return root.glob("usr/lib/*/*.so.*")
-
-
-def command(chosen: str, program: Path) -> list[str | Path]:
+@functools.cache
+def command(chosen: str, program: Path) -> tuple[str | Path, ...]:
     """What a program's command line begins with if it is to use the libraries in the directory `chosen`.
 
     Raises UsageError if the program needs symbols that they lack, MissingServer if the loader can't be fetched. A program that
@@ -129,7 +127,7 @@ def command(chosen: str, program: Path) -> list[str | Path]:
     place = Path(chosen)
     own = _own(program)
     search = [place, libc, *own, place.parent / ALSO]
-    prefix: list[str | Path] = [loader, "--inhibit-rpath", "", "--library-path", ":".join(map(str, search))]
+    prefix = (loader, "--inhibit-rpath", "", "--library-path", ":".join(map(str, search)))
     check_symbols([*prefix, program], place)
     return prefix
 
@@ -157,25 +155,14 @@ def check_symbols(program: Sequence[str | Path], place: Path) -> None:
 def _listed(program: Sequence[str | Path]) -> str:
     """What the loader says about a program's libraries: where each one is, and which symbols are missing."""
     tracing = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes"}
-    try:
-        done = subprocess.run(
-            list(map(str, program)),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=child_environment(tracing),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout + done.stderr
+    return printed(program, 60, tracing)
 
 
 def proof(pid: int, chosen: str) -> tuple[bool, str]:
     """Whether a server and all that it started have the OpenSSL libraries of this directory mapped, and no others."""
     place, found = Path(chosen).resolve(), dict[str, str]()
     for process in tree(pid):
-        for path in mapped(process):
+        for path in openssl_of(process):
             if not Path(path).is_relative_to(place):
                 return False, f"process {process} of the server uses {path}, which is not in {chosen}"
             found[Path(path).name] = path
@@ -189,11 +176,8 @@ def proof(pid: int, chosen: str) -> tuple[bool, str]:
     return True, f"it uses {' and '.join(words)} in {chosen}: {version}"
 
 
-def mapped(pid: int) -> list[str]:
+def openssl_of(pid: int) -> list[str]:
     """The OpenSSL libraries that a process has mapped; empty if it has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    except OSError:
-        return []
-    paths = dict.fromkeys(line.split(maxsplit=5)[-1] for line in lines if ".so" in line)
-    return [path for path in paths if Path(path).name.startswith(NAMES)]
+    with contextlib.suppress(OSError):
+        return [path for path in mapped(pid) if Path(path).name.startswith(NAMES)]
+    return []

@@ -68,8 +68,8 @@ class Mechanism(ABC):
         for name, value in factors.items():
             if name not in known:
                 raise UsageError(f"{self.name} has no factor '{name}': {nearest(name, known)}")
-            given[name] = value = known[name].aliases.get(value, value)
             factor = known[name]
+            given[name] = value = factor.aliases.get(value, value)
             if factor.values and value not in factor.values and not (factor.paths and "/" in value):
                 raise UsageError(f"{self.name} has no {name} '{value}': {nearest(value, filter(None, factor.values))}")
         defaults = {factor.name: factor.values[0] if factor.values else "" for factor in self.factors}

@@ -11,14 +11,13 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ciphercost.host import maven, package_cache
-from ciphercost.host.environment import child_environment
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.host.programs import printed
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import MissingServer
 
@@ -74,18 +73,7 @@ def oldest() -> int:
 @functools.lru_cache(maxsize=8)
 def version(program: str) -> int:
     """Return 17 for `openjdk version "17.0.15"`, 8 for `java version "1.8.0_452"`; 0 if it prints no version."""
-    try:
-        done = subprocess.run(
-            [program, "-version"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=child_environment(OTHERS),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return 0
-    return number(done.stderr + done.stdout)
+    return number(printed([program, "-version"], 60, OTHERS))
 
 
 def number(said: str) -> int:
