@@ -378,7 +378,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
         try:
             spec = Spec([cell], mode="quick", sessions=1, time=4.0, latency=False)
             result = api.run(spec, tmp_path / mark[:7])
-            assert result.cells[0].status == "failed"
+            assert result.cells[0].status == "failed", result.cells[0].reason
             assert "and this run did not make it; ciphercost leaves it alone" in result.cells[0].reason
             assert server.mark(scratch_schema.name_for(run_id)) == mark
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from ciphercost.host import marks, pki, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import reveal
 
 ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
@@ -151,28 +153,38 @@ class UserServer:
     def ask(self, *statements: str) -> list[list[str | None]]:
         """The last statement's rows."""
         rows: list[list[str | None]] = []
-        with Agent() as agent:
+        with self._agent() as agent:
             agent.connect("look", **self.fields)
             for each in statements:
                 rows = agent.query("look", each)
         return rows
 
+    @contextmanager
+    def _agent(self) -> Iterator[Agent]:
+        """An agent. If the server refuses it or is silent, the error says what each of the server's threads is doing."""
+        with Agent() as agent:
+            try:
+                yield agent
+            except AgentError as error:
+                error.add_note(_doing(self.server.pid))
+                raise
+
     def schemas(self) -> dict[str, str]:
         """Schemas with ciphercost's prefix, with their marks."""
-        with Agent() as agent:
+        with self._agent() as agent:
             return OwnSchema.of(self.engine).schemas(agent, self.fields)
 
     def mark(self, name: str) -> str | None:
         """The mark of the schema of this name; None if there is none."""
-        with Agent() as agent:
+        with self._agent() as agent:
             return OwnSchema.of(self.engine).schema(agent, self.fields, name)
 
     def make(self, name: str, mark: str) -> None:
-        with Agent() as agent:
+        with self._agent() as agent:
             OwnSchema.of(self.engine).make_schema(agent, self.fields, name, mark)
 
     def drop(self, name: str) -> None:
-        with Agent() as agent:
+        with self._agent() as agent:
             OwnSchema.of(self.engine).drop_schema(agent, self.fields, name)
 
     def state(self) -> list[object]:
@@ -202,6 +214,16 @@ class UserServer:
         """The environment of a tool that dumps, with the password where that tool looks for it."""
         password = reveal(self.fields["password"])
         return {**os.environ, "PGPASSWORD": password, "MYSQL_PWD": password, "ISC_PASSWORD": password}
+
+
+def _doing(pid: int) -> str:
+    """By thread of a process: its name, its state (S sleeps, D waits for a disk, T is stopped) and where in the kernel it waits."""
+    lines = [f"threads of process {pid}:"]
+    for thread in sorted(Path(f"/proc/{pid}/task").glob("*")):
+        with contextlib.suppress(OSError):
+            name, state = (thread / "stat").read_text().split("(", 1)[1].rsplit(") ", 1)
+            lines.append(f"{thread.name} {name} {state[0]} {(thread / 'wchan').read_text()}")
+    return "\n".join(lines)
 
 
 @contextmanager
