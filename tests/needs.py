@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import other_tools
-from ciphercost import engines
+from ciphercost import engines, hops
 from ciphercost.host import package_client_errors, tls_library, tools, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import fuse
@@ -102,12 +102,17 @@ def everything() -> Iterator[Need]:
     yield Need("cryfs", lambda: tools.tool("cryfs", fetch=False), lambda: tools.tool("cryfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
     yield Need("OpenSSL libraries", lambda: _libraries(fetch=False), _libraries)
+    yield Need("hops", lambda: _hops(fetch=False), _hops)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
     yield Need("mariadb-dump", other_tools.dumps, lambda: tools.together(other_tools.DUMPS))
 
 
 def _libraries(*, fetch: bool = True) -> list[Path]:
     return [tls_library.directory(each, fetch=fetch) for each in tls_library.SUITES]
+
+
+def _hops(*, fetch: bool = True) -> list[Installation]:
+    return [hops.get(name).find(fetch=fetch) for name in hops.names()]
 
 
 def found(need: Need) -> bool:

@@ -154,7 +154,7 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: ServerCopie
         for arm in pair.connect:
             answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
             assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
-            load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
+            load_connections.load_connections(home.engine, TLS, pair, agent, arm, answer, connected)
 
 
 def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies) -> None:
@@ -169,7 +169,7 @@ def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies) -> Non
         with pytest.raises(
             Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"
         ):
-            load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
+            load_connections.load_connections(home.engine, TLS, pair, agent, arm, answer, connected)
 
 
 # ── a negotiation that differs from the request ───────────────────────────────────────────────────────────────────────

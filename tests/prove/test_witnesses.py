@@ -10,7 +10,6 @@ import pytest
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
-from ciphercost.engines.null import NoServer
 from ciphercost.engines.sqlite import SqliteDirectory
 from ciphercost.host.canary_scan import Seen
 from ciphercost.host.supervisor import Supervisor
@@ -178,8 +177,10 @@ ANSWER: dict[str, Any] = {
 def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dict[str, Any], passes: bool) -> None:
     def check(agent: Agent) -> None:
         load_connections.load_connections(
-            engines.get("postgresql"), mechanisms.get("tls"), NoServer(), agent, arm, {**ANSWER, **change}, ANSWER
+            engines.get("postgresql"), mechanisms.get("tls"), pair, agent, arm, {**ANSWER, **change}, ANSWER
         )
+
+    pair = ServerPair({}, [], "")
 
     with Agent() as agent:
         if passes:

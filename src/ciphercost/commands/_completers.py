@@ -218,3 +218,7 @@ def needs(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionI
     before, comma, _rest = begin.rpartition(",")
     taken = before.split(",")
     return _plain((f"{before}{comma}{each}" for each in _names()["needs"] if each not in taken), begin)
+
+
+def hops(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
+    return _items(_names()["hops"].items(), begin)

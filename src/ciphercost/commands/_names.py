@@ -19,6 +19,7 @@ PACKAGE = Path(__file__).parents[1]
 REGISTRIES = (
     "engines",
     "mechanisms",
+    "hops",
     "load/workloads",
     "studies",
     "report",
@@ -59,6 +60,7 @@ class Names(TypedDict):
     workloads: dict[str, Workload]
     studies: dict[str, str]
     """Title by name."""
+    hops: dict[str, str]
     schemes: list[str]
     """Of URLs that `prove` takes."""
     needs: list[str]
@@ -108,7 +110,7 @@ def _write(file: Path, made: Names) -> None:
 
 
 def _read(stamp: str) -> Names:
-    from ciphercost import engines, mechanisms, studies
+    from ciphercost import engines, hops, mechanisms, studies
     from ciphercost.load import workloads
     from ciphercost.plan import targets
     from ciphercost.report import advice, comparison_formats, formats, inventory, trend_formats
@@ -135,6 +137,7 @@ def _read(stamp: str) -> Names:
         },
         workloads={each.name: _workload(each) for each in every_workload},
         studies={name: studies.get(name).title for name in studies.names()},
+        hops={name: hops.get(name).title for name in hops.names()},
         schemes=list(targets.schemes()),
         needs=list(advice.NEEDS),
         lists=list(inventory.TABLES),

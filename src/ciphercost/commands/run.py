@@ -38,6 +38,13 @@ from ciphercost.model.errors import UsageError
         is_flag=True,
         help="Split the cost into handshake, request and byte, with workloads of its own.",
     ),
+    click.option(
+        "--hop",
+        metavar="NAME",
+        help="Send both arms through haproxy, envoy, two-envoys or pgbouncer. One experiment: what the hop costs alone, and what "
+        "TLS costs that ends at the hop or at the server.",
+        shell_complete=_completers.hops,
+    ),
     CELL_TIME,
     *OVER_MACHINES,
     *OUTPUT,
@@ -62,15 +69,14 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
         if elsewhere := where(given):
             made = specs.check(msgspec.structs.replace(made, **elsewhere), load=False)
     else:
-        if given["split_"] and given["matrix"]:
-            raise UsageError("--split and --matrix are two experiments; run one after the other")
+        several = [each for each in ("split_", "matrix", "hop") if given[each]]
+        if len(several) > 1:
+            first, second = (f"--{each.rstrip('_')}" for each in several[:2])
+            raise UsageError(f"{first} and {second} are two experiments; run one after the other")
         if given["split_"] and (wrong := [each for each in ("workload", "sql", "csv", "rows") if given[each]]):
             raise UsageError(f"--split has its own workloads; remove --{wrong[0]}")
         cells = [cell_of(target, given) for target in targets]
-        grouped = [
-            matrix.split(cell, number) if given["split_"] else matrix.matrix(cell, given["matrix"], number)
-            for number, cell in enumerate(cells)
-        ]
+        grouped = [expanded(cell, number, given) for number, cell in enumerate(cells)]
         made = spec_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)
     if print_spec:
         click.echo(toml.dump(made), nl=False)
@@ -80,3 +86,14 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 
         _machines.start(made, given)
     run_spec(made, given)
+
+
+def expanded(cell: Any, number: int, given: dict[str, Any]) -> list[Any]:
+    """The cells that --split, --hop or --matrix make of one."""
+    from ciphercost.plan import matrix
+
+    if given["split_"]:
+        return matrix.split(cell, number)
+    if given["hop"]:
+        return matrix.through(cell, given["hop"], number)
+    return matrix.matrix(cell, given["matrix"], number)

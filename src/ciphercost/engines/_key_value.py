@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over
+from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import free_port
 from ciphercost.model.errors import UsageError
 

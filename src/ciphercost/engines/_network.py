@@ -5,7 +5,6 @@ Not an engine.
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qs
 
 from ciphercost.engines import Server
-from ciphercost.host.marks import hand_over
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
 from ciphercost.load.passwords import with_password
 from ciphercost.model.errors import UsageError, nearest
@@ -127,11 +125,3 @@ def parse_url(
         if name not in known:
             raise UsageError(f"--url: unknown parameter '{name}': {nearest(name, known)}")
     return parts, parameters
-
-
-def own_file(path: Path, text: str) -> Path:
-    """Write a file that only the user who runs the servers can read."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    hand_over(path)
-    return path

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, unquote
 
 from ciphercost.engines import Server, _firebird_pages, _network
 from ciphercost.engines._found import Found
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer, parse_url
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.settings import TakesSettings
@@ -34,7 +34,7 @@ from ciphercost.host import debian, package_cache, run_in_place, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LAST_LINES, apart, launch
-from ciphercost.host.marks import hand_over, scratch_base, server_user
+from ciphercost.host.marks import hand_over, own_file, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError

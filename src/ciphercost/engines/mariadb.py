@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import Family, accounts, share
-from ciphercost.engines._network import own_file
 from ciphercost.host import tls_names, versions
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import hand_over, server_user
+from ciphercost.host.marks import hand_over, own_file, server_user
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines._key_value import KeyValueStore
-from ciphercost.engines._network import StartedServer, own_file
+from ciphercost.engines._network import StartedServer
 from ciphercost.host import tls_names
+from ciphercost.host.marks import own_file
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines._mysql.family import Family, accounts
-from ciphercost.engines._network import own_file
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import server_user
+from ciphercost.host.marks import own_file, server_user
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:

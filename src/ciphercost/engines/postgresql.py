@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, unquote
 
 from ciphercost.engines import Server, _network
 from ciphercost.engines._found import Found
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer, parse_url
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.settings import TakesSettings
@@ -32,7 +32,7 @@ from ciphercost.host import deadlines, debian, maven, package_cache, run_in_plac
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over, server_user
+from ciphercost.host.marks import hand_over, own_file, server_user
 from ciphercost.host.maven import Artifact
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import is_loopback
@@ -291,6 +291,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     refuses_anonymous = "the server asks for a password and none was given"
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     tls_round_trips = 1  # SSLRequest, and the server's one-letter reply
+    tls_begins = "either"
     tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"

@@ -18,6 +18,7 @@ from ciphercost.model.spec import ARMS, Mode
 RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
     ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "work", "CPU time/operation"),
+    ("hop_cpu_per_op", ("hop_cpu_ns",), "work", "CPU time/operation"),
     ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
     ("segments_per_op", ("segments",), "operations", "segments/operation"),
     ("machine_cpu_per_op", (), "work", "CPU time/operation"),
@@ -30,6 +31,7 @@ RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
 ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("server_cpu", ("server_cpu_ns",), "work"),
     ("client_cpu", ("client_user_ns", "client_system_ns"), "work"),
+    ("hop_cpu", ("hop_cpu_ns",), "work"),
 )
 
 
@@ -84,7 +86,9 @@ def added(arms: Arms, mode: Mode) -> dict[str, Added]:
     """
     found: dict[str, Added] = {}
     for name, fields, per in ADDED:
-        if min(arms.total(arm, *fields) for arm in ARMS) <= 0 or min(arms.total(arm, per) for arm in ARMS) <= 0:
+        # Of a hop that only one arm goes through, the other has none.
+        enough = max if name == "hop_cpu" else min
+        if enough(arms.total(arm, *fields) for arm in ARMS) <= 0 or min(arms.total(arm, per) for arm in ARMS) <= 0:
             continue
         mean, parts = 0.0, np.zeros(len(arms.by_unit("plain", mode, per)))
         for arm, sign in zip(ARMS, (-1, 1), strict=True):

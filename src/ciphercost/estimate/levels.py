@@ -27,6 +27,7 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "throughput": (_typical("throughput"), "/s"),
     "server_cpu_per_op": (lambda arm: arm.get("server_cpu_us_per_op"), "µs"),
     "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
+    "hop_cpu_per_op": (lambda arm: arm.get("hop_cpu_us_per_op"), "µs"),
     "latency_p50": (_typical("latency_ms", "p50"), "ms"),
     "latency_p99": (_typical("latency_ms", "p99"), "ms"),
     "latency_mean": (_typical("latency_ms", "mean"), "ms"),

@@ -43,7 +43,7 @@ SHARES = frozenset({*HOST[:6], "disk_busy"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
     "connects", "resumed", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
-    "write_bytes", "foreign_cpu_ns", "memory_bytes", "memory_samples", *HOST,
+    "write_bytes", "foreign_cpu_ns", "hop_cpu_ns", "memory_bytes", "memory_samples", *HOST,
 )  # fmt: skip
 COLUMN = {name: number for number, name in enumerate(FIELDS)}
 UNSAMPLED = (0.0,) * (len(FIELDS) - COLUMN["sampled"])
@@ -78,6 +78,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         counters.server_read_bytes,
         counters.server_write_bytes,
         counters.foreign_cpu * counters.window_ns,
+        counters.hop_cpu_ns,
         counters.server_memory_bytes,
         counters.server_memory_bytes > 0,
         counters.host_user,
@@ -141,10 +142,10 @@ class Arms(NamedTuple):
 
     @property
     def machine(self) -> tuple[str, ...]:
-        """Fields of the CPU time of the server, kernel threads included; for an embedded database, that of the agent."""
+        """Fields of the CPU time of the server, kernel threads and hops included; for an embedded database, that of the agent."""
         served = any(self.total(arm, "server_cpu_ns") for arm in ARMS)
         own = ("server_cpu_ns",) if served else ("client_user_ns", "client_system_ns")
-        return (*own, "foreign_cpu_ns")
+        return (*own, "foreign_cpu_ns", "hop_cpu_ns")
 
     def by_session(self, mode: Mode) -> bool:
         """Whether sessions are the sample unit: in full mode, once there are two."""

@@ -91,6 +91,8 @@ def describe(
             "write_bytes_per_op": main.per_work(arm, "write_bytes"),
             "host": host(arm, main),
         }
+    if main.total(arm, "hop_cpu_ns"):
+        facts["hop_cpu_us_per_op"] = main.per_work(arm, "hop_cpu_ns") / 1e3
     if samples := main.total(arm, "memory_samples"):
         facts["memory_bytes"] = main.total(arm, "memory_bytes") / samples
     if histogram is not None and (total := histogram.total):

@@ -73,6 +73,7 @@ def launch(
     also: Callable[[], Iterable[int]] = tuple,
     writable: Iterable[Path] | None = None,
     address: str = LOOPBACK,
+    connects: bool = False,
 ) -> Launch:
     """Start `command(port)` in `directory` and wait until `answers(address, port)`. Raises RunError with the end of the
     server's log.
@@ -80,7 +81,8 @@ def launch(
     `title`: name and version for messages. `answers` raises RunError if the server refuses for good. `hopeless`: if
     this text appears in the log, the server will never answer and might never end, so it is stopped. `also`: other
     ports that the command was given. `writable`: what the server may change, with everything below it, besides the run's
-    scratch. [default: its directory and its logs] `address`: where the command listens.
+    scratch. [default: its directory and its logs] `address`: where the command listens. `connects`: it may
+    also open TCP connections.
 
     Another program may take the port between its choice and the server's start. So we check that the server itself
     holds the port before we send anything; otherwise we try another port.
@@ -107,6 +109,7 @@ def launch(
             log=log,
             stop_signal=stop_signal,
             writable=[directory, *([logs] if logs else [])] if writable is None else writable,
+            connects=connects,
         )
         try:
             ports = [port, *also()]

@@ -48,6 +48,14 @@ def hand_over(path: Path) -> None:
             os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
+def own_file(path: Path, text: str) -> Path:
+    """Write a file that only the user who runs the servers can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    hand_over(path)
+    return path
+
+
 def start_time(pid: int) -> str:
     """A process's start in clock ticks since boot; empty if there is no such process, or only its zombie."""
     try:

@@ -11,6 +11,7 @@ below a second.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import threading
@@ -45,6 +46,9 @@ class Level(msgspec.Struct, frozen=True):
     """CPU of this process, the controller, and of the relay if there is one."""
     own_user_ns: int
     """Its part in user mode."""
+    hop_cpu_ns: int
+    """CPU of the processes between client and server."""
+    hop_user_ns: int
     network_bytes: int
     disk_weighted_ms: int
     disk_busy_ms: tuple[int, ...]
@@ -156,7 +160,7 @@ class Sampler:
     `relay`: ciphercost's single-threaded relay process, whose CPU is neither the server's nor foreign (0: none).
     `embedded`: the database lives in the agent's process together with the load, so the agent reports its CPU.
     `helpers`: processes that work for the server (FUSE daemons), with their children: their CPU, bytes and memory count
-    as the server's. They are in none of its control groups.
+    as the server's. They are in none of its control groups. `hops`: single processes between client and server.
     """
 
     def __init__(
@@ -167,6 +171,7 @@ class Sampler:
         embedded: bool = False,
         relay: int = 0,
         helpers: Iterable[int] = (),
+        hops: Iterable[int] = (),
     ) -> None:
         self._server = server
         self._embedded = embedded
@@ -181,7 +186,8 @@ class Sampler:
         self._network = _open("/proc/self/net/dev")
         self._disks = _open("/proc/diskstats")
         self._whole_disks = whole_disks()
-        self._relay = relay
+        self._relays = (relay,) if relay else ()
+        self._hops = tuple(hops)
         self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
@@ -242,11 +248,12 @@ class Sampler:
         total = max(1, sum(host))
         user, nice, system, idle, iowait, irq, softirq, steal = host[:8]
         server = max(0, b.server_cpu_ns - a.server_cpu_ns)
-        known = server + agent_cpu_ns + b.own_cpu_ns - a.own_cpu_ns
+        hop = max(0, b.hop_cpu_ns - a.hop_cpu_ns)
+        known = server + hop + agent_cpu_ns + b.own_cpu_ns - a.own_cpu_ns
         everything = b.all_cpu_ns - a.all_cpu_ns if b.all_cpu_ns >= 0 else (total - idle - iowait - steal) * _TICK_NS
         foreign = max(0, everything - known)
         server_user = b.server_user_ns - a.server_user_ns
-        known_user = server_user + agent_user_ns + b.own_user_ns - a.own_user_ns
+        known_user = server_user + agent_user_ns + b.own_user_ns - a.own_user_ns + b.hop_user_ns - a.hop_user_ns
         # Counted in ticks, so it may exceed the total, which is known more precisely.
         foreign_user = min(foreign, max(0, (user + nice) * _TICK_NS - known_user))
         return Counters(
@@ -257,6 +264,7 @@ class Sampler:
             server_read_bytes=max(0, b.read_bytes - a.read_bytes),
             server_write_bytes=max(0, b.write_bytes - a.write_bytes),
             server_memory_bytes=self.memory,
+            hop_cpu_ns=hop,
             host_user=user / total,
             host_nice=nice / total,
             host_system=(system + irq + softirq) / total,
@@ -275,7 +283,8 @@ class Sampler:
 
     def _level(self) -> Level:
         cpu, user, system = (sum(each) for each in zip(self._grouped_cpu(), self._counted_cpu(), strict=True))
-        relay, relay_user = self._relay_cpu()
+        relay, relay_user = _cpu_of(self._relays)
+        hop, hop_user = _cpu_of(self._hops)
         read = write = 0
         for pid, file in list(self._io.items()):
             try:
@@ -300,18 +309,13 @@ class Sampler:
             all_cpu_ns=self._machine_cpu(),
             own_cpu_ns=time.process_time_ns() + relay,
             own_user_ns=int(resource.getrusage(resource.RUSAGE_SELF).ru_utime * 1e9) + relay_user,
+            hop_cpu_ns=hop,
+            hop_user_ns=hop_user,
             network_bytes=self._network_bytes(),
             disk_weighted_ms=disk_weighted,
             disk_busy_ms=disk_busy,
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
         )
-
-    def _relay_cpu(self) -> tuple[int, int]:
-        """The relay's total, and its part in user mode."""
-        try:
-            return (cpu_clock_ns(self._relay), _ticks(self._relay)[0] * _TICK_NS) if self._relay else (0, 0)
-        except OSError:
-            return 0, 0
 
     def _machine_cpu(self) -> int:
         if self._all:
@@ -362,6 +366,16 @@ class Sampler:
         fields = [line.split() for line in self._disks.read().splitlines()]
         own = [each for each in fields if each[2] in self._whole_disks]
         return sum(int(each[13]) for each in own), tuple(int(each[12]) for each in own)
+
+
+def _cpu_of(pids: Iterable[int]) -> tuple[int, int]:
+    """CPU of single processes, without their children, and its part in user mode; what is gone counts nothing."""
+    total = user = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            own, ticks = cpu_clock_ns(pid), _ticks(pid)[0] * _TICK_NS
+            total, user = total + own, user + ticks
+    return total, user
 
 
 def busiest(before: Sequence[int], after: Sequence[int], window_ns: int) -> float | None:

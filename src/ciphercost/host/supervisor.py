@@ -281,13 +281,14 @@ class Supervisor:
         stop_signal: int = signal.SIGTERM,
         umask: int = 0o077,
         writable: Iterable[Path] | None = None,
+        connects: bool = False,
     ) -> Process:
         """Start a process that can't outlive the run. Raises RunError if it can't be started.
 
         `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the
         program starts. `stdin` is a file that is opened before that, so `user` needn't be able to read it; without it,
         standard input is empty. `writable`: confine the process: it may change only these directories and the run's
-        scratch (see `confinement`).
+        scratch, and open TCP connections only if it `connects` (see `confinement`).
         """
         command = [str(part) for part in argv]
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -310,6 +311,7 @@ class Supervisor:
                 stop_signal=int(stop_signal),
                 umask=umask,
                 writable=None if writable is None else self._writable(writable),
+                connects=connects,
             )
         except RunError as error:
             raise RunError(f"can't start {command[0]}: {error}") from None

@@ -148,7 +148,8 @@ class Supervisor:
                     file.write(str(os.getpid()))
             if request["cpus"]:
                 os.sched_setaffinity(0, request["cpus"])
-            rules = None if request["writable"] is None else confinement.rules(request["writable"])
+            confined = request["writable"] is not None
+            rules = confinement.rules(request["writable"], connects=request["connects"]) if confined else None
             if request["user"]:
                 uid, gid = request["user"]
                 os.setgroups([])

@@ -313,9 +313,7 @@ def open_unit(
     def open_arm(arm: Arm) -> None:
         fields = pair.connect[arm]
         answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
-        load_connections.load_connections(
-            bench.engine, bench.mechanism, pair.by_arm[arm], agent, arm, answer, connected
-        )
+        load_connections.load_connections(bench.engine, bench.mechanism, pair, agent, arm, answer, connected)
         describe_version(facts, str(answer["server_version"]))
 
     def open_arms() -> None:
@@ -395,14 +393,17 @@ def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack
     """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
     if agent.server_sampler is not None:
         return dict.fromkeys(pair.by_arm, agent.server_sampler)
-    made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
+    made: dict[tuple[int, tuple[int, ...], tuple[int, ...]], procfs.Sampler] = {}
     found: dict[Arm, SliceSampler] = {}
     for arm, server in pair.by_arm.items():
         root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
-        if (root, helpers) not in made:
-            sampler = procfs.Sampler(root, server.cgroups, embedded=pair.embedded, relay=pair.relay, helpers=helpers)
-            made[root, helpers] = stack.enter_context(contextlib.closing(sampler))
-        found[arm] = made[root, helpers]
+        hops = pair.hop_pids(arm)
+        if (root, helpers, hops) not in made:
+            sampler = procfs.Sampler(
+                root, server.cgroups, embedded=pair.embedded, relay=pair.relay, helpers=helpers, hops=hops
+            )
+            made[root, helpers, hops] = stack.enter_context(contextlib.closing(sampler))
+        found[arm] = made[root, helpers, hops]
     return found
 
 

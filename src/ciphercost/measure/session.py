@@ -434,6 +434,7 @@ class CellMeasurement:
         self.estimator.add(record)
         self._failures += not lost
         self._last_answer = time.monotonic()
+        self._pair.check_hops()
         fatal = draft.phase == "pilot" and not mistimed
         if not lost and (fatal or self._failures >= MAX_FAILURES):
             raise RunError(f"{draft.arm} arm: {record.error}")

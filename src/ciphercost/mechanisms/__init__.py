@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciphercost import hops
+from ciphercost.hops import Hop
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Witness
@@ -35,6 +37,18 @@ class Factor(msgspec.Struct, frozen=True):
     """Other spellings of some values."""
     paths: bool = False
     """A path, which has a slash, is a value too."""
+
+
+class Route(msgspec.Struct, frozen=True):
+    """The way of an arm's connections through a hop."""
+
+    hop: Hop
+    ends: hops.Ends
+
+    @property
+    def legs(self) -> tuple[bool, ...]:
+        """Whether each part of the way is encrypted, from the client to the server."""
+        return self.hop.legs(self.ends)
 
 
 class Mechanism(ABC):
@@ -104,6 +118,12 @@ class Mechanism(ABC):
         The absence of the canary alone proves nothing: compressed bytes don't contain it either.
         """
         return False, f"it is not known what {self.name} looks like on the wire"
+
+    def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:  # noqa: ARG002
+        """Return the hop through which this arm's connections go, and where their encryption ends; None: they go straight to the
+        server.
+        """
+        return None
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Return further fields of a `connected` answer that follow from these factors."""

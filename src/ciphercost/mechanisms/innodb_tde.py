@@ -18,8 +18,8 @@ import msgspec
 
 from ciphercost.engines._mysql.family import plugins
 from ciphercost.engines._mysql.pages import beginning, heads
-from ciphercost.engines._network import own_file
 from ciphercost.host.installation import Installation
+from ciphercost.host.marks import own_file
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
 from ciphercost.model.errors import MissingServer, RunError

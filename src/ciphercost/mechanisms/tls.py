@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ciphercost import hops
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import tls_library
@@ -28,7 +29,7 @@ from ciphercost.host.tls_names import (
     security_level,
     suite,
 )
-from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.mechanisms import Factor, Mechanism, Route
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm
@@ -96,6 +97,12 @@ class Tls(Mechanism):
             "the server's OpenSSL, in both arms: of a Debian suite, or the two libraries in a directory; empty: its own",
             paths=True,
         ),
+        Factor("hop", ("", *hops.names()), "what stands between client and server, in both arms; empty: nothing"),
+        Factor(
+            "ends",
+            ("hop", "server"),
+            "with a hop: where encryption ends, at the hop (two Envoys encrypt between themselves) or at the server",
+        ),
     )
 
     def serves(self, engine: Engine) -> bool:
@@ -117,6 +124,7 @@ class Tls(Mechanism):
             raise UsageError(
                 f"group={factors['group']}: OpenSSL has it since 3.5, library=openssl-3.0 does not; choose another one"
             )
+        _check_hop(engine, factors)
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "group"
@@ -155,19 +163,26 @@ class Tls(Mechanism):
     ) -> dict[str, str]:
         """Return the engine's TLS settings. The first call creates the CA and the server's certificate in `secrets`."""
         factors = self.check(factors)
-        mutual = factors["client-cert"] == "on"
-        place, kind = _directory(secrets, factors), factors["certificate"]
-        pki = Pki(place, kind, address=address, reuse=True, client=mutual)
-        hand_over(secrets)  # otherwise a server that runs as nobody couldn't reach its key
-        settings = HasTls.of(engine).tls_settings(pki, factors)
+        settings = HasTls.of(engine).tls_settings(self.pki(factors, secrets, address), factors)
         if not factors["library"]:
             return settings
         return settings | {f"{VARIABLE}{tls_library.VARIABLE}": str(tls_library.directory(factors["library"]))}
+
+    def pki(self, factors: Mapping[str, str], secrets: Path, address: str) -> Pki:
+        """Return the CA and the server's certificate for these factors (with defaults). The first call makes them in `secrets`."""
+        mutual = factors["client-cert"] == "on"
+        made = Pki(_directory(secrets, factors), factors["certificate"], address=address, reuse=True, client=mutual)
+        hand_over(secrets)  # otherwise a server that runs as nobody couldn't reach its key
+        return made
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
         """Look for TLS records of application data in both directions."""
         records = tls_records(sent), tls_records(received)
         return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
+
+    def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:
+        name = factors.get("hop", "")
+        return Route(hops.get(name), "" if arm == "plain" else factors["ends"]) if name else None  # type: ignore[arg-type]
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
         """Return the key type of the server's certificate."""
@@ -197,6 +212,28 @@ class Tls(Mechanism):
         if factors.get("client-cert") == "on":
             fields["tls_certificate"], fields["tls_key"] = (str(directory / name) for name in CLIENT)
         return fields
+
+
+SIMPLE = ("client-cert", "resumption", "share", "library")
+"""Factors that have no value but the default beside a hop: they are about the server's own TLS."""
+
+
+def _check_hop(engine: Engine, factors: Mapping[str, str]) -> None:
+    """Raises UsageError if the hop that these factors name can't carry this server's connections."""
+    if not factors["hop"]:
+        return
+    hop, ends = hops.get(factors["hop"]), factors["ends"]
+    if reason := hop.refuses(engine, ends):  # type: ignore[arg-type]
+        other = "; write ends=server" if ends == "hop" and not hop.refuses(engine, "server") else ""
+        raise UsageError(f"hop={hop.name}: {reason}{other}")
+    usual = {factor.name: factor.values[0] for factor in Tls.factors}
+    for name in SIMPLE:
+        if factors[name] != usual[name]:
+            raise UsageError(f"{name}={factors[name]} does not go with hop={hop.name}; leave one of them out")
+    if factors["version"] in OLD or factors["cipher"] in SUITES_CBC or factors["certificate"] in WEAK:
+        raise UsageError(
+            f"hop={hop.name}: a hop has TLS 1.2 and 1.3 without CBC, and usual keys; leave one of them out"
+        )
 
 
 def _directory(secrets: Path, factors: Mapping[str, str]) -> Path:

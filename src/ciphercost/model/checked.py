@@ -219,6 +219,7 @@ def cpu_time(record: SliceRecord) -> str:
         spent |= {
             "server_cpu_ns": (counters.server_cpu_ns, window),
             "server_user_ns + server_system_ns": (counters.server_user_ns + counters.server_system_ns, window),
+            "hop_cpu_ns": (counters.hop_cpu_ns, window),
             "foreign_cpu": (round(counters.foreign_cpu * window), window),
         }
     for name, (used, there) in spent.items():

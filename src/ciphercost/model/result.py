@@ -134,8 +134,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     sessions: int
     blocks: int
     overhead: dict[str, Estimate]
-    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, machine_cpu_per_op (the server and
-    everything else but agent and controller), wire_bytes_per_op, disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
+    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, hop_cpu_per_op, machine_cpu_per_op (the
+    server and everything else but agent and controller), wire_bytes_per_op, disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
     arms: dict[str, dict[str, Any]]
     """By arm: totals, figures per operation, latency quantiles, and host counters with mean, variance and cv."""
     warnings: list[Warning_]
@@ -149,7 +149,7 @@ class CellEstimate(msgspec.Struct, frozen=True):
     carryover: dict[str, float] = {}
     """Carry-over λ and its p-value."""
     added: dict[str, Added] = {}
-    """Keys: server_cpu, client_cpu."""
+    """Keys: server_cpu, client_cpu, hop_cpu."""
 
 
 class ImportedFile(msgspec.Struct, frozen=True):

@@ -117,6 +117,8 @@ class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
     server_write_bytes: Count = 0
     server_memory_bytes: Count = 0
     """A level, not a delta: PSS of the process tree in the last sample; 0 if not sampled."""
+    hop_cpu_ns: Count = 0
+    """CPU time of the processes between client and server."""
     host_user: Share = 0.0
     """Shares of all CPU time, 0 to 1, as sar prints them (%user, %nice, …)."""
     host_nice: Share = 0.0

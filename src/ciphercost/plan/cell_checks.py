@@ -139,6 +139,10 @@ def check_server(planned: PlannedCell) -> None:
         raise UsageError(
             "library: ciphercost did not start your server, so it can't give it another library; remove library"
         )
+    if planned.factors.get("hop") and (cell.url or engine.foreign):
+        raise UsageError("hop: ciphercost puts a hop before servers that it starts, not before yours; remove hop")
+    if planned.factors.get("hop") and planned.client:
+        raise UsageError("hop: only with the Rust agent; remove --client jdbc")
     if (cell.url or engine.foreign) and not engine.embedded:
         if len(cell.url.split()) > (engine.urls if isinstance(engine, TakesUrl) else 1):
             raise UsageError(f"--url is given {len(cell.url.split())} times, but {cell.engine} needs one URL; give one")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import engines, mechanisms
+from ciphercost import engines, hops, mechanisms
 from ciphercost.load.jdbc import options
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Language, Spec
@@ -122,6 +122,34 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
     ]
 
 
+def through(cell: CellSpec, name: str, number: int = 0) -> list[CellSpec]:
+    """The cells that show what a hop costs and what its encryption costs, as one experiment: the hop alone, then TLS that ends
+    at the hop and at the server, each against the same hop without TLS. Raises UsageError.
+    """
+    hop, engine = hops.get(name), engines.get(cell.engine)
+    if cell.mechanism != "tls":
+        raise UsageError(
+            f"--hop {name}: measures TLS through a hop; write {cell.engine}:tls, not {cell.engine}:{cell.mechanism}"
+        )
+    if wrong := [each for each in ("hop", "ends") if each in cell.factors]:
+        raise UsageError(f"--hop and --set both set {wrong[0]}; remove it from --set")
+    refused = {ends: reason for ends in hop.ends if (reason := hop.refuses(engine, ends))}
+    if len(refused) == len(hop.ends):
+        raise UsageError(f"--hop {name}: {refused[hop.ends[0]]}")
+    group = f"{_target(cell, number)} through {name}"
+    made = [
+        msgspec.structs.replace(
+            cell, mechanism="hop", factors=cell.factors | {"hop": name}, group=group, variant="the hop alone"
+        )
+    ]
+    for ends in hop.ends:
+        if ends not in refused:
+            factors = cell.factors | {"hop": name, "ends": ends}
+            variant = f"TLS {hop.reaches[ends]}"
+            made.append(msgspec.structs.replace(cell, factors=factors, group=group, variant=variant))
+    return made
+
+
 def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
     """Append to each experiment the controls of its cells (`Workload.beside`), which share its sessions. Pure.
 
@@ -146,6 +174,8 @@ def _control(cell: CellSpec) -> CellSpec | None:
     name = workload_of(cell).beside
     if not name or cell.mechanism != "tls" or cell.engine not in mechanisms.get(name).engines:
         return None
+    if cell.factors.get("hop"):
+        return None  # it has controls of its own
     if cell.factors.get("http", "1") != "1":
         return None  # over HTTP/2 the server uses sendfile for neither arm
     known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}

@@ -22,7 +22,7 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     probe.connected[arm] = answer
     if version := probe.engine.greet(probe.agent, f"prove-{arm}"):
         answer["server_version"] = version
-    if arm == "plain":
+    if not probe.pair.legs(arm)[0]:
         return not answer["encrypted"], "unencrypted" if not answer[
             "encrypted"
         ] else f"encrypted with {answer['protocol']}"

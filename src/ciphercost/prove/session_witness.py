@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from typing import Any
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
@@ -13,6 +14,7 @@ from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.prove.client_witness import CLIENT_CERTIFICATE
 from ciphercost.prove.probe import Probe, single
+from ciphercost.provision.server_pair import ServerPair
 
 CERTIFIED = 3
 """Column of `Engine.sessions` that is present only if the client certificate was verified."""
@@ -23,13 +25,21 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     rows = EncryptsConnections.of(probe.engine).sessions(probe.pair.by_arm[arm], probe.agent, f"prove-{arm}")
     fields = single(probe.pair.connect[arm])
     mutual = "tls_certificate" in fields
-    passed, detail = judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")), client_certificate=mutual)
+    passed, detail = judge_sessions(rows, *server_end(probe.pair, arm, probe.connected[arm]), client_certificate=mutual)
     if not (passed and mutual):
         return passed, detail
     refused, words = without_certificate(probe, fields)
     if refused:
         probe.connected[arm][CLIENT_CERTIFICATE] = "verified by the server"
     return refused, f"{detail}; {words}"
+
+
+def server_end(pair: ServerPair, arm: Arm, answer: Mapping[str, Any]) -> tuple[Arm, str]:
+    """What the server must report about an arm's sessions: (as which arm they look to it, the cipher; empty: any). `answer`:
+    `connected`.
+    """
+    looks: Arm = "encrypted" if pair.legs(arm)[-1] else "plain"
+    return looks, str(answer.get("cipher", "")) if pair.one_session(arm) else ""
 
 
 def without_certificate(probe: Probe, fields: Mapping[str, object]) -> tuple[bool, str]:
@@ -68,7 +78,8 @@ def judge_sessions(
 ) -> tuple[bool, str]:
     """Judge rows of `Engine.sessions`: all must match the arm and agree with the client. Pure.
 
-    `client_certificate`: the server must report for each session that it has verified one.
+    `cipher`: what the client reports; empty: another session than the client's reaches the server. `client_certificate`: the
+    server must report for each session that it has verified one.
     """
     if not rows:
         return False, "the server reports nothing about this session"
@@ -79,7 +90,7 @@ def judge_sessions(
     if not all(on):
         return False, f"the server reports: {on.count(False)} of {len(on)} sessions are not encrypted"
     ciphers = {str(row[2]) for row in rows}
-    if ciphers != {cipher}:
+    if cipher and ciphers != {cipher}:
         return False, f"the server reports {', '.join(sorted(ciphers))}, the client reports {cipher}"
     if client_certificate:
         lacking = sum(len(row) <= CERTIFIED for row in rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from ciphercost.host.relay import Relay, moved
 from ciphercost.mechanisms import tls
@@ -11,18 +11,45 @@ from ciphercost.prove.probe import NULL_SEEN, Probe, single
 
 
 def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """Capture the bytes between client and server: the canary must be in both directions, or in neither."""
-    fields = single(probe.pair.connect[arm])
+    """Capture the bytes between client and server: the canary must be in both directions, or in neither. With a hop: on each part
+    of the way, through a second hop with the same settings.
+    """
+    pair = probe.pair
+    if arm in pair.ways:
+        with pair.ways[arm].watched() as chain:
+            return _on_each_part(probe, arm, pair.ways[arm].fields(chain), chain.relays, pair.legs(arm))
+    fields = single(pair.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
-        probe.agent.connect(f"wire-{arm}", **moved(fields, "127.0.0.1", relay.port))
-        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
-        probe.agent.disconnect(f"wire-{arm}")
-        sent, received = bytes(relay.to_server), bytes(relay.to_client)
+        return _on_each_part(probe, arm, moved(fields, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
+
+
+def _on_each_part(
+    probe: Probe, arm: Arm, fields: Mapping[str, object], relays: Sequence[Relay], legs: Sequence[bool]
+) -> tuple[bool, str]:
+    """Send the canary through relays, the client's first, and judge what each has seen."""
+    probe.agent.connect(f"wire-{arm}", **single(fields))
+    rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
+    probe.agent.disconnect(f"wire-{arm}")
     words = probe.engine.echoed(rows, probe.pair.canary)
     if not all(words):
         return False, "the server did not answer with the canary, so its absence would prove nothing"
-    return judge_wire(sent, received, words, arm, probe.mechanism.sign)
+    said = []
+    for number, (relay, encrypted) in enumerate(zip(relays, legs, strict=True)):
+        looks: Arm = "encrypted" if encrypted else "plain"
+        passed, detail = judge_wire(bytes(relay.to_server), bytes(relay.to_client), words, looks, probe.mechanism.sign)
+        where = f"{part(number, len(relays))}: " if len(relays) > 1 else ""
+        said.append(f"{where}{detail}")
+        if not passed:
+            return False, said[-1]
+    return True, "; ".join(said)
+
+
+def part(number: int, parts: int) -> str:
+    """The name of one part of a way through a hop, counted from the client. Pure."""
+    if number == 0:
+        return "between client and hop"
+    return "between hop and server" if number == parts - 1 else "within the hop"
 
 
 Sign = Callable[[bytes, bytes], tuple[bool, str]]

@@ -14,6 +14,7 @@ from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
+from ciphercost.provision.hop_chain import Way
 
 
 class ServerPair(msgspec.Struct):
@@ -48,12 +49,35 @@ class ServerPair(msgspec.Struct):
     """The servers' end of that link; its counters show what crossed the link. Empty: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` without the delay that the cell may ask for: straight to the server."""
+    ways: dict[Arm, Way] = {}
+    """How an arm's connections reach the server, if they go through a hop."""
     library: str = ""
     """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""
+    in_clear: bool = False
+    """Whether neither arm is encrypted: the cell is a control."""
     place: Place | None = None
     """Set for your own server."""
     refused: Refused | None = None
     """What the run knows about connections that your own servers refused. None: ciphercost started the servers."""
+
+    def legs(self, arm: Arm) -> tuple[bool, ...]:
+        """Whether each part of the arm's way is encrypted, from the client to the server."""
+        return self.ways[arm].legs if arm in self.ways else (arm == "encrypted" and not self.in_clear,)
+
+    def one_session(self, arm: Arm) -> bool:
+        """Whether the client's TLS session is the server's too, because nothing in between ends it."""
+        return all(self.legs(arm)) and (arm not in self.ways or not self.ways[arm].ends_tls)
+
+    def hop_pids(self, arm: Arm) -> tuple[int, ...]:
+        """The processes between client and server."""
+        chain = self.ways[arm].chain if arm in self.ways else None
+        return chain.pids if chain else ()
+
+    def check_hops(self) -> None:
+        """Raises RunError if a process of a hop has ended."""
+        for way in self.ways.values():
+            if way.chain:
+                way.chain.check()
 
     def note(self, error: AgentError) -> None:
         """Note that the encrypted arm failed. If the server is your own, nothing more is sent to it unencrypted."""

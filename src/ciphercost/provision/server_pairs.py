@@ -26,7 +26,7 @@ from ciphercost.model.errors import RunError, Unproven
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
-from ciphercost.provision import columns, loading, scratch_schema, users_server
+from ciphercost.provision import columns, hop_chain, loading, scratch_schema, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.delay import delayed
 from ciphercost.provision.server_pair import ServerPair
@@ -124,7 +124,10 @@ def start(
     }
     if bench.cell.url:
         users_server.log_in(bench, servers)
-    connect = direct = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
+    straight = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
+    ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight)
+    chains = {arm: way.enter(server_cpus) for arm, way in ways.items()}
+    connect = direct = {arm: ways[arm].fields(chains[arm]) if arm in ways else straight[arm] for arm in arms}
     relay = 0
     if held.delay_s:
         others = usable_cpus() - server_cpus - agent_cpus
@@ -142,6 +145,8 @@ def start(
         netns=way.path if way else None,
         device=way.device if way else "",
         direct=direct,
+        ways=ways,
+        in_clear=bench.mechanism.layer == "control",
         library=str(tls_library.directory(chosen)) if (chosen := bench.factors.get("library", "")) else "",
         place=users_server.place(bench) if bench.cell.url else None,
         refused=bench.servers.refused if bench.cell.url else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ciphercost.engines import Engine
+from ciphercost.hops import Hop
 from ciphercost.host.installation import Installation
 from ciphercost.load.trust import Refused
 from ciphercost.model.errors import MissingServer
@@ -20,7 +21,14 @@ class Servers:
         self.tried: set[int] = set()
         """Numbers of the cells already tried on your own server, before another cell sends it anything unencrypted."""
         self._found: dict[tuple[str, str, str, str], Installation | None] = {}
+        self._hops: dict[str, Installation] = {}
         self.refused = Refused()
+
+    def hop(self, hop: Hop) -> Installation:
+        """Like `Hop.find`. Raises MissingServer."""
+        if hop.name not in self._hops:
+            self._hops[hop.name] = hop.find()
+        return self._hops[hop.name]
 
     def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
         """Like `Engine.find`. Raises MissingServer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ciphercost.engines import Server
 from ciphercost.host import marks
@@ -29,6 +29,7 @@ class Shared:
         self.sizes: dict[str, int] = {}
         """Bytes of the loaded data, with the same keys as `templates`."""
         self.servers: dict[str, Server] = {}
+        self._once: dict[str, object] = {}
         self.schemas: set[str] = set()
         """Schemas that exist on your own server."""
         self._loads: list[str] = []
@@ -43,7 +44,7 @@ class Shared:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Keep servers alive until the end of a session, though several cells use them."""
-        self.servers = {}
+        self.servers, self._once = {}, {}
         with ExitStack() as self._stack:
             yield
 
@@ -56,3 +57,9 @@ class Shared:
         if like not in self.servers:
             self.servers[like] = self.enter(make)
         return self.servers[like]
+
+    def once(self, like: str, make: AbstractContextManager[T]) -> T:
+        """What the session has under this description. The first caller makes it."""
+        if like not in self._once:
+            self._once[like] = self.enter(make)
+        return cast("T", self._once[like])

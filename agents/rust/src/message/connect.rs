@@ -121,6 +121,9 @@ pub struct Server {
     pub address: Option<std::net::IpAddr>,
     #[serde(default)]
     pub tls: Tls,
+    /// TLS begins with the first byte, as a proxy that ends it expects; the server is not asked for it.
+    #[serde(default)]
+    pub tls_at_once: bool,
     pub tls_ca: Option<String>,
     pub tls_server_name: Option<String>,
     pub tls_min: Option<TlsVersion>,
@@ -249,6 +252,7 @@ impl Http {
             trusted: false,
             address: None,
             tls: self.tls,
+            tls_at_once: false,
             tls_ca: self.tls_ca.clone(),
             tls_server_name: self.tls_server_name.clone(),
             tls_min: self.tls_min,
@@ -326,6 +330,9 @@ impl Connect {
             }
             Connect::Postgres(_, asked) if asked.database.is_none() => {
                 Err(Failure::bad_message("missing field `database`"))
+            }
+            Connect::Mysql(_, asked) | Connect::Resp(_, asked) | Connect::Memcached(_, asked) if asked.tls_at_once => {
+                Err(Failure::bad_message("tls_at_once: only for postgres; where TLS can begin at once, it always does"))
             }
             Connect::Mysql(_, asked) if asked.search_path.is_some() => {
                 Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))

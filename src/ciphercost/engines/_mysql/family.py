@@ -16,7 +16,7 @@ from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
@@ -28,7 +28,7 @@ from ciphercost.host import deadlines, tls_names
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over
+from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import LOOPBACK, is_loopback
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError
@@ -139,6 +139,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, P
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     direct_by_default = True
+    tls_begins = "on request"
     tls_resumption = ("on",)
     home = "SELECT @@datadir"
     unlike = ("port", "report_port", "server_uuid", "server_uid", "gtid_executed", "gtid_purged")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 
@@ -27,6 +27,10 @@ class HasTls(EncryptsConnections):
     """Whether it can be configured to accept RSA keys below 2048 bits."""
     tls_client_cert: bool = False
     """Whether it can be configured to require a client certificate, and reports whether it verified one."""
+    tls_begins: Literal["at once", "on request", "either"] = "at once"
+    """How a client begins TLS: with its first byte, or when the server agrees in its own protocol; either, if ciphercost's client can
+    also begin at once with a hop that ends TLS.
+    """
     tls_round_trips: int = 0
     """Round trips that the server's protocol needs to agree on TLS before the TLS handshake begins."""
 

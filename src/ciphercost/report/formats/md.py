@@ -128,7 +128,7 @@ def _details(cell: Cell) -> Iterator[str]:
         yield item(limited)
     yield item(f"verdict: {verdict_text.verdict(cell)}")
     yield item(cell_text.proof_line(cell), 2 * LONGEST)
-    for said in (*cell_text.fleet(cell), *cell_text.logged(cell)):
+    for said in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.logged(cell)):
         yield item(said)
     for each in cell_text.by_severity(cell.findings):
         yield item(f"finding, {each.severity}: {cell_text.left_open(each)}")

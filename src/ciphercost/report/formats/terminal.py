@@ -21,6 +21,7 @@ from ciphercost.report.words.cell_text import (
     fleet,
     heading,
     heading_words,
+    hop,
     in_common,
     is_control,
     left_open,
@@ -210,7 +211,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
-        for said in (*fleet(cell), *logged(cell)):
+        for said in (*fleet(cell), *hop(cell), *logged(cell)):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
@@ -358,7 +359,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         above = None
     proven = proof_line(cell)
     yield from wrap("proven: as above" if above and proof_line(above) == proven else proven, "  ", "          ")
-    for words in (*fleet(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
+    for words in (*fleet(cell), *hop(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
         yield "  storage speed of the same directories, without a server (fio)"

@@ -43,6 +43,21 @@ def logged(cell: Cell) -> Iterator[str]:
         yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
 
 
+def hop(cell: Cell) -> Iterator[str]:
+    """What stands between client and server, and the CPU time that it takes itself."""
+    if not (title := cell.encryption.get("hop")):
+        return
+    plain, encrypted = (cell.arms.get(arm, {}).get("hop_cpu_us_per_op") for arm in ARMS)
+    if encrypted is None:
+        yield f"through {title}"
+        return
+    before = "" if plain is None else f"{number(plain)} → "
+    text = f"through {title}, whose own CPU per operation is {before}{number(encrypted)} µs"
+    if (added := cell.added.get("hop_cpu")) is not None:
+        text += f" (added: {number(added.value)} µs, {number(added.low)} to {number(added.high)})"
+    yield text
+
+
 def fleet(cell: Cell) -> Iterator[str]:
     """Which agents made the load, and how far apart they started, if there were several."""
     if (made := cell.fleet) is None:
@@ -173,8 +188,10 @@ def proof_line(cell: Cell) -> str:
     """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm unencrypted; witnesses: client, server, wire; OpenSSL …`."""
     if cell.mode == "imported":
         return "NOT PROVEN: no server report, packet capture or disk scan shows that only one arm was encrypted"
+    witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
     if cell.layer == "control":
-        return "control: neither arm is encrypted; nothing to prove"
+        shown = f"witnesses: {', '.join(witnesses)}" if witnesses else "nothing to prove"
+        return f"control: neither arm is encrypted; {shown}"
     said = [
         cell.encryption[name]
         for name in ("protocol", "cipher", "group", "peer_key", "implementation")
@@ -189,7 +206,6 @@ def proof_line(cell: Cell) -> str:
         for end in (("server", "client") if cell.layer != "rest" else ())
         if cell.encryption.get(f"{end}_library")
     ]
-    witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
     how = (", " if cell.layer == "rest" else " ").join(said)
     return (
         f"proven: {how}; plain arm unencrypted; witnesses: {', '.join(witnesses)}"

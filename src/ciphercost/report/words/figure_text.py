@@ -18,6 +18,7 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("server_cpu_per_op", "server CPU per operation", "more", "less"),
     ("machine_cpu_per_op", "… with kernel threads", "more", "less"),
     ("client_cpu_per_op", "client CPU per operation", "more", "less"),
+    ("hop_cpu_per_op", "the hop's CPU per operation", "more", "less"),
     ("throughput", "operations per second", "more", "fewer"),
     ("latency_p50", "latency p50", "higher", "lower"),
     ("latency_p99", "latency p99", "higher", "lower"),

@@ -24,9 +24,9 @@ pub struct Login {
 }
 
 impl wire::Login<Inbox> for Login {
-    /// Requests TLS; the server answers with one byte.
+    /// Requests TLS, unless it begins at once; the server answers with one byte.
     fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
-        if asked.tls == Tls::Off {
+        if asked.tls == Tls::Off || asked.tls_at_once {
             return Ok(Step::Done);
         }
         if !self.tls_asked {

@@ -1,0 +1,48 @@
+"""No encryption: the second arm goes through a hop, the first one straight to the server. It shows what the hop itself costs.
+
+The factors are those of `tls`, so that both mechanisms can share a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost import hops
+from ciphercost.engines import Engine
+from ciphercost.mechanisms import Route
+from ciphercost.mechanisms.tls import Tls
+from ciphercost.model.errors import UsageError
+from ciphercost.model.slices import Witness
+from ciphercost.model.spec import Arm
+
+
+class ThroughHop(Tls):
+    name = "hop"
+    title = "a hop before the server in one arm, no encryption in either (control)"
+    layer = "control"
+    protects = "nothing: it shows what the hop costs without encryption"
+
+    def serves(self, engine: Engine) -> bool:
+        return super().serves(engine) and not engine.foreign
+
+    def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:  # noqa: ARG002
+        return self.witnesses
+
+    def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
+        if not factors["hop"]:
+            raise UsageError(f"{engine.name}:hop needs --set hop=NAME: {', '.join(hops.names())}")
+        if reason := hops.get(factors["hop"]).refuses(engine, ""):
+            raise UsageError(f"hop={factors['hop']}: {reason}")
+
+    def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:
+        return None if arm == "plain" else Route(hops.get(factors["hop"]), "")
+
+    def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        return {}
+
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+        return {"tls": "off"}
+
+
+MECHANISM = ThroughHop()

@@ -1,0 +1,165 @@
+"""hop_chain: starts the processes of a hop between client and server, and leads an arm's connections through them.
+
+Cells of one experiment share a chain that they would configure alike. A second chain with the same settings, whose parts are
+joined by relays that record bytes, is what the wire witness looks at: the chain that carries the load can't be led elsewhere
+while it runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.hops import Stage, Wanted
+from ciphercost.host.pki import Pki
+from ciphercost.host.relay import Relay, moved
+from ciphercost.host.supervisor import Process
+from ciphercost.mechanisms import Route
+from ciphercost.mechanisms.tls import Tls
+from ciphercost.model.errors import RunError
+from ciphercost.model.secret import Secret
+from ciphercost.model.spec import Arm
+from ciphercost.provision.delay import Address, address_of
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Server
+    from ciphercost.provision.bench import Bench
+
+STOP_SECONDS = 5.0
+
+
+class Chain(msgspec.Struct):
+    """A hop that runs. Connections to `address` arrive at the server."""
+
+    title: str
+    address: Address
+    processes: tuple[Process, ...] = ()
+    relays: tuple[Relay, ...] = ()
+    """In a chain for the wire witness: one before each process and one before the server, the client's first."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(each.pid for each in self.processes)
+
+    def check(self) -> None:
+        """Raises RunError if a process of the hop has ended."""
+        for each in self.processes:
+            if (status := each.poll()) is not None:
+                raise RunError(f"the hop ({self.title}) ended in the middle of the run, with status {status}")
+
+
+class Way:
+    """How one arm's connections reach the server through a hop."""
+
+    def __init__(
+        self, bench: Bench, route: Route, server: Server, straight: Mapping[Arm, Mapping[str, object]]
+    ) -> None:
+        """`straight`: the fields of `connect` that lead each arm straight to the server, encrypted in the one and not in the other."""
+        self.legs = route.legs
+        self._bench = bench
+        self._route = route
+        self._server = server
+        self._stages = route.hop.stages(route.ends)
+        self._target = address_of(straight[_arm(encrypted=self.legs[-1])])
+        self._fields = straight[_arm(encrypted=self.legs[0])]
+        self._installation = bench.servers.hop(route.hop)
+        self.chain: Chain | None = None
+
+    @property
+    def ends_tls(self) -> bool:
+        """Whether a process of the hop ends TLS, or begins it."""
+        return any(each.accepts or each.connects for each in self._stages)
+
+    def enter(self, cpus: set[int]) -> Chain:
+        """Start the chain that carries the load, until the end of the session."""
+        like = repr(
+            (
+                self._installation,
+                self._stages,
+                self._target,
+                self._route.hop.name,
+                self._bench.planned.conditions.listen,
+            )
+        )
+        self.chain = self._bench.shared.once(like, self._made(cpus, watched=False))
+        return self.chain
+
+    @contextmanager
+    def watched(self) -> Iterator[Chain]:
+        """A second chain of the same kind, which records what crosses each part of the way."""
+        with self._made(None, watched=True) as chain:
+            yield chain
+
+    def fields(self, chain: Chain) -> dict[str, object]:
+        """The fields of a `connect` through this chain."""
+        made = moved(self._fields, *chain.address)
+        begins = HasTls.of(self._bench.engine).tls_begins
+        if self._stages[0].accepts and begins == "either" and not self._route.hop.speaks:
+            made["tls_at_once"] = True
+        return made
+
+    @contextmanager
+    def _made(self, cpus: set[int] | None, *, watched: bool) -> Iterator[Chain]:
+        with ExitStack() as stack:
+            at, processes, relays = self._target, list[Process](), list[Relay]()
+            for stage in reversed(self._stages):
+                if watched:
+                    relays.insert(0, stack.enter_context(Relay(*at)))
+                    at = ("127.0.0.1", relays[0].port)
+                process, port = self._start(stage, at, cpus, stack)
+                processes.insert(0, process)
+                at = (self._bench.planned.conditions.listen, port)
+            if watched:
+                relays.insert(0, stack.enter_context(Relay(*at)))
+                at = ("127.0.0.1", relays[0].port)
+            title = f"{self._route.hop.title} {self._installation.version}"
+            yield Chain(title, at, tuple(processes), tuple(relays))
+
+    def _start(self, stage: Stage, target: Address, cpus: set[int] | None, stack: ExitStack) -> tuple[Process, int]:
+        bench = self._bench
+        directory = bench.directory / f"hop-{secrets.token_hex(4)}"
+        directory.mkdir(mode=0o700)
+        plain = self._server.connection()
+        between = len(self._stages) > 1
+        wanted = Wanted(
+            stage=stage,
+            target=target,
+            directory=directory,
+            pki=_pki(bench, both_ends=between),
+            user=str(plain.get("user", "")),
+            password=password if isinstance(password := plain.get("password"), Secret) else None,
+            clients=bench.shared.clients,
+            address=bench.planned.conditions.listen,
+            mutual=between,
+        )
+        started = self._route.hop.start(
+            self._installation, wanted, bench.supervisor, cpus=sorted(cpus) if cpus else None, logs=bench.logs
+        )
+        stack.callback(started.process.stop, STOP_SECONDS)
+        return started.process, started.port
+
+
+def ways(bench: Bench, servers: Mapping[Arm, Server], straight: Mapping[Arm, Mapping[str, object]]) -> dict[Arm, Way]:
+    """The way of each arm that goes through a hop. `straight`: the fields of `connect` that lead each arm straight to the server."""
+    routes = {arm: bench.mechanism.route(arm, bench.factors) for arm in servers}
+    return {arm: Way(bench, route, servers[arm], straight) for arm, route in routes.items() if route}
+
+
+def _pki(bench: Bench, *, both_ends: bool) -> Pki:
+    """The server's own certificate and authority; between two processes of a hop, one that serves both ends."""
+    if not both_ends:
+        assert isinstance(bench.mechanism, Tls)
+        return bench.mechanism.pki(bench.factors, bench.shared.secrets, bench.planned.conditions.listen)
+    kind = bench.factors["certificate"]
+    return Pki(
+        bench.shared.secrets / f"hop-{kind}", kind, reuse=True, both_ends=True, address=bench.planned.conditions.listen
+    )
+
+
+def _arm(*, encrypted: bool) -> Arm:
+    return "encrypted" if encrypted else "plain"

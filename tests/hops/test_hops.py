@@ -1,0 +1,211 @@
+"""Hops: each leads every server's connections on, shows on each part of the way what its arm's name says, and costs what it uses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import processes
+import warm
+from ciphercost import engines, hops
+from ciphercost.hops import Ends, Stage, Wanted
+from ciphercost.hops._envoy import configuration
+from ciphercost.host.pki import Pki
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan import matrix, resolve
+from conftest import Require, RequireServer
+from test_real import CLI
+
+QUICK = ("--quick", "--time", "4s", "--no-latency", "--no-progress")
+CARRIED = [
+    ("postgresql@15", "pgbouncer", "hop"),
+    ("postgresql@15", "pgbouncer", "server"),
+    ("postgresql@15", "haproxy", "hop"),
+    ("postgresql@18", "haproxy", "server"),
+    ("postgresql@15", "envoy", "hop"),
+    ("postgresql@15", "two-envoys", "hop"),
+    ("postgresql@15", "two-envoys", "server"),
+    ("mysql@9.7", "haproxy", "server"),
+    ("mariadb@11.8", "two-envoys", "hop"),
+    ("nginx", "haproxy", "hop"),
+    ("nginx", "haproxy", "server"),
+    ("nginx", "two-envoys", "hop"),
+    ("apache", "envoy", "hop"),
+    ("valkey", "haproxy", "hop"),
+    ("valkey", "envoy", "server"),
+    ("memcached", "haproxy", "hop"),
+]
+LEGS = {
+    ("haproxy", "hop"): "absent visible",
+    ("haproxy", "server"): "absent absent",
+    ("envoy", "hop"): "absent visible",
+    ("envoy", "server"): "absent absent",
+    ("pgbouncer", "hop"): "absent visible",
+    ("pgbouncer", "server"): "absent absent",
+    ("two-envoys", "hop"): "visible absent visible",
+    ("two-envoys", "server"): "absent absent absent",
+}
+"""What the canary is on each part of the encrypted arm's way, from the client to the server."""
+
+
+@pytest.fixture(autouse=True)
+def every_hop(require: Require) -> None:
+    require([hops.get(name).find(fetch=False) for name in hops.names()], "no hops here: `make servers`")
+
+
+@pytest.mark.parametrize(("server", "hop", "ends"), CARRIED)
+def test_each_part_of_the_way_is_what_the_arms_name_says(
+    server: str, hop: str, ends: str, require_server: RequireServer, tmp_path: Path
+) -> None:
+    require_server(*server.split("@"))
+    done = warm.run(("prove", f"{server}:tls", "--set", f"hop={hop}", "--set", f"ends={ends}"), cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0, said + done.stderr
+    wire = {arm: line for arm in ("plain", "encrypted") for line in [wire_of(said, arm)]}
+    parts = len(LEGS[hop, ends].split())
+    assert seen(wire["plain"]) == ["visible"] * parts
+    assert seen(wire["encrypted"]) == LEGS[hop, ends].split()
+    assert "between client and hop: " in said
+    assert "between hop and server: " in said
+
+
+def wire_of(said: str, arm: str) -> str:
+    """What the wire witness said about an arm."""
+    _, _, rest = said.partition(f"{arm} arm")
+    return rest.partition("wire: ")[2].partition(" arm ")[0]
+
+
+def seen(detail: str) -> list[str]:
+    """What the canary was on each part."""
+    return re.findall(r"the canary is (absent|visible)", detail)
+
+
+def test_the_hop_and_its_encryption_are_measured_apart(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("postgresql", "15")
+    argv = ("run", "postgresql@15:tls", "--hop", "pgbouncer", *QUICK, "--json", "out.json")
+    done = warm.run(argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cells = json.loads((tmp_path / "out.json").read_text())["cells"]
+    assert [cell["variant"] for cell in cells] == ["the hop alone", "TLS to the hop", "TLS to the server"]
+    assert {cell["status"] for cell in cells} == {"ok"}
+    alone, hop, server = cells
+    for cell in cells:
+        assert cell["encryption"]["hop"].startswith("PgBouncer 1.")
+        assert {"client", "server", "wire"} == {proof["witness"] for proof in cell["proofs"]}
+        assert cell["arms"]["encrypted"]["hop_cpu_us_per_op"] > 0
+        assert cell["added"]["hop_cpu"]["low"] <= cell["added"]["hop_cpu"]["value"] <= cell["added"]["hop_cpu"]["high"]
+    # Straight to the server there is no hop, and what it costs is all of its CPU time.
+    assert "hop_cpu_us_per_op" not in alone["arms"]["plain"]
+    assert alone["added"]["hop_cpu"]["value"] == pytest.approx(alone["arms"]["encrypted"]["hop_cpu_us_per_op"])
+    assert hop["arms"]["plain"]["hop_cpu_us_per_op"] > 0
+    assert "the hop alone" in done.stdout
+    assert "through PgBouncer 1." in " ".join(done.stdout.split())
+    assert server["against_reference"] is not None
+
+
+def test_a_hop_that_dies_ends_its_cell_and_says_so(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    argv = [
+        str(CLI),
+        "run",
+        "nginx:tls",
+        "--set",
+        "hop=haproxy",
+        "--quick",
+        "--time",
+        "60s",
+        "--no-progress",
+        "-o",
+        "run",
+    ]
+    with subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        slices = tmp_path / "run" / "slices.jsonl"
+        processes.wait_for("load", lambda: slices.exists() and slices.stat().st_size > 20_000, patience=60.0)
+        for pid in processes_named(process.pid, "haproxy"):
+            os.kill(pid, signal.SIGKILL)
+        said = " ".join(process.communicate()[0].split())
+    assert process.returncode == 1, said
+    assert "the hop (HAProxy " in said
+    assert "ended in the middle of the run, with status -9" in said
+    assert "Traceback" not in said
+
+
+def processes_named(root: int, name: str) -> list[int]:
+    from ciphercost.host.procfs import tree
+
+    return [pid for pid in tree(root) if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+
+
+REFUSED = [
+    ({"engine": "mysql", "factors": {"hop": "haproxy"}}, r"asks the server for TLS in its own protocol.*ends=server"),
+    ({"engine": "nginx", "factors": {"hop": "pgbouncer"}}, r"PgBouncer speaks PostgreSQL's protocol only"),
+    ({"engine": "nginx", "factors": {"hop": "haproxi"}}, r"did you mean 'haproxy'"),
+    (
+        {"engine": "nginx", "factors": {"hop": "haproxy", "resumption": "tickets"}},
+        r"resumption=tickets does not go with",
+    ),
+    ({"engine": "nginx", "factors": {"hop": "haproxy", "version": "1.1"}}, r"a hop has TLS 1\.2 and 1\.3"),
+    ({"engine": "nginx", "mechanism": "hop"}, r"needs --set hop=NAME: .*haproxy"),
+    (
+        {"engine": "postgresql", "factors": {"hop": "haproxy"}, "url": "postgresql://a@b/c"},
+        r"not before yours; remove hop",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cell", "reason"), REFUSED)
+def test_what_no_hop_can_carry_is_refused_before_anything_starts(cell: dict[str, object], reason: str) -> None:
+    made = CellSpec(**({"mechanism": "tls", "workload": engines.get(str(cell["engine"])).usual_workload} | cell))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=reason):
+        resolve.resolve(made)
+
+
+def test_a_run_through_a_hop_has_only_the_cells_that_it_can_carry() -> None:
+    variants = [each.variant for each in matrix.through(CellSpec("mysql", "tls"), "haproxy")]
+    assert variants == ["the hop alone", "TLS to the server"]
+    assert [each.variant for each in matrix.through(CellSpec("nginx", "tls"), "two-envoys")] == [
+        "the hop alone",
+        "TLS between the Envoys",
+        "TLS to the server",
+    ]
+    with pytest.raises(UsageError, match=r"--hop haproxy: measures TLS through a hop; write mysql:tls"):
+        matrix.through(CellSpec("mysql", "innodb-tde"), "haproxy")
+    with pytest.raises(UsageError, match=r"--hop pgbouncer: PgBouncer speaks PostgreSQL's protocol only"):
+        matrix.through(CellSpec("nginx", "tls"), "pgbouncer")
+    with pytest.raises(UsageError, match=r"--hop and --set both set ends"):
+        matrix.through(CellSpec("nginx", "tls", factors={"ends": "hop"}), "haproxy")
+
+
+@pytest.mark.parametrize("name", hops.names())
+@pytest.mark.parametrize("ends", ["", "hop", "server"])
+def test_a_way_begins_and_ends_as_its_processes_do(name: str, ends: Ends) -> None:
+    hop = hops.get(name)
+    legs, stages = hop.legs(ends), hop.stages(ends)
+    assert len(legs) == len(stages) + 1
+    for before, stage, after in zip(legs, stages, legs[1:], strict=True):
+        if stage == Stage():
+            assert before == after, "what passes bytes on changes nothing"
+        else:
+            assert (before, after) == (stage.accepts, stage.connects)
+    assert any(legs) == bool(ends)
+
+
+@pytest.mark.parametrize(("accepts", "connects"), [(False, False), (True, False), (False, True)])
+def test_an_envoy_shows_and_checks_certificates_only_towards_another(
+    accepts: bool, connects: bool, tmp_path: Path
+) -> None:
+    pki = Pki(tmp_path / "pki", both_ends=True)
+    wanted = Wanted(Stage(accepts, connects), ("127.0.0.1", 1), tmp_path, pki, "", None, 1, "127.0.0.1", mutual=True)
+    resources = configuration(wanted, 2)["static_resources"]
+    (chain,) = resources["listeners"][0]["filter_chains"]
+    assert ("transport_socket" in chain) == accepts
+    assert ("transport_socket" in resources["clusters"][0]) == connects
+    if accepts:
+        assert chain["transport_socket"]["typed_config"]["require_client_certificate"]
