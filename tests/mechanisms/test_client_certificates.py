@@ -91,7 +91,9 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
             answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
             known = {**answer, "client_certificate": "verified by the server"}
             with pytest.raises(Unproven, match="no client certificate for 2 of 2 sessions"):
-                load_connections.load_connections(home.engine, TLS, pair_of(home, server, MUTUAL), agent, "encrypted", answer, known)
+                load_connections.load_connections(
+                    home.engine, TLS, pair_of(home, server, MUTUAL), agent, "encrypted", answer, known
+                )
 
 
 def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(

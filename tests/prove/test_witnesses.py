@@ -177,10 +177,10 @@ ANSWER: dict[str, Any] = {
 def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dict[str, Any], passes: bool) -> None:
     def check(agent: Agent) -> None:
         load_connections.load_connections(
-            engines.get("postgresql"), mechanisms.get("tls"), pair, agent, arm, {**ANSWER, **change}, ANSWER
+            engines.get("postgresql"), mechanisms.get("tls"), nothing, agent, arm, {**ANSWER, **change}, ANSWER
         )
 
-    pair = ServerPair({}, [], "")
+    nothing = ServerPair({}, [], "")
 
     with Agent() as agent:
         if passes:

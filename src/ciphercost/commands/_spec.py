@@ -13,7 +13,7 @@ from ciphercost.model.errors import UsageError
 
 def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
-    from ciphercost.load import tables, units
+    from ciphercost.load import tables, units, workloads
     from ciphercost.model.spec import CellSpec
     from ciphercost.plan import targets
 
@@ -35,11 +35,12 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         raise UsageError(
             f"--max-rate: --regime {given['regime']} loads the server as fast as it answers; remove one of them"
         )
+    usual = tables.DEFAULT_WORKLOAD if given["csv"] else engines.get(engine).usual_workload
     return CellSpec(
         engine=engine,
         version=version,
         mechanism=mechanism,
-        workload=given["workload"] or (tables.DEFAULT_WORKLOAD if given["csv"] else engines.get(engine).usual_workload),
+        workload=workloads.full_name(given["workload"] or usual),
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,

@@ -35,6 +35,7 @@ class Mysql(Family):
     hopeless = "CORRUPT LOG RECORD FOUND"  # logged without its key, thousands of times a second, forever
     suites = MappingProxyType({"9.7": "sid"})
     packages = ("mysql-server-core", "mysql-client-core")
+    no_post_quantum_keys = "mysql's server (tried: 9.7, with OpenSSL 3.6) answers no handshake with one"
     caches_logins = True  # caching_sha2_password: without TLS the first login after a start is an RSA exchange
     own_settings = MappingProxyType({"mysqlx": "OFF", "secure-file-priv": "NULL"})
     temporary = (*Family.temporary, "data/#innodb_temp/*")

@@ -68,7 +68,9 @@ class PgBouncer(Program):
         pki = wanted.pki
         # Without a word from us it would use TLS whenever the server offers it.
         accepts, connects = wanted.stage.accepts, wanted.stage.connects
-        text += ACCEPTS.format(certificate=pki.certificate, key=pki.key) if accepts else "client_tls_sslmode = disable\n"
+        text += (
+            ACCEPTS.format(certificate=pki.certificate, key=pki.key) if accepts else "client_tls_sslmode = disable\n"
+        )
         text += CONNECTS.format(ca=pki.ca) if connects else "server_tls_sslmode = disable\n"
         return [program, own_file(wanted.directory / "pgbouncer.ini", text)]
 

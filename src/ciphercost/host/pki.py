@@ -11,20 +11,22 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, mldsa, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ciphercost.host.marks import server_user
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.errors import UsageError, nearest
 
-Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | mldsa.MLDSA44PrivateKey | mldsa.MLDSA65PrivateKey
 
 RSA_BITS = (2048, 1024, 1280, 1536, 3072, 4096)
 """The first one is the default."""
 CERTIFICATES: dict[str, Callable[[], Key]] = {
     **{f"rsa{bits}": functools.partial(rsa.generate_private_key, 65537, bits) for bits in RSA_BITS},
     "ecdsa-p256": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "mldsa44": mldsa.MLDSA44PrivateKey.generate,
+    "mldsa65": mldsa.MLDSA65PrivateKey.generate,
 }
 CLIENT = ("client.pem", "client.key")
 """The client's own certificate and key, if it has them."""
@@ -86,7 +88,7 @@ def _authority(key: Key, begin: datetime.datetime, end: datetime.datetime) -> x5
         _builder(name, name, key, begin, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
-        .sign(key, hashes.SHA256())
+        .sign(key, _digest(key))
     )
 
 
@@ -114,7 +116,7 @@ def _server(
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
-        .sign(ca_key, hashes.SHA256())
+        .sign(ca_key, _digest(ca_key))
     )
 
 
@@ -128,7 +130,7 @@ def _client(
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
-        .sign(ca_key, hashes.SHA256())
+        .sign(ca_key, _digest(ca_key))
     )
 
 
@@ -145,6 +147,11 @@ def _builder(
         .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
+
+
+def _digest(key: Key) -> hashes.SHA256 | None:
+    """What a signature with this key is over: ML-DSA hashes by itself."""
+    return hashes.SHA256() if isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) else None
 
 
 def _usage(

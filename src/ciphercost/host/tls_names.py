@@ -34,9 +34,13 @@ GROUPS = {
 POST_QUANTUM = tuple(name for name in GROUPS if "mlkem" in name)
 """Groups of TLS 1.3 that OpenSSL has since 3.5."""
 KEYS = {name: f"RSA {name.removeprefix('rsa')}" for name in CERTIFICATES if name.startswith("rsa")} | {
-    "ecdsa-p256": "EC P-256"
+    "ecdsa-p256": "EC P-256",
+    "mldsa44": "ML-DSA-44",
+    "mldsa65": "ML-DSA-65",
 }
 """Keys of certificates, as the agent names them."""
+POST_QUANTUM_KEYS = tuple(name for name in CERTIFICATES if name.startswith("mldsa"))
+"""Keys of certificates in TLS 1.3 that OpenSSL has since 3.5."""
 WEAK = tuple(name for name, key in KEYS.items() if key.startswith("RSA") and int(key.split()[1]) < 2048)
 """RSA keys that OpenSSL refuses at security level 2, the default since OpenSSL 3.2 and in Debian."""
 

@@ -119,6 +119,10 @@ class Mechanism(ABC):
         """
         return False, f"it is not known what {self.name} looks like on the wire"
 
+    def if_not_started(self, factors: Mapping[str, str]) -> str:  # noqa: ARG002
+        """Return what to try if the server does not start with these factors; empty: nothing is known. User-visible."""
+        return ""
+
     def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:  # noqa: ARG002
         """Return the hop through which this arm's connections go, and where their encryption ends; None: they go straight to the
         server.

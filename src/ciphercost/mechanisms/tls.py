@@ -22,6 +22,7 @@ from ciphercost.host.tls_names import (
     KEYS,
     OLD,
     POST_QUANTUM,
+    POST_QUANTUM_KEYS,
     SUITES_12,
     SUITES_CBC,
     SUITES_OLD,
@@ -32,7 +33,7 @@ from ciphercost.host.tls_names import (
 from ciphercost.mechanisms import Factor, Mechanism, Route
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
-from ciphercost.model.spec import Arm
+from ciphercost.model.spec import Arm, Layer
 
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
@@ -46,6 +47,8 @@ def impossible(factors: Mapping[str, str]) -> str:
         return f"TLS {version} has only CBC suites"
     if factors["group"] in POST_QUANTUM:
         return f"TLS {version} has no post-quantum groups"
+    if factors["certificate"] in POST_QUANTUM_KEYS:
+        return f"TLS {version} has no post-quantum certificates"
     if factors["certificate"] == "ecdsa-p256" and factors["group"] not in ("", "p256"):
         return f"in TLS {version} the curve of an ECDSA certificate (ecdsa-p256) must be among the groups"
     return ""
@@ -54,7 +57,7 @@ def impossible(factors: Mapping[str, str]) -> str:
 class Tls(Mechanism):
     name = "tls"
     title = "TLS on the connection"
-    layer = "transit"
+    layer: Layer = "transit"
     witnesses = ("server", "wire", "client")
     protects = "data on the network: reading and changing it between client and server"
     factors = (
@@ -120,16 +123,19 @@ class Tls(Mechanism):
         version, cipher, tls = factors["version"], factors["cipher"], HasTls.of(engine)
         if "/" in factors["library"]:
             tls_library.checked(Path(factors["library"]).absolute())
-        if factors["library"] == "openssl-3.0" and factors["group"] in POST_QUANTUM:
+        new = [name for name in ("group", "certificate") if factors[name] in (*POST_QUANTUM, *POST_QUANTUM_KEYS)]
+        if factors["library"] == "openssl-3.0" and new:
             raise UsageError(
-                f"group={factors['group']}: OpenSSL has it since 3.5, library=openssl-3.0 does not; choose another one"
+                f"{new[0]}={factors[new[0]]}: OpenSSL has it since 3.5, library=openssl-3.0 does not; choose another one"
             )
         _check_hop(engine, factors)
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
-            name = "cipher" if of_cipher else "group"
+            name = "cipher" if of_cipher else "certificate" if "certificates" in reason else "group"
             conflict = f"version={version} does not go with {name}={factors[name]}: {reason}"
             fix = "write cipher=aes256-cbc" if version in OLD else "write version=1.2"
+            if "post-quantum" in reason:
+                raise UsageError(f"{conflict}; write version=1.3")
             raise UsageError(f"{conflict}; {fix}" if of_cipher else f"{conflict}; leave one of them out")
         if version in OLD and tls.no_old_tls:
             raise UsageError(f"version={version}: {tls.no_old_tls}; write version=1.2 or 1.3")
@@ -138,6 +144,8 @@ class Tls(Mechanism):
                 f"certificate={factors['certificate']}: OpenSSL refuses RSA keys below 2048 bits at its default security level, and "
                 f"ciphercost lowers that for web servers only, not for {engine.name}; write certificate=rsa2048 or larger"
             )
+        if factors["certificate"] in POST_QUANTUM_KEYS and tls.no_post_quantum_keys:
+            raise UsageError(f"certificate={factors['certificate']}: {tls.no_post_quantum_keys}; choose another one")
         if factors["client-cert"] == "on" and not tls.tls_client_cert:
             raise UsageError(
                 f"client-cert=on: ciphercost sets up client certificates on nginx and apache only, not on {engine.name}; leave it out"
@@ -179,6 +187,11 @@ class Tls(Mechanism):
         """Look for TLS records of application data in both directions."""
         records = tls_records(sent), tls_records(received)
         return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
+
+    def if_not_started(self, factors: Mapping[str, str]) -> str:
+        if factors["certificate"] not in POST_QUANTUM_KEYS or factors["library"]:
+            return ""
+        return f"certificate={factors['certificate']} needs OpenSSL 3.5 on the server; try --set library=openssl-3.5"
 
     def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:
         name = factors.get("hop", "")

@@ -24,6 +24,7 @@ from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest, Rest
+from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm, CellSpec
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
@@ -129,14 +130,19 @@ class Bench(msgspec.Struct):
     def start(self, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
         """Start the server on a volume. Its `opening` is the time it took to answer, in seconds."""
         began = time.monotonic()
-        server = self.engine.start(
-            self.installation,
-            volume.path,
-            self.supervisor,
-            cpus=sorted(cpus) if cpus else None,
-            settings=self.settings(place),
-            logs=self.logs,
-        )
+        try:
+            server = self.engine.start(
+                self.installation,
+                volume.path,
+                self.supervisor,
+                cpus=sorted(cpus) if cpus else None,
+                settings=self.settings(place),
+                logs=self.logs,
+            )
+        except RunError as error:
+            if hint := self.mechanism.if_not_started(self.factors):
+                raise RunError(f"{error}\n{hint}") from None
+            raise
         server.opening = time.monotonic() - began
         server.volume = volume
         return server

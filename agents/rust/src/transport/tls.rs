@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
-use openssl::pkey::{Id, PKeyRef, Public};
+use openssl::pkey::{Id, KeyType, PKeyRef, Public};
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSession,
     SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
@@ -396,7 +396,10 @@ fn key_name(key: &PKeyRef<Public>) -> String {
         Id::EC => format!("EC {}", curve().unwrap_or_default()).replace("prime256v1", "P-256"),
         Id::ED25519 => "Ed25519".to_string(),
         Id::ED448 => "Ed448".to_string(),
-        _ => format!("{} bits", key.bits()),
+        _ => [(KeyType::ML_DSA_44, "ML-DSA-44"), (KeyType::ML_DSA_65, "ML-DSA-65"), (KeyType::ML_DSA_87, "ML-DSA-87")]
+            .into_iter()
+            .find(|(kind, _)| key.is_a(*kind))
+            .map_or_else(|| format!("{} bits", key.bits()), |(_, name)| name.to_string()),
     }
 }
 

@@ -25,6 +25,8 @@ class HasTls(EncryptsConnections):
     """Why this server can't be measured with TLS 1.0 or 1.1; empty: it can. User-visible."""
     tls_weak_keys: bool = False
     """Whether it can be configured to accept RSA keys below 2048 bits."""
+    no_post_quantum_keys: str = ""
+    """Why it can't present an ML-DSA certificate; empty: it can, with OpenSSL 3.5. User-visible."""
     tls_client_cert: bool = False
     """Whether it can be configured to require a client certificate, and reports whether it verified one."""
     tls_begins: Literal["at once", "on request", "either"] = "at once"

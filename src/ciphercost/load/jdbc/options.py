@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host import versions
+from ciphercost.host.tls_names import POST_QUANTUM_KEYS
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Driver, Family
 from ciphercost.load.program import Program
@@ -263,6 +264,8 @@ def _check_tls(cell: CellSpec, driver: Driver, factors: Mapping[str, str]) -> No
         return
     if factors.get("group"):
         raise UsageError("no JDBC driver reports the negotiated group; remove group")
+    if factors.get("certificate") in POST_QUANTUM_KEYS:
+        raise UsageError(f"Java 17 knows no ML-DSA; leave certificate={factors['certificate']} out")
     if factors.get("resumption", "off") != "off":
         raise UsageError("no JDBC driver controls or reports session resumption; leave resumption off")
     wanted = factors["version"] if "version" in given or not cell.url else ""

@@ -51,7 +51,7 @@ from ciphercost.model.spec import Language
 
 PEOPLE_BATCH = 250
 """People per INSERT, if the server accepts several rows."""
-_UNITS = {"": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+_UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
 
 
 class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -103,6 +103,12 @@ def get(name: str) -> Workload:
     if name not in names():
         raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
     return read(resources.files(__name__).joinpath(f"{name}.toml").read_text(), name)
+
+
+def full_name(name: str) -> str:
+    """The name of a workload that may be written without the language it begins with: `kv-get` for `get`."""
+    known = names()
+    return f"kv-{name}" if name not in known and f"kv-{name}" in known else name
 
 
 def of_study(study: str, transaction: str) -> Workload:
@@ -170,8 +176,8 @@ def has_marks(workload: Workload) -> bool:
 
 
 def size(text: str | int, where: str) -> int:
-    """Parse a number of bytes or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
-    match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B)?\s*", str(text), re.IGNORECASE)
+    """Parse a number of bytes or a plain number: 4096, 100B, 64KB, 1MB, 1MiB. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B|B)?\s*", str(text), re.IGNORECASE)
     if match is None:
         raise UsageError(f"{where}: '{text}' is not a number or a size such as 64KB or 1MB")
     return int(match.group(1)) * _UNITS[(match.group(2) or "").upper()]

@@ -54,7 +54,7 @@ def hop(cell: Cell) -> Iterator[str]:
     before = "" if plain is None else f"{number(plain)} → "
     text = f"through {title}, whose own CPU per operation is {before}{number(encrypted)} µs"
     if (added := cell.added.get("hop_cpu")) is not None:
-        text += f" (added: {number(added.value)} µs, {number(added.low)} to {number(added.high)})"
+        text += f" (added: {number(added.mean)} µs, {number(added.low)} to {number(added.high)})"
     yield text
 
 
