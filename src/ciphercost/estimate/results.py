@@ -135,11 +135,12 @@ def with_skew(made: Cell, skews: list[float]) -> Cell:
 
 
 def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
-    """The cells; those with common sessions are compared with the first of them, with corrected p-values. Pure."""
+    """The cells; those with common sessions are compared with the first of them that is no control, with corrected p-values. Pure."""
     against: dict[int, Estimate] = {}
-    for first, *others in schedule.groups(facts.spec):
-        for number in others:
-            if cells[number].layer == "control" and cells[first].layer != "control":
+    for group in schedule.groups(facts.spec):
+        first = next((number for number in group if cells[number].layer != "control"), group[0])
+        for number in group:
+            if number == first or (cells[number].layer == "control" and cells[first].layer != "control"):
                 continue
             cells[number] = with_other_group(cells[number], cells[first])
             if cells[first].overhead and cells[number].overhead:

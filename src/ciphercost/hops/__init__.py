@@ -10,9 +10,8 @@ import functools
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -69,8 +68,6 @@ class Hop(ABC):
     title: str
     ends: tuple[Ends, ...] = ("hop", "server")
     """Where it lets encryption end."""
-    reaches: Mapping[Ends, str] = MappingProxyType({"hop": "to the hop", "server": "to the server"})
-    """How far encryption reaches, in the name of a cell. User-visible."""
     speaks: bool = False
     """Whether it speaks the server's protocol, so that a client asks it for TLS as it would ask the server."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines.capabilities.tls import HasTls
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
 
 class TwoEnvoys(EnvoyProgram):
     name = "two-envoys"
-    title = "two Envoys with mutual TLS"
-
-    reaches = MappingProxyType[Ends, str]({"hop": "between the Envoys", "server": "to the server"})
+    title = "two Envoys"
 
     def stages(self, ends: Ends) -> tuple[Stage, ...]:
         between = ends == "hop"

@@ -139,14 +139,13 @@ def through(cell: CellSpec, name: str, number: int = 0) -> list[CellSpec]:
     group = f"{_target(cell, number)} through {name}"
     made = [
         msgspec.structs.replace(
-            cell, mechanism="hop", factors=cell.factors | {"hop": name}, group=group, variant="the hop alone"
+            cell, mechanism="hop", factors=cell.factors | {"hop": name}, group=group, variant="hop alone"
         )
     ]
     for ends in hop.ends:
         if ends not in refused:
             factors = cell.factors | {"hop": name, "ends": ends}
-            variant = f"TLS {hop.reaches[ends]}"
-            made.append(msgspec.structs.replace(cell, factors=factors, group=group, variant=variant))
+            made.append(msgspec.structs.replace(cell, factors=factors, group=group, variant=f"ends={ends}"))
     return made
 
 

@@ -170,7 +170,7 @@ def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
 
 
 def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
-    reference = cells[0]
+    reference = next((cell for cell in cells if not is_control(cell)), cells[0])
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
     yield from wrap(

@@ -226,10 +226,12 @@ def _spans(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
     """Cells with common sessions, each compared with the reference of its experiment."""
-    first: dict[str, str] = {}
+    named = list(zip(result.cells, labels, strict=True))
+    first = {cell.group: label for cell, label in reversed(named)}
+    first |= {cell.group: label for cell, label in reversed(named) if not cell_text.is_control(cell)}
     rows = []
-    for cell, label in zip(result.cells, labels, strict=True):
-        reference = first.setdefault(cell.group, label)
+    for cell, label in named:
+        reference = first[cell.group]
         if cell.against_reference is not None:
             rows.append((label, reference, figure_text.beside(cell.against_reference)))
     if rows:
