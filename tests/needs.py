@@ -64,6 +64,7 @@ SERVERS = {
     "mariadb@10.11": "debian",
     "mariadb@11.8": "debian",
     "firebird@4.0": "debian",
+    "nginx@1.18": "debian",
     "nginx@1.22": "debian",
     "nginx@1.26": "debian",
     "apache@2.4": "debian",

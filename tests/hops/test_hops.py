@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,22 @@ import pytest
 import processes
 import warm
 from ciphercost import engines, hops
-from ciphercost.hops import Ends, Stage, Wanted
+from ciphercost.hops import Ends, Stage, Wanted, pgbouncer
 from ciphercost.hops._envoy import configuration
+from ciphercost.host import supervisor
 from ciphercost.host.pki import Pki
+from ciphercost.host.procfs import tree
+from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import matrix, resolve
+from ciphercost.prove import witnesses
+from ciphercost.provision import server_pairs
+from ciphercost.provision.bench import Bench
+from ciphercost.provision.server_pair import ServerPair
+from ciphercost.provision.shared import Shared
 from conftest import Require, RequireServer
 from test_real import CLI
 
@@ -139,8 +151,6 @@ def test_a_hop_that_dies_ends_its_cell_and_says_so(tmp_path: Path, require_serve
 
 
 def processes_named(root: int, name: str) -> list[int]:
-    from ciphercost.host.procfs import tree
-
     return [pid for pid in tree(root) if Path(f"/proc/{pid}/comm").read_text().strip() == name]
 
 
@@ -210,3 +220,60 @@ def test_an_envoy_shows_and_checks_certificates_only_towards_another(
     assert ("transport_socket" in resources["clusters"][0]) == connects
     if accepts:
         assert chain["transport_socket"]["typed_config"]["require_client_certificate"]
+
+
+# ── witnesses that fail ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def started(place: Path, cell: CellSpec) -> Iterator[tuple[Bench, ServerPair, Agent]]:
+    """The cell's server pair with its hop, and an agent."""
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        shared, logs = Shared(scratch / "secrets" / "group-0"), place / "logs"
+        logs.mkdir()
+        with (
+            server_pairs.bench(resolve.resolve(cell), run_supervisor, scratch, logs, 0, shared, data=False) as bench,
+            shared.session(),
+            Agent() as agent,
+        ):
+            yield bench, server_pairs.start(bench, 1, set(), set()), agent
+
+
+def failed(bench: Bench, pair: ServerPair, agent: Agent) -> set[tuple[str, str]]:
+    """The (arm, witness) that fail."""
+    proofs, _ = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
+    return {(each.arm, each.witness) for each in proofs if not each.passed}
+
+
+def test_a_hop_that_encrypts_unasked_is_detected(
+    tmp_path: Path, require_server: RequireServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_server("postgresql", "15")
+    # As it does by default, where the server offers TLS.
+    monkeypatch.setattr(pgbouncer, "WITHOUT", "")
+    cell = CellSpec("postgresql", "hop", version="15", factors={"hop": "pgbouncer"})
+    with started(tmp_path, cell) as (bench, pair, agent):
+        assert failed(bench, pair, agent) == {("encrypted", "server"), ("encrypted", "wire")}
+
+
+def test_a_client_that_encrypts_where_only_the_hop_is_measured_is_detected(
+    tmp_path: Path, require_server: RequireServer
+) -> None:
+    require_server("nginx")
+    cell = CellSpec("nginx", "hop", workload="file", factors={"hop": "haproxy"})
+    with started(tmp_path, cell) as (bench, pair, agent):
+        assert failed(bench, pair, agent) == set()
+        tls = pair.by_arm["plain"].other_ports["tls"]
+        pair.connect["plain"] = {**pair.connect["plain"], **tls, "tls": "require"}
+        assert ("plain", "client") in failed(bench, pair, agent)
+
+
+def test_a_hop_that_does_not_encrypt_towards_the_server_is_detected(
+    tmp_path: Path, require_server: RequireServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_server("postgresql", "15")
+    monkeypatch.setattr(pgbouncer, "CONNECTS", pgbouncer.WITHOUT.format(side="server"))
+    cell = CellSpec("postgresql", "tls", version="15", factors={"hop": "pgbouncer", "ends": "server"})
+    with started(tmp_path, cell) as (bench, pair, agent):
+        assert failed(bench, pair, agent) == {("encrypted", "server"), ("encrypted", "wire")}

@@ -64,7 +64,11 @@ OTHERS = (
 
 @pytest.mark.parametrize(
     ("server", "library"),
-    [*(("nginx", each) for each in tls_library.SUITES), *((each, NEWEST) for each in OTHERS)],
+    [
+        ("nginx@1.18", "openssl-1.1.1"),
+        *(("nginx@1.26", each) for each in tls_library.SINCE_3),
+        *((each, NEWEST) for each in OTHERS),
+    ],
 )
 def test_a_server_uses_the_library_and_proves_it(
     server: str, library: str, require_server: RequireServer, tmp_path: Path
@@ -210,3 +214,15 @@ def test_a_group_that_the_library_lacks_is_refused(tmp_path: Path) -> None:
     done = run("nginx:tls", "openssl-3.0", tmp_path, more=(*QUICK, "--set", "group=mlkem768"))
     assert done.returncode == 2
     assert "group=mlkem768: OpenSSL has it since 3.5" in done.stderr
+
+
+@pytest.mark.parametrize(("server", "library"), [("nginx@1.26", "openssl-1.1.1"), ("nginx@1.18", "openssl-3.5")])
+def test_a_library_of_the_other_series_is_refused(
+    server: str, library: str, require_server: RequireServer, tmp_path: Path
+) -> None:
+    require_server(*server.split("@"))
+    done = run(f"{server}:tls", library, tmp_path)
+    assert done.returncode == 2
+    assert "built for OpenSSL 1.1.1 and one built for 3.0 or later need different files" in " ".join(
+        done.stderr.split()
+    )

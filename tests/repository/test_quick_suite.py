@@ -66,6 +66,11 @@ FAILS: dict[str, dict[str, str]] = {
         "server": "test_gocryptfs.py::test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness",
         "disk": "test_gocryptfs.py::test_what_is_written_rests_in_clear_in_one_arm_alone",
     },
+    "hop": {
+        "client": "test_hops.py::test_a_client_that_encrypts_where_only_the_hop_is_measured_is_detected",
+        "server": "test_hops.py::test_a_hop_that_encrypts_unasked_is_detected",
+        "wire": "test_hops.py::test_a_hop_that_encrypts_unasked_is_detected",
+    },
     "innodb-tde": {
         "server": "test_innodb_tde.py::test_a_part_that_is_switched_off_behind_our_back_is_named",
         "disk": "test_innodb_tde.py::test_a_table_in_clear_is_seen_by_its_pages",

@@ -68,7 +68,7 @@ class Nginx(Web):
     name = "nginx"
     title = "nginx"
     programs = ("nginx",)
-    suites = MappingProxyType({"1.22": "bookworm", "1.26": "trixie"})
+    suites = MappingProxyType({"1.18": "bullseye", "1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
     http2_since = "1.25.1"
     sendfile_stalls_http2 = True  # seen with 1.26, for any client
@@ -112,7 +112,9 @@ class Nginx(Web):
         )
         path = config.directory / "nginx.conf"
         path.write_text(text)
-        return ["-c", path, "-p", config.directory, "-e", "stderr"]
+        # An older one first tries the log that was compiled in, and goes on without it.
+        log = ["-e", "stderr"] if key >= versions.version_key("1.19.5") else []
+        return ["-c", path, "-p", config.directory, *log]
 
 
 ENGINE = Nginx()

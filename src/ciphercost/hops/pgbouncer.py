@@ -42,6 +42,8 @@ server_tls_sslmode = verify-ca
 server_tls_ca_file = {ca}
 server_tls_protocols = secure
 """
+WITHOUT = "{side}_tls_sslmode = disable\n"
+"""By default it uses TLS wherever the server offers it."""
 
 
 class PgBouncer(Program):
@@ -66,12 +68,9 @@ class PgBouncer(Program):
             host=host, target=target, address=wanted.address, port=port, users=users, most=2 * wanted.clients + 20
         )
         pki = wanted.pki
-        # Without a word from us it would use TLS whenever the server offers it.
         accepts, connects = wanted.stage.accepts, wanted.stage.connects
-        text += (
-            ACCEPTS.format(certificate=pki.certificate, key=pki.key) if accepts else "client_tls_sslmode = disable\n"
-        )
-        text += CONNECTS.format(ca=pki.ca) if connects else "server_tls_sslmode = disable\n"
+        text += ACCEPTS.format(certificate=pki.certificate, key=pki.key) if accepts else WITHOUT.format(side="client")
+        text += CONNECTS.format(ca=pki.ca) if connects else WITHOUT.format(side="server")
         return [program, own_file(wanted.directory / "pgbouncer.ini", text)]
 
 

@@ -65,7 +65,8 @@ def _loader(root: Path) -> tuple[Path, list[Path]]:
 
 def _loaders(root: Path) -> Iterator[Path]:
     for directory in ("lib64", "usr/lib64", "lib", "usr/lib", "lib/*", "usr/lib/*"):
-        for path in root.glob(f"{directory}/ld-linux*.so.*"):
+        # Before version 2.35 the C library's loader had its version in its name, and the usual name was a link to it.
+        for path in (*root.glob(f"{directory}/ld-linux*.so.*"), *root.glob(f"{directory}/ld-[0-9]*.so")):
             if path.is_file() and not path.is_symlink():
                 yield path
 

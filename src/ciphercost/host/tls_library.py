@@ -24,11 +24,16 @@ from ciphercost.host.programs import printed
 from ciphercost.model.errors import MissingServer, UsageError
 
 SUITES = {
+    "openssl-1.1.1": ("bullseye", "libssl1.1"),
     "openssl-3.0": ("bookworm", "libssl3"),
     "openssl-3.5": ("trixie", "libssl3t64"),
     "openssl-3.6": ("sid", "libssl3t64"),
 }
-"""The Debian suite and package of each library that can be named."""
+"""The Debian suite and package of each library that can be named. Programs for 1.1.1 don't go with the others: its symbols and file
+names differ.
+"""
+SINCE_3 = tuple(name for name in SUITES if not name.startswith("openssl-1."))
+"""Those that programs built for OpenSSL 3.0 or later can use in place of each other."""
 LOADER_SUITE = "sid"
 """The suite whose C library is new enough for all of them."""
 NAMES = ("libssl.so", "libcrypto.so")
@@ -95,8 +100,8 @@ def _fetched(name: str) -> Path:
                 shutil.copy(file, work.path / ONLY / file.name)
             elif file.name.startswith(("libz.so.", "libzstd.so.")):
                 shutil.copy(file, work.path / ALSO / file.name)
-        version = library_version(work.path / ONLY / "libcrypto.so.3")
-        if not version.lower().replace(" ", "-").startswith(name + "."):
+        version = next(map(library_version, (work.path / ONLY).glob("libcrypto.so.*")), "")
+        if not re.match(rf"{re.escape(name)}\b|{re.escape(name)}[a-z]", version.lower().replace(" ", "-", 1)):
             raise MissingServer(f"Debian {suite} has {version or 'no OpenSSL'}, not {name}")
         return Receipt(KEPT, version.split()[1], "debian", ONLY)
 
@@ -149,7 +154,9 @@ def check_symbols(program: Sequence[str | Path], place: Path) -> None:
     used = {each: path for each, path in _NEEDED.findall(listed) if each.startswith(NAMES)}
     for each, path in used.items():
         if not (place / each).exists():
-            raise UsageError(f"library={place} has no {each}, which {name} uses: it takes {path} instead")
+            older = "; a program built for OpenSSL 1.1.1 and one built for 3.0 or later need different files (nginx@1.18 is built for 1.1.1)"
+            other = older if each.endswith((".1.1", ".3")) and any(place.glob(f"{each.split('.so.')[0]}.so.*")) else ""
+            raise UsageError(f"library={place} has no {each}, which {name} uses: it takes {path} instead{other}")
 
 
 def _listed(program: Sequence[str | Path]) -> str:

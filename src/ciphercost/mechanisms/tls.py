@@ -124,9 +124,9 @@ class Tls(Mechanism):
         if "/" in factors["library"]:
             tls_library.checked(Path(factors["library"]).absolute())
         new = [name for name in ("group", "certificate") if factors[name] in (*POST_QUANTUM, *POST_QUANTUM_KEYS)]
-        if factors["library"] == "openssl-3.0" and new:
+        if factors["library"] in ("openssl-1.1.1", "openssl-3.0") and new:
             raise UsageError(
-                f"{new[0]}={factors[new[0]]}: OpenSSL has it since 3.5, library=openssl-3.0 does not; choose another one"
+                f"{new[0]}={factors[new[0]]}: OpenSSL has it since 3.5, library={factors['library']} does not; choose another one"
             )
         _check_hop(engine, factors)
         if reason := impossible(factors):

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.hops import Stage, Wanted
 from ciphercost.host.pki import Pki
@@ -21,10 +19,10 @@ from ciphercost.host.relay import Relay, moved
 from ciphercost.host.supervisor import Process
 from ciphercost.mechanisms import Route
 from ciphercost.mechanisms.tls import Tls
-from ciphercost.model.errors import RunError
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Arm
 from ciphercost.provision.delay import Address, address_of
+from ciphercost.provision.way import Chain
 
 if TYPE_CHECKING:
     from ciphercost.engines import Server
@@ -33,27 +31,7 @@ if TYPE_CHECKING:
 STOP_SECONDS = 5.0
 
 
-class Chain(msgspec.Struct):
-    """A hop that runs. Connections to `address` arrive at the server."""
-
-    title: str
-    address: Address
-    processes: tuple[Process, ...] = ()
-    relays: tuple[Relay, ...] = ()
-    """In a chain for the wire witness: one before each process and one before the server, the client's first."""
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return tuple(each.pid for each in self.processes)
-
-    def check(self) -> None:
-        """Raises RunError if a process of the hop has ended."""
-        for each in self.processes:
-            if (status := each.poll()) is not None:
-                raise RunError(f"the hop ({self.title}) ended in the middle of the run, with status {status}")
-
-
-class Way:
+class HopWay:
     """How one arm's connections reach the server through a hop."""
 
     def __init__(
@@ -144,10 +122,12 @@ class Way:
         return started.process, started.port
 
 
-def ways(bench: Bench, servers: Mapping[Arm, Server], straight: Mapping[Arm, Mapping[str, object]]) -> dict[Arm, Way]:
+def ways(
+    bench: Bench, servers: Mapping[Arm, Server], straight: Mapping[Arm, Mapping[str, object]]
+) -> dict[Arm, HopWay]:
     """The way of each arm that goes through a hop. `straight`: the fields of `connect` that lead each arm straight to the server."""
     routes = {arm: bench.mechanism.route(arm, bench.factors) for arm in servers}
-    return {arm: Way(bench, route, servers[arm], straight) for arm, route in routes.items() if route}
+    return {arm: HopWay(bench, route, servers[arm], straight) for arm, route in routes.items() if route}
 
 
 def _pki(bench: Bench, *, both_ends: bool) -> Pki:

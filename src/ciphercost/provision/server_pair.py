@@ -14,7 +14,7 @@ from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
-from ciphercost.provision.hop_chain import Way
+from ciphercost.provision.way import Way
 
 
 class ServerPair(msgspec.Struct):
@@ -49,7 +49,7 @@ class ServerPair(msgspec.Struct):
     """The servers' end of that link; its counters show what crossed the link. Empty: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` without the delay that the cell may ask for: straight to the server."""
-    ways: dict[Arm, Way] = {}
+    ways: Mapping[Arm, Way] = {}
     """How an arm's connections reach the server, if they go through a hop."""
     library: str = ""
     """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""

@@ -1,0 +1,52 @@
+"""way: what the rest of a session knows about the way of an arm's connections through a hop."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from ciphercost.host.relay import Relay
+from ciphercost.host.supervisor import Process
+from ciphercost.model.errors import RunError
+from ciphercost.provision.delay import Address
+
+
+class Chain(msgspec.Struct):
+    """A hop that runs. Connections to `address` arrive at the server."""
+
+    title: str
+    address: Address
+    processes: tuple[Process, ...] = ()
+    relays: tuple[Relay, ...] = ()
+    """In a chain for the wire witness: one before each process and one before the server, the client's first."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(each.pid for each in self.processes)
+
+    def check(self) -> None:
+        """Raises RunError if a process of the hop has ended."""
+        for each in self.processes:
+            if (status := each.poll()) is not None:
+                raise RunError(f"the hop ({self.title}) ended in the middle of the run, with status {status}")
+
+
+class Way(Protocol):
+    """How one arm's connections reach the server through a hop."""
+
+    legs: tuple[bool, ...]
+    """Whether each part of the way is encrypted, from the client to the server."""
+    chain: Chain | None
+    """The processes that carry the load, once they run."""
+
+    @property
+    def ends_tls(self) -> bool:
+        """Whether a process of the hop ends TLS, or begins it."""
+
+    def watched(self) -> AbstractContextManager[Chain]:
+        """A second chain of the same kind, which records what crosses each part of the way."""
+
+    def fields(self, chain: Chain) -> dict[str, object]:
+        """The fields of a `connect` through this chain."""
