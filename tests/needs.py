@@ -69,6 +69,8 @@ SERVERS = {
     "nginx@1.26": "debian",
     "apache@2.4": "debian",
     "valkey@8.1": "debian",
+    "redis@7.0": "debian",
+    "redis@8.0": "debian",
     "memcached@1.6": "debian",
 }
 """Preferred source of each server; if it does not work, any other that has the server."""

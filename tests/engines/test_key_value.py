@@ -21,13 +21,13 @@ from ciphercost.prove import witnesses
 from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
 
-NAMES = ["valkey", "memcached"]
+NAMES = ["valkey", "redis", "memcached"]
 TLS = mechanisms.get("tls")
 CANARY = "canary0123456789"
-NO_OPERATION = {"valkey": "PING", "memcached": "VERSION"}
-REPLY = {"valkey": "PONG", "memcached": "VERSION 1.6."}
+NO_OPERATION = {"valkey": "PING", "redis": "PING", "memcached": "VERSION"}
+REPLY = {"valkey": "PONG", "redis": "PONG", "memcached": "VERSION 1.6."}
 """What its reply begins with."""
-OLDEST_VERSION = {"valkey": "8.", "memcached": "1.6."}
+OLDEST_VERSION = {"valkey": "8.", "redis": "8.", "memcached": "1.6."}
 
 
 class Store(msgspec.Struct):
@@ -104,7 +104,7 @@ def test_commands_and_their_replies(store: Store, arm: Arm) -> None:
         assert agent.query(arm, "GET none") == [[None]]
         large = "x" * 500_000
         assert agent.query(arm, f"SET large {large}; GET large") == [[large]]
-        if name == "valkey":
+        if name in ("valkey", "redis"):
             assert agent.query(arm, "DEL k") == [["1"]]
             assert agent.query(arm, "EVAL \"return {1, {'a'}, false}\" 0") == [["1"], ["a"], [None]]
             assert agent.query(arm, f"EVAL \"return string.rep('x', ARGV[1])\" 0 {1 << 20}") == [["x" * (1 << 20)]]
@@ -141,7 +141,7 @@ def test_each_connection_begins_with_its_setup(store: Store, per_request: bool) 
 
 
 def test_a_wrong_password_is_refused(store: Store) -> None:
-    words = {"valkey": "WRONGPASS", "memcached": "authentication failure"}[store.engine.name]
+    words = {"valkey": "WRONGPASS", "redis": "WRONGPASS", "memcached": "authentication failure"}[store.engine.name]
     with Agent() as agent, pytest.raises(AgentError) as caught:
         agent.connect("plain", **store.connect["plain"] | {"password": "wrong"})
     assert words in f"{caught.value.code}: {caught.value}"
@@ -150,7 +150,7 @@ def test_a_wrong_password_is_refused(store: Store) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_has_tls_and_nothing_else(name: str) -> None:
     engine = engines.get(name)
-    assert mechanisms.of(engine) == ("tls", "none")
+    assert mechanisms.of(engine) == ("tls", "hop", "none")
     assert not isinstance(engine, StoresData)
     with pytest.raises(UsageError, match=f"{name} is started by ciphercost"):
         TakesUrl.of(engine)

@@ -17,13 +17,13 @@ from conftest import RequirePossible, RequireServer
 from listening_servers import CANARY, FAR, NEAR, Listening, neighbour, started
 from processes import opened
 
-SERVERS = ["postgresql", "mysql", "mariadb", "firebird", "nginx", "apache", "valkey", "memcached"]
+SERVERS = ["postgresql", "mysql", "mariadb", "firebird", "nginx", "apache", "valkey", "redis", "memcached"]
 ELSEWHERE = "127.0.0.2"
 """An address of every machine that has loopback. No server of ciphercost's listens there by itself."""
 CLIENT = {"postgresql": "SELECT inet_client_addr()", "mysql": "SELECT SUBSTRING_INDEX(USER(), '@', -1)"}
 """By server: the address from which it sees the client connect."""
 LOGINS = [name for name in SERVERS if name not in ("nginx", "apache")]
-RECOVERABLE = ("mysql", "valkey", "memcached")
+RECOVERABLE = ("mysql", "valkey", "redis", "memcached")
 """Servers to which an unencrypted login shows the password, or would show it to an impostor."""
 
 

@@ -25,6 +25,7 @@ SERVERS = {
     "nginx": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[nginx",
     "apache": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[apache",
     "valkey": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-valkey",
+    "redis": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-redis",
     "memcached": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-memcached",
     "null": "test_real.py::test_a_cell_is_proven_and_measured[null:busy",
     "url": "test_real_web.py::test_a_pair_of_urls_is_measured",

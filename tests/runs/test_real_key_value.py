@@ -13,7 +13,7 @@ QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress")
 PROVEN = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "wire")}
 
 
-@pytest.mark.parametrize("engine", ["valkey", "memcached"])
+@pytest.mark.parametrize("engine", ["valkey", "redis", "memcached"])
 @pytest.mark.parametrize(
     "extra",
     [

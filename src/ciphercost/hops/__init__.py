@@ -46,6 +46,8 @@ class Wanted(msgspec.Struct, frozen=True):
     stage: Stage
     target: tuple[str, int]
     """Address and port of what it forwards to."""
+    engine: str
+    """The name of the server's engine."""
     directory: Path
     """Its own directory, for its configuration and keys; it exists already."""
     pki: Pki
@@ -68,6 +70,8 @@ class Hop(ABC):
     title: str
     ends: tuple[Ends, ...] = ("hop", "server")
     """Where it lets encryption end."""
+    forwards_plain: bool = True
+    """Whether it can also pass on what is not encrypted. If not, the plain arm goes straight to the server."""
     speaks: bool = False
     """Whether it speaks the server's protocol, so that a client asks it for TLS as it would ask the server."""
 

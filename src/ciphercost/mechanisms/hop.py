@@ -32,6 +32,8 @@ class ThroughHop(Tls):
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         if not factors["hop"]:
             raise UsageError(f"{engine.name}:hop needs --set hop=NAME: {', '.join(hops.names())}")
+        if not hops.get(factors["hop"]).forwards_plain:
+            raise UsageError(f"hop={factors['hop']}: it passes on nothing without TLS, so it can't be measured alone")
         if reason := hops.get(factors["hop"]).refuses(engine, ""):
             raise UsageError(f"hop={factors['hop']}: {reason}")
 

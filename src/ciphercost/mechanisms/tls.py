@@ -194,8 +194,12 @@ class Tls(Mechanism):
         return f"certificate={factors['certificate']} needs OpenSSL 3.5 on the server; try --set library=openssl-3.5"
 
     def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:
-        name = factors.get("hop", "")
-        return Route(hops.get(name), "" if arm == "plain" else factors["ends"]) if name else None  # type: ignore[arg-type]
+        if not (name := factors.get("hop", "")):
+            return None
+        hop = hops.get(name)
+        if arm == "plain":
+            return Route(hop, "") if hop.forwards_plain else None
+        return Route(hop, factors["ends"])  # type: ignore[arg-type]
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
         """Return the key type of the server's certificate."""

@@ -137,11 +137,10 @@ def through(cell: CellSpec, name: str, number: int = 0) -> list[CellSpec]:
     if len(refused) == len(hop.ends):
         raise UsageError(f"--hop {name}: {refused[hop.ends[0]]}")
     group = f"{_target(cell, number)} through {name}"
-    made = [
-        msgspec.structs.replace(
-            cell, mechanism="hop", factors=cell.factors | {"hop": name}, group=group, variant="hop alone"
-        )
-    ]
+    made: list[CellSpec] = []
+    if hop.forwards_plain:
+        factors = cell.factors | {"hop": name}
+        made.append(msgspec.structs.replace(cell, mechanism="hop", factors=factors, group=group, variant="hop alone"))
     for ends in hop.ends:
         if ends not in refused:
             factors = cell.factors | {"hop": name, "ends": ends}

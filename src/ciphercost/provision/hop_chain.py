@@ -107,6 +107,7 @@ class HopWay:
         wanted = Wanted(
             stage=stage,
             target=target,
+            engine=bench.engine.name,
             directory=directory,
             pki=_pki(bench, both_ends=between),
             user=str(plain.get("user", "")),
