@@ -166,6 +166,7 @@ REFUSED = [
         r"resumption=tickets does not go with",
     ),
     ({"engine": "nginx", "factors": {"hop": "haproxy", "version": "1.1"}}, r"a hop has TLS 1\.2 and 1\.3"),
+    ({"engine": "nginx", "factors": {"hop": "two-envoys", "version": "1.2"}}, r"the hop itself uses TLS 1\.3"),
     ({"engine": "mysql", "factors": {"hop": "stunnel"}}, r"stunnel does not speak the protocol of mysql"),
     ({"engine": "nginx", "factors": {"hop": "stunnel", "ends": "server"}}, r"it begins none towards the server"),
     ({"engine": "nginx", "mechanism": "hop", "factors": {"hop": "stunnel"}}, r"can't be measured alone"),

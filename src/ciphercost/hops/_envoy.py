@@ -96,6 +96,10 @@ def _tls(wanted: Wanted, way: str) -> dict[str, Any]:
     }
     if wanted.mutual:
         common["validation_context"] = {"trusted_ca": {"filename": str(pki.ca)}}
+        # By default the client's side offers no more than TLS 1.2.
+        common["tls_params"] = dict.fromkeys(
+            ("tls_minimum_protocol_version", "tls_maximum_protocol_version"), "TLSv1_3"
+        )
     context: dict[str, Any] = {
         "@type": f"{TYPES}.transport_sockets.tls.v3.{way}TlsContext",
         "common_tls_context": common,

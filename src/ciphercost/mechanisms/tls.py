@@ -247,6 +247,12 @@ def _check_hop(engine: Engine, factors: Mapping[str, str]) -> None:
     for name in SIMPLE:
         if factors[name] != usual[name]:
             raise UsageError(f"{name}={factors[name]} does not go with hop={hop.name}; leave one of them out")
+    for name in () if hop.legs(ends)[0] else ("version", "cipher", "group", "verify"):  # type: ignore[arg-type]
+        if factors[name] != usual[name]:
+            raise UsageError(
+                f"{name}={factors[name]}: with hop={hop.name} and ends=hop the client's connection is not encrypted, and the hop itself "
+                "uses TLS 1.3 with what it prefers; write ends=server, or leave it out"
+            )
     if factors["version"] in OLD or factors["cipher"] in SUITES_CBC or factors["certificate"] in WEAK:
         raise UsageError(
             f"hop={hop.name}: a hop has TLS 1.2 and 1.3 without CBC, and usual keys; leave one of them out"
