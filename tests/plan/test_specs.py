@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.load import units
+from ciphercost.load import units, workloads
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import specs, targets, toml
@@ -35,6 +35,28 @@ def test_shares_are_read_with_and_without_percent_sign() -> None:
 def test_a_target_names_engine_version_and_mechanism() -> None:
     assert targets.target("postgresql@17:tls") == ("postgresql", "17", "tls")
     assert targets.target("sqlite:sqlcipher") == ("sqlite", "", "sqlcipher")
+
+
+def test_a_printed_spec_has_nothing_that_nobody_asked_for() -> None:
+    rate = float("0")  # a zero as the command line makes it, not the object of the default
+    cell = CellSpec("valkey", "tls", workload="kv-get", rate=rate, max_errors=rate)
+    assert toml.dump(Spec(cells=[cell], precision=rate)) == (
+        'time = 90.0\n\n[[cells]]\nengine = "valkey"\nmechanism = "tls"\nworkload = "kv-get"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "full"), [("get", "kv-get"), ("set", "kv-set"), ("kv-get", "kv-get"), ("scan", "scan"), ("no", "no")]
+)
+def test_a_workload_may_be_written_without_its_language(name: str, full: str) -> None:
+    assert workloads.full_name(name) == full
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"), [("100B", 100), ("100", 100), ("1KB", 1000), ("1KiB", 1024), ("64kb", 64_000)]
+)
+def test_a_size_may_have_a_unit(text: str, bytes_: int) -> None:
+    assert workloads.size(text, "size") == bytes_
 
 
 @pytest.mark.parametrize(

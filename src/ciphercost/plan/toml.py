@@ -46,12 +46,19 @@ def dump(spec: Spec) -> str:
     """The spec as TOML, which `load` can read. Pure."""
     data: dict[str, Any] = msgspec.to_builtins(spec)
     cells = data.pop("cells")
-    data["time"] = spec.time  # written even if it is the default, which depends on the cells
+    data = _given(data, Spec) | {"time": spec.time}  # written even if it is the default, which depends on the cells
     lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
-    for made, cell in zip(spec.cells, cells, strict=True):
+    for made, each in zip(spec.cells, cells, strict=True):
+        cell = _given(each, CellSpec)
         cell["workload"] = made.workload  # written even if it is the default, which depends on other keys
         lines += ["", "[[cells]]", *(f"{key} = {_toml(value)}" for key, value in cell.items())]
     return "\n".join(lines) + "\n"
+
+
+def _given(data: Mapping[str, Any], shape: type[msgspec.Struct]) -> dict[str, Any]:
+    """What differs from the defaults; msgspec itself writes a 0.0 that is not the very object of the default."""
+    usual = {each.name: each.default for each in msgspec.structs.fields(shape)}
+    return {name: value for name, value in data.items() if value != usual.get(name)}
 
 
 def _toml(value: object) -> str:
