@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+import warm
 from ciphercost.host import marks, mounts, tools, volumes
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
@@ -46,6 +47,13 @@ def test_without_its_password_the_data_is_not_accessible(state: KeyState) -> Non
             assert not volume.path.exists()
             assert not mounts.is_mounted(volume.path.parent)
         assert (volume.path / NAME).read_text().strip() == CANARY
+
+
+@pytest.mark.parametrize("library", ["auto", "openssl", "go"])
+def test_its_library_is_its_own_and_not_the_servers(library: str, tmp_path: Path) -> None:
+    ended = warm.run(("prove", "sqlite:gocryptfs", "--set", f"library={library}"), cwd=tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "ENCRYPTED, proven by every witness" in " ".join(ended.stdout.split())
 
 
 def test_each_arm_says_what_it_lies_on() -> None:

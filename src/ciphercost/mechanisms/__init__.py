@@ -119,6 +119,10 @@ class Mechanism(ABC):
         """
         return False, f"it is not known what {self.name} looks like on the wire"
 
+    def server_library(self, factors: Mapping[str, str]) -> str:  # noqa: ARG002
+        """Return the directory of the OpenSSL libraries that the server must use; empty: its own."""
+        return ""
+
     def if_not_started(self, factors: Mapping[str, str]) -> str:  # noqa: ARG002
         """Return what to try if the server does not start with these factors; empty: nothing is known. User-visible."""
         return ""

@@ -172,9 +172,8 @@ class Tls(Mechanism):
         """Return the engine's TLS settings. The first call creates the CA and the server's certificate in `secrets`."""
         factors = self.check(factors)
         settings = HasTls.of(engine).tls_settings(self.pki(factors, secrets, address), factors)
-        if not factors["library"]:
-            return settings
-        return settings | {f"{VARIABLE}{tls_library.VARIABLE}": str(tls_library.directory(factors["library"]))}
+        library = self.server_library(factors)
+        return settings | {f"{VARIABLE}{tls_library.VARIABLE}": library} if library else settings
 
     def pki(self, factors: Mapping[str, str], secrets: Path, address: str) -> Pki:
         """Return the CA and the server's certificate for these factors (with defaults). The first call makes them in `secrets`."""
@@ -187,6 +186,9 @@ class Tls(Mechanism):
         """Look for TLS records of application data in both directions."""
         records = tls_records(sent), tls_records(received)
         return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
+
+    def server_library(self, factors: Mapping[str, str]) -> str:
+        return str(tls_library.directory(factors["library"])) if factors.get("library") else ""
 
     def if_not_started(self, factors: Mapping[str, str]) -> str:
         if factors["certificate"] not in POST_QUANTUM_KEYS or factors["library"]:

@@ -62,6 +62,7 @@ class HopWay:
                 self._target,
                 self._route.hop.name,
                 self._bench.planned.conditions.listen,
+                self._bench.factors["certificate"],
             )
         )
         self.chain = self._bench.shared.once(like, self._made(cpus, watched=False))

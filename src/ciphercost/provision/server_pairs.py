@@ -18,7 +18,7 @@ import msgspec
 
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.host import marks, supervisor, tls_library
+from ciphercost.host import marks, supervisor
 from ciphercost.host.link import Link, check_rights, linked
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
@@ -147,7 +147,7 @@ def start(
         direct=direct,
         ways=ways,
         in_clear=bench.mechanism.layer == "control",
-        library=str(tls_library.directory(chosen)) if (chosen := bench.factors.get("library", "")) else "",
+        library=bench.mechanism.server_library(bench.factors),
         place=users_server.place(bench) if bench.cell.url else None,
         refused=bench.servers.refused if bench.cell.url else None,
         servers=list(servers.values()),
