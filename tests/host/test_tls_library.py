@@ -77,8 +77,8 @@ def test_a_server_uses_the_library_and_proves_it(
     done = run(f"{server}:tls", library, tmp_path, "prove", ())
     said = " ".join(done.stdout.split())
     assert done.returncode == 0, said + done.stderr
-    assert said.count("process: it uses libcrypto.so.3 (build id ") == 2, "one for each arm"
-    assert said.count(f"OpenSSL {library.removeprefix('openssl-')}.") == 2
+    assert said.count("process: it uses libcrypto.so.") == 2, "one for each arm"
+    assert len(re.findall(rf"OpenSSL {re.escape(library.removeprefix('openssl-'))}[.a-z]", said)) == 2
     assert "ENCRYPTED, proven by " in said
 
 
