@@ -14,22 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from ciphercost import engines, mechanisms
-from ciphercost.estimate.statistics import session_interval
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.pki import Pki
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
-from peers import ROWS, Mysqlslap, Peer, Pgbench, Sysbench
+from pairs import SECONDS, compared
+from peers import ROWS, Mysqlslap, Peer, Pgbench, Slice, Sysbench
 from run import Row
-
-SECONDS = 2
-BLOCKS = 4
-AIM = 1.0
 
 
 class Match(NamedTuple):
@@ -115,49 +109,27 @@ def rows() -> list[Row]:
 
 
 def compare(engine: str, peer: Peer, arm: str, clients: int, fields: dict[str, object], cpu: int) -> list[Row]:
-    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio per block."""
+    """The rows of one peer and setting."""
     own = workloads.Workload(
         title="", measures="", transaction=[workloads.Transaction("select", peer.sql)], name="select"
     )
     connecting = st.median(peer.slice(fields, clients, cpu, 0).cpu for _ in range(5))
-    per_second, per_cpu = [], []
     with Agent(cpus=[cpu]) as agent:
         agent.program(workloads.prepare(own, engines.get(engine).dialect, {}))
         connected = agent.connect(arm, **fields, connections=clients, threads=1)
         assert connected["encrypted"] == (arm == "encrypted")
         agent.slice(arm, 1.0)
         peer.slice(fields, clients, cpu, 1)
-        for block in range(BLOCKS):
-            values: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
-            for who in ("ours", "theirs", "theirs", "ours") if block % 2 else ("theirs", "ours", "ours", "theirs"):
-                if who == "ours":
-                    answer = agent.slice(arm, SECONDS, discard=0.0, seed=block)
-                    used = (answer.cpu_user_ns + answer.cpu_system_ns) / 1e9
-                    values[who].append((answer.operations / answer.seconds, answer.operations / used))
-                else:
-                    theirs = peer.slice(fields, clients, cpu, SECONDS)
-                    values[who].append((theirs.rate, theirs.operations / (theirs.cpu - connecting)))
-            mine, other = (np.log(np.array(values[who])).mean(axis=0) for who in ("ours", "theirs"))
-            per_second.append(mine[0] - other[0])
-            per_cpu.append(mine[1] - other[1])
-            print(
-                f"  {peer.name} {arm} {clients}: {np.exp(per_second[-1]):.3f} per second, "
-                f"{np.exp(per_cpu[-1]):.3f} per CPU second",
-                flush=True,
-            )
-    setting = f"{'TLS 1.3' if arm == 'encrypted' else 'TLS off'}, {clients} connection{'s' * (clients > 1)}"
-    name = f"{engine}, {peer.name}, {setting}"
-    return [row(f"{name}: per second", per_second), row(f"{name}: per client-CPU-second", per_cpu)]
 
+        def ours(seed: int) -> Slice:
+            answer = agent.slice(arm, SECONDS, discard=0.0, seed=seed)
+            used = (answer.cpu_user_ns + answer.cpu_system_ns) / 1e9
+            return Slice(answer.operations / answer.seconds, answer.operations, used)
 
-def row(name: str, values: list[float]) -> Row:
-    interval = session_interval(np.array(values))
-    low, high = interval.bounds()
-    return {
-        "bench": "load_generator",
-        "row": name,
-        "ratio": float(np.exp(interval.centre)),
-        "low": float(np.exp(low)),
-        "high": float(np.exp(high)),
-        "aim": AIM,
-    }
+        def theirs() -> Slice:
+            found = peer.slice(fields, clients, cpu, SECONDS)
+            return found._replace(cpu=found.cpu - connecting)
+
+        setting = f"{'TLS 1.3' if arm == 'encrypted' else 'TLS off'}, {clients} connection{'s' * (clients > 1)}"
+        name = f"{engine}, {peer.name}, {setting}"
+        return compared("load_generator", name, f"{peer.name} {arm} {clients}", ours, theirs)

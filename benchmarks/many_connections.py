@@ -11,18 +11,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-from ciphercost import engines, mechanisms
-from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.estimate.histogram import quantiles
-from ciphercost.host import marks, supervisor
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from ciphercost.model import run_directory
 from ciphercost.model.histogram import decode
+from pairs import documents, served
 
 SIZES = {"small": 100, "large": 100_000}
 ARMS = ("one", "other")
@@ -50,25 +47,8 @@ def main() -> None:
     connections = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
     threads = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     cpus = sorted(os.sched_getaffinity(0))
-    engine, tls = engines.get("nginx"), mechanisms.get("tls")
-    run_id = run_directory.new_id()
-    with tempfile.TemporaryDirectory() as logs, supervisor.Supervisor(run_id) as run_supervisor:
-        scratch = supervisor.scratch(run_id, run_supervisor)
-        installation, home = engine.find(), scratch / "server"
-        engine.initialise(installation, home, run_supervisor)
-        Documents.of(engine).lay_out(
-            home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, run_directory.new_id()
-        )
-        factors = tls.check({"version": "1.3", "cipher": "aes256-gcm"})
-        secrets = scratch / "secrets"
-        marks.hand_over(secrets)
-        settings = tls.server_settings(engine, factors, secrets) | engine.settings_for(connections)
-        running = engine.start(installation, home, run_supervisor, cpus=cpus[:1], settings=settings, logs=Path(logs))
-        try:
-            own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
-            measure(own | dict(running.other_ports["tls"]), connections, threads)
-        finally:
-            running.stop()
+    with served("nginx", cpus[:1], partial(documents, SIZES.values()), connections) as fields:
+        measure(fields["encrypted"], connections, threads)
 
 
 def measure(fields: dict[str, object], connections: int, threads: int) -> None:

@@ -10,25 +10,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from ciphercost import engines, mechanisms
-from ciphercost.engines.capabilities.documents import Documents
-from ciphercost.estimate.statistics import session_interval
-from ciphercost.host import debian, marks, package_cache, run_in_place, supervisor
+from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from ciphercost.model import run_directory
-from load_generator import AIM
+from pairs import SECONDS, compared, documents, served
 from peers import Slice, number, timed
 from run import Row
 
-SECONDS, BLOCKS = 2, 4
 SIZES = {"1 KB": 1000, "100 KB": 100_000}
 CLIENTS = (1, 64)
 CIPHER = "TLS_AES_256_GCM_SHA384"
@@ -77,37 +69,14 @@ def tools() -> list[Tool]:
     return found
 
 
-@contextmanager
-def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
-    """nginx with both files, and the connection fields of both arms."""
-    engine, tls = engines.get("nginx"), mechanisms.get("tls")
-    run_id = run_directory.new_id()
-    with tempfile.TemporaryDirectory() as logs, supervisor.Supervisor(run_id) as run_supervisor:
-        scratch = supervisor.scratch(run_id, run_supervisor)
-        installation, home = engine.find(), scratch / "server"
-        engine.initialise(installation, home, run_supervisor)
-        Documents.of(engine).lay_out(
-            home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, run_directory.new_id()
-        )
-        factors = tls.check({"version": "1.3", "cipher": "aes256-gcm"})
-        secrets = scratch / "secrets"
-        marks.hand_over(secrets)
-        settings = tls.server_settings(engine, factors, secrets)
-        running = engine.start(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
-        try:
-            print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
-            plain = running.connection() | tls.connection(engine, "plain", factors, secrets)
-            own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
-            yield {"plain": plain, "encrypted": {**own, **running.other_ports["tls"]}}
-        finally:
-            running.stop()
-
-
 def rows() -> list[Row]:
     """Two rows per setting and peer: requests per second, and requests per second of client CPU."""
     cpus = sorted(os.sched_getaffinity(0))
     found: list[Row] = []
-    with server([cpus[0]]) as fields, tempfile.TemporaryDirectory() as directory:
+    with (
+        served("nginx", [cpus[0]], partial(documents, SIZES.values())) as fields,
+        tempfile.TemporaryDirectory() as directory,
+    ):
         for tool in tools():
             for arm in ("plain", "encrypted"):
                 for size in SIZES:
@@ -119,7 +88,7 @@ def rows() -> list[Row]:
 def compare(
     tool: Tool, arm: str, size: str, clients: int, fields: dict[str, object], cpu: int, directory: Path
 ) -> list[Row]:
-    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio per block."""
+    """The rows of one tool and setting."""
     path = f"/{SIZES[size]}"
     own = workloads.Workload(
         title="",
@@ -130,33 +99,18 @@ def compare(
     )
     url = f"{'https' if arm == 'encrypted' else 'http'}://localhost:{fields['port']}{path}"
     url = url.replace("localhost", str(fields["host"]))
-    per_second, per_cpu = [], []
     with Agent(cpus=[cpu]) as agent:
         agent.program(workloads.prepare(own, "http", {}))
         ours(agent, arm, fields, clients, 0)
         tool.slice(url, clients, cpu, directory)
-        for block in range(BLOCKS):
-            values: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
-            for who in ("ours", "theirs", "theirs", "ours") if block % 2 else ("theirs", "ours", "ours", "theirs"):
-                each = (
-                    ours(agent, arm, fields, clients, block)
-                    if who == "ours"
-                    else tool.slice(url, clients, cpu, directory)
-                )
-                values[who].append((each.rate, each.operations / each.cpu))
-            mine, other = (np.log(np.array(values[who])).mean(axis=0) for who in ("ours", "theirs"))
-            per_second.append(mine[0] - other[0])
-            per_cpu.append(mine[1] - other[1])
-            print(
-                f"  {tool.name} {arm} {size} {clients}: {np.exp(per_second[-1]):.3f} per second, "
-                f"{np.exp(per_cpu[-1]):.3f} per CPU second",
-                flush=True,
-            )
-    setting = f"{'HTTPS' if arm == 'encrypted' else 'HTTP'}, {size}, {clients} connection{'s' * (clients > 1)}"
-    return [
-        row(f"{tool.name}, {setting}: per second", per_second),
-        row(f"{tool.name}, {setting}: per client-CPU-second", per_cpu),
-    ]
+        setting = f"{'HTTPS' if arm == 'encrypted' else 'HTTP'}, {size}, {clients} connection{'s' * (clients > 1)}"
+        return compared(
+            "web_load",
+            f"{tool.name}, {setting}",
+            f"{tool.name} {arm} {size} {clients}",
+            partial(ours, agent, arm, fields, clients),
+            partial(tool.slice, url, clients, cpu, directory),
+        )
 
 
 def ours(agent: Agent, arm: str, fields: dict[str, object], clients: int, seed: int) -> Slice:
@@ -174,10 +128,3 @@ def cpu_of(pid: int) -> float:
     """CPU seconds of the process, including ended threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def row(name: str, values: list[float]) -> Row:
-    interval = session_interval(np.array(values))
-    low, high = interval.bounds()
-    ratio, low, high = (float(np.exp(each)) for each in (interval.centre, low, high))
-    return {"bench": "web_load", "row": name, "ratio": ratio, "low": low, "high": high, "aim": AIM}

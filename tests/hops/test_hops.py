@@ -170,6 +170,10 @@ REFUSED = [
     ({"engine": "mysql", "factors": {"hop": "stunnel"}}, r"stunnel does not speak the protocol of mysql"),
     ({"engine": "nginx", "factors": {"hop": "stunnel", "ends": "server"}}, r"it begins none towards the server"),
     ({"engine": "nginx", "mechanism": "hop", "factors": {"hop": "stunnel"}}, r"can't be measured alone"),
+    (
+        {"engine": "nginx", "mechanism": "hop", "factors": {"hop": "haproxy", "library": "openssl-3.5"}},
+        r"library=openssl-3\.5 does not go with",
+    ),
     ({"engine": "nginx", "mechanism": "hop"}, r"needs --set hop=NAME: .*haproxy"),
     (
         {"engine": "postgresql", "factors": {"hop": "haproxy"}, "url": "postgresql://a@b/c"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from ciphercost.engines._found import Found
 from ciphercost.host import debian, package_cache, run_in_place, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.package_cache import Receipt, Work
-from ciphercost.host.programs import printed
+from ciphercost.host.programs import version_printed
 from ciphercost.model.errors import MissingServer
 
 PLACE = "usr/sbin"
@@ -42,8 +41,7 @@ class Packaged(Found):
 
         `before`: command of a program loader.
         """
-        match = re.search(self.version_words, printed([*before, program, self.version_option], 20))
-        return match[1] if match else ""
+        return version_printed([*before, program, self.version_option], self.version_words)
 
     def usual_places(self) -> Iterator[Path]:
         for program in self.programs:

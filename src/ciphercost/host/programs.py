@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost.host.environment import child_environment
+
+VERSION_SECONDS = 20.0
 
 
 class Program(NamedTuple):
@@ -49,6 +52,14 @@ def printed(command: Sequence[str | Path], seconds: float, env: Mapping[str, str
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout + done.stderr
+
+
+def version_printed(command: Sequence[str | Path], words: str) -> str:
+    """The version that a program prints; empty if it is another program, or does not run here. `words`: a regular expression with one
+    group, the version.
+    """
+    match = re.search(words, printed(command, VERSION_SECONDS))
+    return match[1] if match else ""
 
 
 def install_command(packages: list[str]) -> list[str]:

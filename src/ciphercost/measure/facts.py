@@ -186,8 +186,8 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
         warn(facts, "old-openssl", old_openssl(pair.server.library))
     if titles := dict.fromkeys(way.chain.title for way in pair.ways.values() if way.chain):
         facts.encryption["hop"] = ", ".join(titles)
-    if pair.ways and not pair.in_clear and not pair.legs("encrypted")[0]:
-        facts.encryption["implementation"] = "mutual TLS between the Envoys"
+    if "encrypted" in pair.ways and (own := pair.ways["encrypted"].own_tls):
+        facts.encryption["implementation"] = own
     facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from ciphercost import hops
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Route
-from ciphercost.mechanisms.tls import Tls
+from ciphercost.mechanisms.tls import Tls, check_hop
 from ciphercost.model.errors import UsageError
-from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm
 
 
@@ -26,16 +25,12 @@ class ThroughHop(Tls):
     def serves(self, engine: Engine) -> bool:
         return super().serves(engine) and not engine.foreign
 
-    def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:  # noqa: ARG002
-        return self.witnesses
-
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         if not factors["hop"]:
             raise UsageError(f"{engine.name}:hop needs --set hop=NAME: {', '.join(hops.names())}")
         if not hops.get(factors["hop"]).forwards_plain:
             raise UsageError(f"hop={factors['hop']}: it passes on nothing without TLS, so it can't be measured alone")
-        if reason := hops.get(factors["hop"]).refuses(engine, ""):
-            raise UsageError(f"hop={factors['hop']}: {reason}")
+        check_hop(engine, factors, "")
 
     def route(self, arm: Arm, factors: Mapping[str, str]) -> Route | None:
         return None if arm == "plain" else Route(hops.get(factors["hop"]), "")

@@ -128,7 +128,8 @@ class Tls(Mechanism):
             raise UsageError(
                 f"{new[0]}={factors[new[0]]}: OpenSSL has it since 3.5, library={factors['library']} does not; choose another one"
             )
-        _check_hop(engine, factors)
+        if factors["hop"]:
+            check_hop(engine, factors, ends_of(factors))
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "certificate" if "certificates" in reason else "group"
@@ -201,7 +202,7 @@ class Tls(Mechanism):
         hop = hops.get(name)
         if arm == "plain":
             return Route(hop, "") if hop.forwards_plain else None
-        return Route(hop, factors["ends"])  # type: ignore[arg-type]
+        return Route(hop, ends_of(factors))
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
         """Return the key type of the server's certificate."""
@@ -237,19 +238,23 @@ SIMPLE = ("client-cert", "resumption", "share", "library")
 """Factors that have no value but the default beside a hop: they are about the server's own TLS."""
 
 
-def _check_hop(engine: Engine, factors: Mapping[str, str]) -> None:
-    """Raises UsageError if the hop that these factors name can't carry this server's connections."""
-    if not factors["hop"]:
-        return
-    hop, ends = hops.get(factors["hop"]), factors["ends"]
-    if reason := hop.refuses(engine, ends):  # type: ignore[arg-type]
+def ends_of(factors: Mapping[str, str]) -> hops.Ends:
+    """Where the encrypted arm's encryption ends, with a hop. Pure."""
+    return "server" if factors["ends"] == "server" else "hop"
+
+
+def check_hop(engine: Engine, factors: Mapping[str, str], ends: hops.Ends) -> None:
+    """Raises UsageError if the hop that these factors name can't carry this server's connections, encrypted up to `ends`."""
+    hop = hops.get(factors["hop"])
+    if reason := hop.refuses(engine, ends):
         other = "; write ends=server" if ends == "hop" and not hop.refuses(engine, "server") else ""
         raise UsageError(f"hop={hop.name}: {reason}{other}")
     usual = {factor.name: factor.values[0] for factor in Tls.factors}
     for name in SIMPLE:
         if factors[name] != usual[name]:
             raise UsageError(f"{name}={factors[name]} does not go with hop={hop.name}; leave one of them out")
-    for name in () if hop.legs(ends)[0] else ("version", "cipher", "group", "verify"):  # type: ignore[arg-type]
+    # The hop alone has the factors of the cells that it is measured with.
+    for name in ("version", "cipher", "group", "verify") if ends == "hop" and not hop.legs(ends)[0] else ():
         if factors[name] != usual[name]:
             raise UsageError(
                 f"{name}={factors[name]}: with hop={hop.name} and ends=hop the client's connection is not encrypted, and the hop itself "

@@ -119,14 +119,14 @@ def _close(probe: Probe) -> None:
             probe.agent.disconnect(f"prove-{arm}")
 
 
+OF_CONNECTIONS: dict[Witness, Callable[[Probe, Arm], tuple[bool, str]]] = {
+    "client": client,
+    "server": server_of_session,
+    "wire": wire,
+    "process": process,
+}
 WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] = {
-    ("transit", "client"): client,
-    ("transit", "server"): server_of_session,
-    ("transit", "wire"): wire,
-    ("transit", "process"): process,
-    ("control", "client"): client,
-    ("control", "server"): server_of_session,
-    ("control", "wire"): wire,
+    **{(layer, name): witness for layer in ("transit", "control") for name, witness in OF_CONNECTIONS.items()},
     ("rest", "client"): client,
     ("rest", "server"): server_at_rest,
     ("rest", "disk"): disk,

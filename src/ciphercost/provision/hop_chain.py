@@ -53,6 +53,10 @@ class HopWay:
         """Whether a process of the hop ends TLS, or begins it."""
         return any(each.accepts or each.connects for each in self._stages)
 
+    @property
+    def own_tls(self) -> str:
+        return self._route.hop.own_tls if self.ends_tls else ""
+
     def enter(self, cpus: set[int]) -> Chain:
         """Start the chain that carries the load, until the end of the session."""
         like = repr(
@@ -115,11 +119,11 @@ class HopWay:
             password=password if isinstance(password := plain.get("password"), Secret) else None,
             clients=bench.shared.clients,
             address=bench.planned.conditions.listen,
+            cpus=tuple(sorted(cpus)) if cpus else None,
+            logs=bench.logs,
             mutual=between,
         )
-        started = self._route.hop.start(
-            self._installation, wanted, bench.supervisor, cpus=sorted(cpus) if cpus else None, logs=bench.logs
-        )
+        started = self._route.hop.start(self._installation, wanted, bench.supervisor)
         stack.callback(started.process.stop, STOP_SECONDS)
         return started.process, started.port
 

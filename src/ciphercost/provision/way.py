@@ -45,6 +45,10 @@ class Way(Protocol):
     def ends_tls(self) -> bool:
         """Whether a process of the hop ends TLS, or begins it."""
 
+    @property
+    def own_tls(self) -> str:
+        """How the hop's processes encrypt between themselves on this way; empty: they do not."""
+
     def watched(self) -> AbstractContextManager[Chain]:
         """A second chain of the same kind, which records what crosses each part of the way."""
 
