@@ -240,3 +240,18 @@ def test_a_session_that_is_killed_ends_the_slice_and_the_arm(agent: Agent, serve
     with pytest.raises(AgentError) as gone:
         agent.query("a", "SELECT 1")
     assert gone.value.code == "no-arm"
+
+
+def test_mariadb_describes_the_columns_of_a_prepared_statement_only_once(agent: Agent, server: Server) -> None:
+    """As for its own client library. A description takes more bytes than the rest of this answer."""
+    long = "name" * 15
+    program(agent, (f"SELECT id AS {long} FROM items WHERE id = $1", "id"), id=ID)
+    agent.connect("a", **server.connection())
+    done = run(agent, "a", 100)
+    assert (done.operations, done.errors, done.rows) == (100, 0, 100), done.first_error
+    assert (done.bytes_received / done.operations < len(long)) == is_mariadb(agent, "a")
+    # A described result again, after the table has changed.
+    agent.query("a", "ALTER TABLE items MODIFY id BIGINT")
+    changed = run(agent, "a", 100)
+    agent.query("a", "ALTER TABLE items MODIFY id INTEGER")
+    assert (changed.operations, changed.errors, changed.rows) == (100, 0, 100), changed.first_error

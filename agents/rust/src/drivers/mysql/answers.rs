@@ -21,6 +21,8 @@ pub struct Answers {
     pub packets: Packets,
     /// The server's last status.
     pub status: u16,
+    /// Whether the head of a result says if descriptions of its columns follow.
+    pub says_if_described: bool,
     next: Next,
 }
 
@@ -35,8 +37,8 @@ enum Next {
 /// A part of a response.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// A result with rows begins.
-    Result,
+    /// A result with rows begins. `described`: with its columns; otherwise they are as at the last time.
+    Result { described: bool },
     Column(&'a [u8]),
     /// A row whose payload was hashed.
     Row(u64),
@@ -53,7 +55,7 @@ pub enum Part<'a> {
 
 impl Default for Answers {
     fn default() -> Answers {
-        Answers { packets: Packets::new(), status: AUTOCOMMIT, next: Next::Head }
+        Answers { packets: Packets::new(), status: AUTOCOMMIT, says_if_described: false, next: Next::Head }
     }
 }
 
@@ -66,6 +68,7 @@ impl wire::Inbox for Answers {
     fn clear(&mut self) {
         self.packets.clear();
         self.status = AUTOCOMMIT;
+        self.says_if_described = false;
         self.next = Next::Head;
     }
 
@@ -113,11 +116,14 @@ impl Answers {
             }
             Next::Head if first != OK => {
                 let mut fields = Fields(body);
-                match (fields.number()?, fields.0) {
-                    (columns @ 1..=MOST_COLUMNS, []) => self.next = Next::Columns(columns),
+                let columns @ 1..=MOST_COLUMNS = fields.number()? else { return Err(stranger()) };
+                let described = match (self.says_if_described, fields.0) {
+                    (false, []) | (true, [1]) => true,
+                    (true, [0]) => false,
                     _ => return Err(stranger()),
-                }
-                return Ok(Some(Part::Result));
+                };
+                self.next = if described { Next::Columns(columns) } else { Next::Rows };
+                return Ok(Some(Part::Result { described }));
             }
             Next::Head | Next::Rows => {}
         }
@@ -143,7 +149,10 @@ mod tests {
     use crate::drivers::network::wire::Inbox;
 
     fn heard(messages: &[&[u8]], hash_rows: bool) -> Result<Vec<String>> {
-        let mut answers = Answers::default();
+        heard_by(Answers::default(), messages, hash_rows)
+    }
+
+    fn heard_by(mut answers: Answers, messages: &[&[u8]], hash_rows: bool) -> Result<Vec<String>> {
         answers.expect(1);
         let mut bytes = Vec::new();
         for (number, body) in (1..).zip(messages) {
@@ -176,6 +185,21 @@ mod tests {
         assert_eq!(heard(two, true).unwrap(), ["Result", "Column", "ResultEnd", "End"]);
         let failed: &[&[u8]] = &[b"\x01", column, b"\x011", b"\xff\x15\x04#28000no"];
         assert_eq!(heard(failed, true).unwrap(), ["Result", "Column", "Row", "Error"]);
+    }
+
+    #[test]
+    fn columns_may_be_as_at_the_last_time() {
+        let heard = |head: &[u8], rest: &[&[u8]]| {
+            let answers = Answers { says_if_described: true, ..Answers::default() };
+            heard_by(answers, &[&[head], rest].concat(), true)
+        };
+        let column = b"\x03def";
+        assert_eq!(heard(b"\x01\x01", &[column, b"\x011", DONE]).unwrap(), ["Result", "Column", "Row", "End"]);
+        assert_eq!(heard(b"\x01\x00", &[b"\x011", DONE]).unwrap(), ["Result", "Row", "End"]);
+        for bad in [&b"\x01"[..], b"\x01\x02", b"\x01\x01\0"] {
+            assert!(heard(bad, &[]).is_err(), "{bad:?}");
+        }
+        assert!(heard_by(Answers::default(), &[b"\x01\x01"], true).is_err());
     }
 
     #[test]

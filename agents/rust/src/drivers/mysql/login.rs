@@ -24,6 +24,10 @@ const PS_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const DEPRECATE_EOF: u32 = 1 << 24;
 
+/// MariaDB's own capability: a prepared statement's columns are described only when they have changed. Its client library asks
+/// for it too. MariaDB's extensions are in use if neither side sets `LONG_PASSWORD`, which no server needs any more.
+const CACHE_METADATA: u32 = 1 << 4;
+
 /// Required capabilities: a server without them is too old for this driver.
 const NEEDED: u32 = PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | PLUGIN_AUTH | DEPRECATE_EOF;
 /// Neither compression nor connection attributes: both arms must send exactly what was requested.
@@ -55,6 +59,8 @@ pub struct Login {
     received: Vec<u8>,
     version: String,
     capabilities: u32,
+    /// MariaDB's extensions among the server's capabilities.
+    extensions: u32,
     nonce: Vec<u8>,
     plugin: String,
     /// How the plugin authenticated.
@@ -139,6 +145,7 @@ impl wire::Login<Answers> for Login {
             let answer = match body[0] {
                 OK => {
                     inbox.status = status_of(body)?;
+                    inbox.says_if_described = self.caches_metadata();
                     return Ok(Turn::Ready);
                 }
                 ERROR => return Err(error_of(body).lost()),
@@ -185,7 +192,8 @@ impl Login {
         fields.bytes(3)?;
         self.capabilities = u32::from(low) | u32::from(fields.u16()?) << 16;
         let nonce_bytes = usize::from(fields.u8()?);
-        fields.bytes(10)?;
+        fields.bytes(6)?;
+        self.extensions = fields.u32()?;
         if self.capabilities & SECURE_CONNECTION != 0 {
             let rest = nonce_bytes.saturating_sub(8).max(13);
             self.nonce.extend_from_slice(&fields.bytes(rest)?[..12]);
@@ -197,6 +205,11 @@ impl Login {
     /// The common beginning of the TLS request and the login.
     fn head(&self, asked: &Server, into: &mut Vec<u8>) {
         let mut capabilities = WANTED & (self.capabilities | LONG_PASSWORD);
+        let mut extensions = 0;
+        if self.caches_metadata() {
+            capabilities &= !LONG_PASSWORD;
+            extensions = CACHE_METADATA;
+        }
         if asked.tls != Tls::Off {
             capabilities |= SSL;
         }
@@ -212,7 +225,13 @@ impl Login {
                 .and_then(|major| major.parse().ok())
                 .is_some_and(|major: u32| major >= 8);
         into.push(if mysql_8 { UTF8MB4_0900_AI_CI } else { UTF8MB4_GENERAL_CI });
-        into.extend_from_slice(&[0; 23]);
+        into.extend_from_slice(&[0; 19]);
+        into.extend_from_slice(&extensions.to_le_bytes());
+    }
+
+    /// Whether the server leaves out the description of columns that the client knows already.
+    fn caches_metadata(&self) -> bool {
+        self.capabilities & LONG_PASSWORD == 0 && self.extensions & CACHE_METADATA != 0
     }
 
     fn packet(&self, fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

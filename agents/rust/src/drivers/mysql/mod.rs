@@ -33,9 +33,8 @@ pub struct Mysql {
     statements: Vec<Option<Prepared>>,
     /// Whether the rows of the running statement are opened.
     opening: bool,
-    /// Set if the statement used the binary protocol, whose rows have columns of these types.
-    binary: bool,
-    types: Vec<u8>,
+    /// The running statement, if it was prepared: its rows are in the binary protocol.
+    running: Option<usize>,
 }
 
 impl Wire for Mysql {
@@ -68,7 +67,7 @@ impl Protocol for Mysql {
         match &mut self.statements[number] {
             Some(prepared) => {
                 self.opening = script.statements[number].open;
-                self.binary = true;
+                self.running = Some(number);
                 let next = Outbox(&mut link.outbox).execute(prepared, operation);
                 link.inbox.expect(next);
             }
@@ -79,7 +78,7 @@ impl Protocol for Mysql {
     /// Writes the values into the text, as a client does that opens a connection for one statement.
     fn run_unprepared(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
         self.opening = script.statements[number].open;
-        self.binary = false;
+        self.running = None;
         let backslash = takes_backslash(link);
         let next = Outbox(&mut link.outbox).query_with_values(&script.statements[number], operation, backslash);
         link.inbox.expect(next);
@@ -87,6 +86,7 @@ impl Protocol for Mysql {
 
     fn say(&mut self, link: &mut Link<Mysql>, sql: &str) {
         self.opening = false;
+        self.running = None;
         let next = Outbox(&mut link.outbox).query(sql);
         link.inbox.expect(next);
     }
@@ -96,12 +96,21 @@ impl Protocol for Mysql {
         while let Some(part) = link.inbox.part(!self.opening)? {
             match part {
                 Part::Row(hash) => outcome.row(hash),
-                Part::Result => self.types.clear(),
-                Part::Column(body) if self.opening => self.types.push(packets::column_type(body)?),
-                Part::KeptRow(body) if self.binary => {
-                    outcome.opened_row(|vault, row| opened::binary(body, &self.types, vault, row));
+                Part::Result { described: true } if self.opening => {
+                    if let Some(types) = self.types() {
+                        types.clear();
+                    }
                 }
-                Part::KeptRow(body) => outcome.opened_row(|vault, row| opened::text(body, vault, row)),
+                Part::Column(body) if self.opening => {
+                    let kind = packets::column_type(body)?;
+                    if let Some(types) = self.types() {
+                        types.push(kind);
+                    }
+                }
+                Part::KeptRow(body) => match self.types() {
+                    Some(types) => outcome.opened_row(|vault, row| opened::binary(body, types, vault, row)),
+                    None => outcome.opened_row(|vault, row| opened::text(body, vault, row)),
+                },
                 Part::LongRow => outcome.fail(&Failure::statement("a row is too long to be opened")),
                 Part::End => return Ok(Some(ready(link))),
                 Part::Error(failure) if failure.lost => return Err(failure),
@@ -127,6 +136,13 @@ impl Protocol for Mysql {
             allow_several(link, false)?;
         }
         answer
+    }
+}
+
+impl Mysql {
+    /// Types of the columns of the running statement, as described last; None if it was not prepared.
+    fn types(&mut self) -> Option<&mut Vec<u8>> {
+        self.statements[self.running?].as_mut().map(|prepared| &mut prepared.types)
     }
 }
 
@@ -170,15 +186,16 @@ fn prepare(link: &mut Link<Mysql>, sql: &str, variables: Vec<usize>) -> Result<O
         Err(failure) if failure.code.starts_with(CANNOT_BE_PREPARED) => return Ok(None),
         other => other?,
     };
-    for _ in 0..u32::from(columns) + u32::from(marks) {
+    for _ in 0..marks {
         hear_one(link, |_| Ok(()))?;
     }
+    let types = (0..columns).map(|_| hear_one(link, packets::column_type)).collect::<Result<Vec<u8>>>()?;
     if usize::from(marks) != variables.len() {
         Outbox(&mut link.outbox).close(id);
         let given = variables.len();
         return Err(Failure::statement(format!("{sql}: the server sees {marks} parameters, not {given}")));
     }
-    Ok(Some(Prepared { id, variables, typed: false }))
+    Ok(Some(Prepared { id, variables, typed: false, types }))
 }
 
 fn allow_several(link: &mut Link<Mysql>, allowed: bool) -> Result<()> {
@@ -194,7 +211,7 @@ fn ask(link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
     loop {
         while let Some(part) = link.inbox.part(false)? {
             match part {
-                Part::Result => (rows, columns) = (Rows::default(), 0),
+                Part::Result { .. } => (rows, columns) = (Rows::default(), 0),
                 Part::Column(body) if rows.columns.len() + body.len() > QUERY_LIMIT_BYTES => {
                     too_long = true;
                 }

@@ -24,6 +24,8 @@ pub struct Prepared {
     pub variables: Vec<usize>,
     /// The server knows the types of its parameters.
     pub typed: bool,
+    /// Types of its result's columns, as the server described them last.
+    pub types: Vec<u8>,
 }
 
 /// Appends packets to the pending output. Each command returns the number of the response's first packet.
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn types_travel_once_and_values_every_time() {
         let (_, operation) = drawn("$1 $2", &["-2", "ab"]);
-        let mut prepared = Prepared { id: 7, variables: vec![1, 0, 1], typed: false };
+        let mut prepared = Prepared { id: 7, variables: vec![1, 0, 1], typed: false, types: vec![] };
         let mut bytes = Vec::new();
         assert_eq!(Outbox(&mut bytes).execute(&mut prepared, &operation), 1);
         let head = b"\x17\x07\0\0\0\0\x01\0\0\0";

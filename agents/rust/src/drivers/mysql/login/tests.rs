@@ -22,6 +22,11 @@ fn here(password: &str) -> Server {
 }
 
 fn greeting(version: &str, plugin: &str, capabilities: u32) -> Vec<u8> {
+    extended(version, plugin, capabilities, 0)
+}
+
+/// The same with MariaDB's extensions, which count only without `LONG_PASSWORD`.
+fn extended(version: &str, plugin: &str, capabilities: u32, extensions: u32) -> Vec<u8> {
     let flags = capabilities.to_le_bytes();
     let (low, high) = flags.split_at(2);
     let nonce = [&NONCE[8..], b"\0"].concat();
@@ -37,7 +42,8 @@ fn greeting(version: &str, plugin: &str, capabilities: u32) -> Vec<u8> {
         b"\xff\x02\0",
         high,
         b"\x15",
-        &[0; 10],
+        &[0; 6],
+        &extensions.to_le_bytes(),
         &nonce,
         &plugin,
     ]
@@ -104,6 +110,29 @@ fn versions_are_clean() {
     assert_eq!(clean("11.8.6-MariaDB-0+deb13u1 from Debian"), "11.8.6");
     assert_eq!(clean("9.7.4"), "9.7.4");
     assert_eq!(clean("8.0.36-0ubuntu0.22.04.1"), "8.0.36");
+}
+
+#[test]
+fn mariadb_is_asked_to_describe_columns_only_once() {
+    for (capabilities, extensions, wanted) in
+        [(NEEDED, 0x1c, true), (NEEDED | LONG_PASSWORD, 0x1c, false), (NEEDED, 0x0c, false)]
+    {
+        let bytes = packet(0, &extended("11.8.6-MariaDB", NATIVE, capabilities, extensions));
+        let (step, mut login, _) = greeted(&bytes, &here("p"));
+        step.unwrap();
+        let first = login.first(&here("p")).unwrap();
+        assert_eq!(first[HEADER_BYTES] & 1, u8::from(!wanted));
+        assert_eq!(first[HEADER_BYTES + 28..HEADER_BYTES + 32], if wanted { [16, 0, 0, 0] } else { [0; 4] });
+        let mut inbox = Answers::default();
+        let bytes = packet(login.number, LET_IN);
+        let fill = |into: &mut [u8]| {
+            into[..bytes.len()].copy_from_slice(&bytes);
+            Ok(bytes.len())
+        };
+        inbox.buffer().fill(fill).unwrap();
+        assert!(matches!(login.hear(&mut inbox, &here("p")), Ok(Turn::Ready)));
+        assert_eq!(inbox.says_if_described, wanted);
+    }
 }
 
 #[test]
