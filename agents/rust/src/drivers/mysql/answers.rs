@@ -38,7 +38,9 @@ enum Next {
 #[derive(Debug)]
 pub enum Part<'a> {
     /// A result with rows begins. `described`: with its columns; otherwise they are as at the last time.
-    Result { described: bool },
+    Result {
+        described: bool,
+    },
     Column(&'a [u8]),
     /// A row whose payload was hashed.
     Row(u64),
