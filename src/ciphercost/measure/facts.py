@@ -86,7 +86,7 @@ def describe(facts: CellFacts, bench: Bench) -> None:
             Warning_(
                 "cpu-crypto-unproven",
                 "the server was started without the CPU's AES instructions, but only tls proves that it does not use "
-                "them: a library other than OpenSSL, or the kernel, would ignore the setting",
+                "them: a library other than OpenSSL or Go's, or the kernel, would ignore the setting",
             )
         )
     if reached := conditions.who_reaches_it(bench.planned.conditions, bench.engine):
