@@ -15,10 +15,9 @@ import pytest
 from ciphercost import engines
 from ciphercost.engines import caddy
 from ciphercost.engines._web.log import Line
-from ciphercost.host import package_cache, pypi
+from ciphercost.host import package_cache, pypi, tls_names
 from ciphercost.host.package_cache import Work
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms import tls
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import resolve
@@ -146,7 +145,7 @@ def test_what_go_does_not_have_is_refused_before_anything_starts(factors: dict[s
 
 def test_every_group_that_it_is_offered_has_a_name_in_its_configuration() -> None:
     refused = set()
-    for name, known in tls.GROUPS.items():
+    for name, known in tls_names.GROUPS.items():
         try:
             resolve.resolve(CellSpec("caddy", "tls", workload="file", factors={"group": name}))
         except UsageError:

@@ -1,4 +1,4 @@
-"""Whole runs on nginx, Apache, Caddy and a pair of URLs: proven, measured, split, and reported in 80 columns."""
+"""Whole runs on nginx, Apache, Caddy, HAProxy and a pair of URLs: proven, measured, split, and reported in 80 columns."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str)
     fits(again + "\n-")
 
 
-@pytest.mark.parametrize("target", ["caddy"])
+@pytest.mark.parametrize("target", ["caddy", "haproxy"])
 def test_a_server_that_never_uses_sendfile_has_no_control(
     tmp_path: Path, require_server: RequireServer, target: str
 ) -> None:
     require_server(target)
-    (cell,), words = cells_of(tmp_path, f"{target}:tls", "--set", "size=10KB", *QUICK)
+    (cell,), words = cells_of(tmp_path, f"{target}:tls", "--workload", "file", "--set", "size=10KB", *QUICK)
     assert (cell["mechanism"], cell["workload"], cell["beside"]) == ("tls", "file", {})
     assert cell["encryption"]["protocol"] == "TLSv1.3"
     assert "no sendfile" not in words
@@ -86,7 +86,14 @@ def test_a_server_that_never_uses_sendfile_has_no_control(
 
 @pytest.mark.parametrize(
     ("target", "resumption"),
-    [("nginx", "off"), ("nginx", "tickets"), ("apache", "off"), ("apache", "cache"), ("caddy", "tickets")],
+    [
+        ("nginx", "off"),
+        ("nginx", "tickets"),
+        ("apache", "off"),
+        ("apache", "cache"),
+        ("caddy", "tickets"),
+        ("haproxy", "cache"),
+    ],
 )
 def test_handshakes_full_or_resumed_by_the_servers_own_log(
     tmp_path: Path, require_server: RequireServer, target: str, resumption: str

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from ciphercost.engines._web.family import Config, Web, WebServer
+from ciphercost.engines._web.family import Config, LargeDocument, Web, WebServer
 from ciphercost.engines._web.log import NOTE, Line, Log
 from ciphercost.host import package_cache, pypi, versions
 from ciphercost.host.installation import Installation
@@ -52,7 +52,7 @@ CLIENT_MODE = "require_and_verify"
 PROTOCOLS = MappingProxyType({0x0303: "TLSv1.2", 0x0304: "TLSv1.3"})
 
 
-class Caddy(Web):
+class Caddy(LargeDocument, Web):
     name = "caddy"
     title = "Caddy"
     programs = ("caddy",)

@@ -47,6 +47,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
         cell_checks.check_secrets(cell, mechanism, workload)
     cell_checks.check_language(cell, engine, workload)
     program = prepare(cell, engine, workload, parameters)
+    cell_checks.check_documents(cell, engine, program.documents)
     choices = _choices(cell, workload)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)

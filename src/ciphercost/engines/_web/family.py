@@ -110,7 +110,7 @@ class WebServer(StartedServer):
         return found
 
 
-class Web(Packaged, HasTls, Payload, Documents):
+class Web(Packaged, HasTls, Documents):
     """An engine of this family. A subclass names its programs and packages and writes its configuration."""
 
     driver = "http"
@@ -119,7 +119,7 @@ class Web(Packaged, HasTls, Payload, Documents):
     usual_workload = "file"
     loads = False
     no_url = "is started by ciphercost; for a web server you already run use url:tls --url http://… --url https://…"
-    tls_resumption = ("tickets", "cache")
+    tls_resumption: tuple[str, ...] = ("tickets", "cache")
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
@@ -129,7 +129,6 @@ class Web(Packaged, HasTls, Payload, Documents):
     """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement when sent by sendfile."""
     http2_since: str = ""
     """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
-    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
 
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
@@ -234,9 +233,6 @@ class Web(Packaged, HasTls, Payload, Documents):
             )
         return fields
 
-    def payload(self, size: int) -> str:  # noqa: ARG002
-        return f"GET {PAYLOAD}"
-
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def greet(self, agent: Agent, arm: str) -> str:
@@ -262,6 +258,15 @@ class Web(Packaged, HasTls, Payload, Documents):
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+class LargeDocument(Payload, Documents):
+    """A web server that sends documents of any size."""
+
+    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
+
+    def payload(self, size: int) -> str:  # noqa: ARG002
+        return f"GET {PAYLOAD}"
 
 
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
