@@ -237,6 +237,8 @@ def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:
         raise UsageError(f"--cache {cell.cache}: must be warm, cold or small")
     if not isinstance(engine, StoresData):
         raise UsageError(f"--cache {cell.cache}: {cell.engine} stores no data, so it has no cache; remove --cache")
+    if engine.no_cache:
+        raise UsageError(f"--cache {cell.cache}: {cell.engine} {engine.no_cache}; remove --cache")
     if cell.url:
         raise UsageError(
             f"--cache {cell.cache} does not work with --url: ciphercost would have to restart your server with other settings "
