@@ -80,16 +80,16 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     _check_share(cell, workload)
 
 
-def check_documents(cell: CellSpec, engine: Engine, documents: Mapping[str, int]) -> None:
+def check_documents(cell: CellSpec, engine: Engine, workload: Workload, documents: Mapping[str, int]) -> None:
     """Raises UsageError if the workload requests a document that the server is unable to serve. `documents`: bytes by path."""
     if not isinstance(engine, Documents) or not engine.largest_document:
         return
     path, size = max(documents.items(), key=lambda each: each[1], default=("", 0))
     if size > engine.largest_document:
-        sizes = [name for name in ("size", "page", "picture") if name in workloads.get(cell.workload).parameters]
+        sizes = [f"write --set {name}=10KB, or " for name in ("size", "page", "picture") if name in workload.parameters]
         raise UsageError(
             f"workload {cell.workload}: its document {path} has {size:,} bytes, but {cell.engine} serves at most "
-            f"{engine.largest_document:,}: {engine.why_largest}; write --set {sizes[0]}=10KB, or use --workload page"
+            f"{engine.largest_document:,}: {engine.why_largest}; {''.join(sizes[:1])}use --workload page"
         )
 
 
