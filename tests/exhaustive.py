@@ -356,6 +356,8 @@ RULES = [
         r"test_real::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read|connect))",
         r"test_real::test_a_cell_is_proven.*(mixed-crud-per-request|postgresql:none-default)",
         r"test_real_firebird::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]",
+        r"test_key_value_at_rest::test_a_(cell_is_proven.*\[(?!valkey:fscrypt)|setting_reaches)",
+        r"test_key_value_at_rest::test_prove_tells",
         r"test_real_key_value::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect(-resumption=on)?)-",
         r"test_real_listen::test_a_run_on_an_address_of_a_network.*\[(?!valkey)",
         r"test_real_mysql::test_a_cell_is_proven.*-(connect|tpcb)\]",

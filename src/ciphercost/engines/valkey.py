@@ -59,8 +59,9 @@ class Valkey(KeyValueStore, StoresData, TakesSettings):
     first_canary = f"LINDEX {CANARY_TABLE} 0"
     no_cache = "keeps all data in memory, so no read under load misses a cache"
     kept_settings = (
-        "acl.*|append(dirname|filename|only)|bind.*|cluster.*|daemonize|dbfilename|dir|enable_.*|include|load.*|logfile|masteruser"
-        "|pidfile|port|primaryuser|protected_mode|rename_command|replicaof|save|slaveof|supervised|syslog.*|tls_.*|unixsocket.*|user"
+        "acl.*|append(dirname|filename|only)|bind.*|cluster.*|daemonize|dbfilename|dir|enable_.*|include|load.*|logfile"
+        "|(master|primary)(auth|user)|pidfile|port|protected_mode|rename_command|replicaof|requirepass|save|slaveof|supervised"
+        "|syslog.*|tls_.*|unixsocket.*|user"
     )
 
     def arguments(

@@ -55,6 +55,11 @@ OLD_OPENSSL_TEXT = (
     "recent key exchange, so encryption may cost more here than with a current OpenSSL"
 )
 """{}: its version."""
+FROM_MEMORY = (
+    "{} keeps all data in memory, so {} reads no file: encryption at rest acts on what is written; "
+    "a workload that writes shows its cost"
+)
+"""{}: the engine, the workload."""
 
 
 def describe(facts: CellFacts, bench: Bench) -> None:
@@ -89,6 +94,8 @@ def describe(facts: CellFacts, bench: Bench) -> None:
                 "them: a library other than OpenSSL or Go's, or the kernel, would ignore the setting",
             )
         )
+    if isinstance(bench.mechanism, AtRest) and bench.program.read_only and StoresData.of(bench.engine).no_cache:
+        facts.warnings.append(Warning_("reads-from-memory", FROM_MEMORY.format(bench.cell.engine, bench.cell.workload)))
     if reached := conditions.who_reaches_it(bench.planned.conditions, bench.engine):
         facts.warnings.append(Warning_("listens", reached))
     if bench.cell.url:
