@@ -273,7 +273,7 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
     looks = {arm: pair.look(arm, agent, arm, pair.connect[arm]) for arm in ARMS}
     engine = StoresData.of(pair.rest.engine)
     if query := engine.variables:
-        settings = {arm: settings_in_force(engine.pairs(look.query(query)), look) for arm, look in looks.items()}
+        settings = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
         facts.config_diff += [
             f"{name}: {settings['plain'].get(name, 'not there')} | {settings['encrypted'].get(name, 'not there')}"
             for name in sorted({*settings["plain"], *settings["encrypted"]})
@@ -293,14 +293,14 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
         facts.openings += [Opening(session, arm, seconds) for arm, seconds in pair.openings.items()]
 
 
-def settings_in_force(rows: list[tuple[str | None, str | None]], look: Look) -> dict[str, str]:
-    """The settings among a server's (name, value) rows that can be compared with another server's: no ports, no
+def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
+    """The settings among the rows of a server's `variables` that can be compared with another server's: no ports, no
     identifiers, paths relative to its own place.
     """
     found = {}
-    place, unlike = str(look.volume.path), StoresData.of(look.rest.engine).unlike
-    for name, value in rows:
-        if name and not any(fnmatch(name, each) for each in unlike):
+    place, engine = str(look.volume.path), StoresData.of(look.rest.engine)
+    for name, value in engine.pairs(rows):
+        if name and not any(fnmatch(name, each) for each in engine.unlike):
             found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
     return found
 
