@@ -68,6 +68,8 @@ SERVERS = {
     "nginx@1.22": "debian",
     "nginx@1.26": "debian",
     "apache@2.4": "debian",
+    "caddy@2.11": "pypi",
+    "haproxy@3.0": "debian",
     "valkey@8.1": "debian",
     "redis@7.0": "debian",
     "redis@8.0": "debian",

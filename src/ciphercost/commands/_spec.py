@@ -13,7 +13,7 @@ from ciphercost.model.errors import UsageError
 
 def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
-    from ciphercost.load import tables, units, workloads
+    from ciphercost.load import tables, units
     from ciphercost.model.spec import CellSpec
     from ciphercost.plan import targets
 
@@ -40,7 +40,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         engine=engine,
         version=version,
         mechanism=mechanism,
-        workload=workloads.full_name(given["workload"] or usual),
+        workload=given["workload"] or usual,
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,

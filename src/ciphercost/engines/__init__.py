@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ciphercost.host.installation import Installation
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Witness
-from ciphercost.model.spec import Language
+from ciphercost.model.spec import Language, Layer
 
 if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
@@ -83,9 +83,13 @@ class Engine(ABC):
     no_url: str = ""
     """Why the engine takes no `--url`. Follows the engine's name in the error; empty: a general reason."""
     mute: tuple[Witness, ...] = ()
-    """Witnesses that can't report on this engine, such as `server` if the server reports nothing about its sessions."""
+    """Witnesses that can't report on this engine's connections, such as `server` if it reports nothing about its sessions."""
     caches_logins: bool = False
     """Whether the first login after a start takes a different, slower path than later ones."""
+
+    def silent(self, layer: Layer) -> tuple[Witness, ...]:
+        """Witnesses that can't report on cells of this layer. At rest each of them looks at files, not at connections."""
+        return () if layer == "rest" else self.mute
 
     @abstractmethod
     def available(self) -> Iterable[Installation]:

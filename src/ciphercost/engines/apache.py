@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web, versions_and_suites
+from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
 from ciphercost.host import tls_names
 from ciphercost.model.errors import MissingServer
@@ -79,7 +79,7 @@ CLIENT = """
     SSLVerifyDepth 1"""
 
 
-class Apache(Web):
+class Apache(LargeDocument, Web):
     name = "apache"
     title = "Apache"
     programs = ("apache2", "httpd")

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web, versions_and_suites
+from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
 from ciphercost.host import versions
 
@@ -64,7 +64,7 @@ CLIENT = """
         ssl_verify_client on;"""
 
 
-class Nginx(Web):
+class Nginx(LargeDocument, Web):
     name = "nginx"
     title = "nginx"
     programs = ("nginx",)

@@ -361,7 +361,8 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
     if bench.mask:
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
-    witnesses.require(proofs, bench.mechanism, bench.engine.mute, pair.closed, bench.factors)
+    mute = bench.engine.silent(bench.mechanism.layer)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
     return connected
 
 

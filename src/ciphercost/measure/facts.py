@@ -55,6 +55,11 @@ OLD_OPENSSL_TEXT = (
     "recent key exchange, so encryption may cost more here than with a current OpenSSL"
 )
 """{}: its version."""
+FROM_MEMORY = (
+    "{} keeps all data in memory, so {} reads no file: encryption at rest acts on what is written; "
+    "a workload that writes shows its cost"
+)
+"""{}: the engine, the workload."""
 
 
 def describe(facts: CellFacts, bench: Bench) -> None:
@@ -86,9 +91,11 @@ def describe(facts: CellFacts, bench: Bench) -> None:
             Warning_(
                 "cpu-crypto-unproven",
                 "the server was started without the CPU's AES instructions, but only tls proves that it does not use "
-                "them: a library other than OpenSSL, or the kernel, would ignore the setting",
+                "them: a library other than OpenSSL or Go's, or the kernel, would ignore the setting",
             )
         )
+    if isinstance(bench.mechanism, AtRest) and bench.program.read_only and StoresData.of(bench.engine).no_cache:
+        facts.warnings.append(Warning_("reads-from-memory", FROM_MEMORY.format(bench.cell.engine, bench.cell.workload)))
     if reached := conditions.who_reaches_it(bench.planned.conditions, bench.engine):
         facts.warnings.append(Warning_("listens", reached))
     if bench.cell.url:
@@ -287,13 +294,13 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
 
 
 def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
-    """The settings among a server's (name, value) rows that can be compared with another server's: no ports, no
+    """The settings among the rows of a server's `variables` that can be compared with another server's: no ports, no
     identifiers, paths relative to its own place.
     """
     found = {}
-    place, unlike = str(look.volume.path), StoresData.of(look.rest.engine).unlike
-    for name, value in rows:
-        if name and not any(fnmatch(name, each) for each in unlike):
+    place, engine = str(look.volume.path), StoresData.of(look.rest.engine)
+    for name, value in engine.pairs(rows):
+        if name and not any(fnmatch(name, each) for each in engine.unlike):
             found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
     return found
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost import mechanisms
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
@@ -76,6 +78,19 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         fit = workloads.fitting(lambda each: engine.language in each.languages)
         raise UsageError(f"workload {cell.workload} does not run on {cell.engine}; use --workload with one of {fit}")
     _check_share(cell, workload)
+
+
+def check_documents(cell: CellSpec, engine: Engine, workload: Workload, documents: Mapping[str, int]) -> None:
+    """Raises UsageError if the workload requests a document that the server is unable to serve. `documents`: bytes by path."""
+    if not isinstance(engine, Documents) or not engine.largest_document:
+        return
+    path, size = max(documents.items(), key=lambda each: each[1], default=("", 0))
+    if size > engine.largest_document:
+        sizes = [f"write --set {name}=10KB, or " for name in ("size", "page", "picture") if name in workload.parameters]
+        raise UsageError(
+            f"workload {cell.workload}: its document {path} has {size:,} bytes, but {cell.engine} serves at most "
+            f"{engine.largest_document:,}: {engine.why_largest}; {''.join(sizes[:1])}use --workload page"
+        )
 
 
 def _check_share(cell: CellSpec, workload: Workload) -> None:

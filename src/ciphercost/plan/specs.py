@@ -6,6 +6,8 @@ import math
 import resource
 from collections.abc import Sequence
 
+import msgspec
+
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
@@ -16,9 +18,9 @@ from ciphercost.plan.resolve import resolve
 
 
 def check(spec: Spec, *, load: bool = True) -> Spec:
-    """The spec, if every name is known and every number in range. Raises UsageError as `plan` does."""
-    plan(spec, load=load)
-    return spec
+    """The spec with full names, if every name is known and every number in range. Raises UsageError as `plan` does."""
+    cells = [each.spec for each in plan(spec, load=load)]
+    return spec if cells == spec.cells else msgspec.structs.replace(spec, cells=cells)
 
 
 def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:

@@ -150,7 +150,7 @@ class Bench(msgspec.Struct):
     def settings(self, place: str) -> dict[str, str]:
         """Settings that the user and the mechanism require of a server that ciphercost starts."""
         if isinstance(self.mechanism, AtRest):
-            wanted = self.mechanism.settings(arm_at(place), self.rest)
+            wanted = {**StoresData.of(self.engine).on_disk, **self.mechanism.settings(arm_at(place), self.rest)}
         else:
             address = self.planned.conditions.listen
             wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets, address)

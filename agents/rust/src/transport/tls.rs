@@ -174,7 +174,7 @@ impl TlsClient {
                     // SAFETY: this very context made the session.
                     unsafe { ssl.set_session(&session)? };
                     // A ticket of TLS 1.3 works once: OpenSSL invalidates it, and the server sends another. One of 1.2 works until there
-                    // is a newer one.
+                    // is a newer one (`keep_renewed`).
                     if session.protocol_version() != SslVersion::TLS1_3 {
                         sessions.push_back(session);
                     }
@@ -189,11 +189,30 @@ impl TlsClient {
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
             match stream.connect() {
-                Ok(()) => return self.agreed(stream.ssl()).map(|()| true),
+                Ok(()) => {
+                    self.keep_renewed(stream.ssl());
+                    return self.agreed(stream.ssl()).map(|()| true);
+                }
                 Err(error) if error.code() == ErrorCode::WANT_READ => return Ok(false),
                 Err(error) if error.code() == ErrorCode::WANT_WRITE => stream.get_ref().wait(libc::POLLOUT)?,
                 Err(error) => return Err(self.refusal(stream.ssl(), &error)),
             }
+        }
+    }
+
+    /// Keeps the session of TLS 1.2 whose ticket the server renewed in an abbreviated handshake, as Go's servers do. OpenSSL then
+    /// invalidates the older session, and calls `new_session` for full handshakes only.
+    fn keep_renewed(&self, ssl: &SslRef) {
+        let (Some(sessions), Some(session)) = (&self.sessions, ssl.session()) else { return };
+        if !ssl.session_reused() || session.protocol_version() == SslVersion::TLS1_3 {
+            return;
+        }
+        let mut sessions = sessions.lock().unwrap();
+        if sessions.back().is_none_or(|last| last.id() != session.id()) {
+            if sessions.len() == MOST_SESSIONS {
+                sessions.pop_front();
+            }
+            sessions.push_back(session.to_owned());
         }
     }
 

@@ -52,7 +52,8 @@ class Ports(msgspec.Struct, frozen=True):
 
     clear: int
     tls: int
-    no_sendfile: int
+    no_sendfile: int = 0
+    """0: the server never uses sendfile (`Web.sendfile`)."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -84,11 +85,17 @@ class WebServer(StartedServer):
 
     driver = "http"
 
-    def __init__(self, started: Launch, config: Config, *, stalls: bool) -> None:
-        """`stalls`: see `Web.sendfile_stalls_http2`."""
-        super().__init__(started, config.directory)
-        self.log = Log(config.log)
-        self.other_ports = {"tls": {"port": config.ports.tls}, "no-sendfile": {"port": config.ports.no_sendfile}}
+    def __init__(
+        self, started: Launch, config: Config, log: Log, *, stalls: bool = False, library: str | None = None
+    ) -> None:
+        """`stalls`: see `Web.sendfile_stalls_http2`. `library`: the cryptographic library, if it is not an OpenSSL that the
+        process has loaded.
+        """
+        super().__init__(started, config.directory, library)
+        self.log = log
+        self.other_ports = {"tls": {"port": config.ports.tls}}
+        if config.ports.no_sendfile:
+            self.other_ports["no-sendfile"] = {"port": config.ports.no_sendfile}
         if stalls:
             self.other_ports["http2-in-clear"] = self.other_ports["no-sendfile"]
 
@@ -103,7 +110,7 @@ class WebServer(StartedServer):
         return found
 
 
-class Web(Packaged, HasTls, Payload, Documents):
+class Web(Packaged, HasTls, Documents):
     """An engine of this family. A subclass names its programs and packages and writes its configuration."""
 
     driver = "http"
@@ -112,19 +119,28 @@ class Web(Packaged, HasTls, Payload, Documents):
     usual_workload = "file"
     loads = False
     no_url = "is started by ciphercost; for a web server you already run use url:tls --url http://… --url https://…"
-    tls_resumption = ("tickets", "cache")
+    tls_resumption: tuple[str, ...] = ("tickets", "cache")
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
+    sendfile: bool = True
+    """Whether it sends documents by sendfile where it can, so that it gets a port on which it doesn't."""
     sendfile_stalls_http2: bool = False
     """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement when sent by sendfile."""
     http2_since: str = ""
     """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
-    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
 
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
         """Write the configuration into the server's directory. Returns the arguments that follow the program's name."""
+
+    def environment(self, directory: Path, given: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Return the server's environment variables. `directory`: its own; `given`: those that the run asks for."""
+        return dict(given)
+
+    def running(self, installation: Installation, started: Launch, config: Config) -> WebServer:  # noqa: ARG002
+        """Return the server that was started."""
+        return WebServer(started, config, Log(config.log), stalls=self.sendfile_stalls_http2)
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -141,7 +157,7 @@ class Web(Packaged, HasTls, Payload, Documents):
 
     def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:
         """Write incompressible bytes, the same in every run. A copy of the directory links to them."""
-        place.mkdir(mode=0o711)
+        place.mkdir(mode=0o755)  # Caddy opens it to find index.html
         (place / CANARY_PATH.lstrip("/")).write_text(canary)
         for path, size in documents.items():
             target = place / path.lstrip("/")
@@ -171,7 +187,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ports = Ports(port, *two_more_ports(port, address))
+            ports = Ports(port, *more_ports(port, address, 2 if self.sendfile else 1))
             cores = len(chosen) if chosen else 1
             made.append(Config(directory, ports, cores, given, program.parent.parent, connections, address))
             return [program, *self.write(made[-1], installation.version)]
@@ -183,13 +199,13 @@ class Web(Packaged, HasTls, Payload, Documents):
             answers,
             directory=directory,
             logs=logs,
-            env=env,
+            env=self.environment(directory, env),
             cpus=chosen,
-            also=lambda: (made[-1].ports.tls, made[-1].ports.no_sendfile),
+            also=lambda: [each for each in (made[-1].ports.tls, made[-1].ports.no_sendfile) if each],
             writable=[Path(EVERYWHERE)],  # it opens a file for each request, and a check would slow each of them
             address=address,
         )
-        return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
+        return self.running(installation, started, made[-1])
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for those of the witnesses."""
@@ -216,9 +232,6 @@ class Web(Packaged, HasTls, Payload, Documents):
                 f"{self.title} {self.http2_since} or later, or leave http=2 out"
             )
         return fields
-
-    def payload(self, size: int) -> str:  # noqa: ARG002
-        return f"GET {PAYLOAD}"
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -247,6 +260,15 @@ class Web(Packaged, HasTls, Payload, Documents):
         return (text, text) if rows and rows[0][-1] == text else ("", "")
 
 
+class LargeDocument(Payload, Documents):
+    """A web server that sends documents of any size."""
+
+    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
+
+    def payload(self, size: int) -> str:  # noqa: ARG002
+        return f"GET {PAYLOAD}"
+
+
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     """Return the protocol versions that a server offers, oldest first, and its cipher list before TLS 1.3. Pure.
 
@@ -261,13 +283,13 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def two_more_ports(port: int, address: str) -> tuple[int, int]:
-    """Return two more free ports of this address. Each is free when found, so one might be found twice."""
-    found = {port}
-    while len(found) < 3:
-        found.add(free_port(address))
-    first, second = found - {port}
-    return first, second
+def more_ports(port: int, address: str, count: int) -> list[int]:
+    """Return `count` more free ports of this address. Each is free when found, so one might be found twice."""
+    found = [port]
+    while len(found) <= count:
+        if (another := free_port(address)) not in found:
+            found.append(another)
+    return found[1:]
 
 
 def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:

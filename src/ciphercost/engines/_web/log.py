@@ -1,13 +1,14 @@
 """Reads what a web server's own log states about its connections.
 
-One line each, separated by tabs: note, protocol, cipher, whether the session was resumed, client certificate. The
-servers log the first request of a connection (or the last one) and every request with a note, so they write little
-under load.
+One line each. Most servers write the fields that `line` parses, separated by tabs: note, protocol, cipher, whether the
+session was resumed, client certificate. The servers log the first request of a connection (or the last one) and every
+request with a note, so they write little under load.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,8 +47,10 @@ def line(text: str) -> Line | None:
 class Log:
     """A growing log, read from its start; returns each line once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parse: Callable[[str], Line | None] = line) -> None:
+        """`parse`: returns None for a line that states nothing about a connection."""
         self.path = path
+        self._parse = parse
         self._at = 0
         self.full = 0
         """Number of full TLS handshakes, without those of witnesses."""
@@ -62,7 +65,7 @@ class Log:
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._at += len(whole)
-        found = [made for each in whole.decode(errors="replace").splitlines() if (made := line(each))]
+        found = [made for each in whole.decode(errors="replace").splitlines() if (made := self._parse(each))]
         for each in found:
             if each.protocol and not each.note:
                 self.resumed += each.resumed
