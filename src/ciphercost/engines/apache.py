@@ -82,6 +82,7 @@ CLIENT = """
 class Apache(Web):
     name = "apache"
     title = "Apache"
+    no_http3 = "the Apache HTTP server has no HTTP/3"
     programs = ("apache2", "httpd")
     suites = MappingProxyType({"2.4": "trixie"})
     packages = ("apache2-bin",)

@@ -43,12 +43,15 @@ http {{
 """
 SERVER = """\
     server {{
-        listen {address}:{port}{ssl} backlog=4096;
+        listen {address}:{port}{ssl} backlog=4096;{quic}
         sendfile {sendfile};
         location / {{ error_page 405 =200 $uri; }}{tls}
     }}
 """
 """A POST to a document returns the document."""
+QUIC = """
+        listen {address}:{port} quic reuseport;"""
+"""Each worker has a socket of its own, so that a connection's datagrams all reach the same one."""
 TLS = """
         ssl_certificate {certificate};
         ssl_certificate_key {key};
@@ -71,13 +74,14 @@ class Nginx(Web):
     suites = MappingProxyType({"1.18": "bullseye", "1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
     http2_since = "1.25.1"
+    http3_since = "1.25.0"
     sendfile_stalls_http2 = True  # seen with 1.26, for any client
     version_option = "-v"
     version_words = r"nginx/(\d[\d.]+)"
 
     def write(self, config: Config, version: str) -> list[str | Path]:
         ports, key = config.ports, versions.version_key(version)
-        server = partial(SERVER.format, address=config.address)
+        server = partial(SERVER.format, address=config.address, quic="")
         servers = [
             server(port=ports.clear, ssl="", sendfile="on", tls=""),
             server(port=ports.no_sendfile, ssl="", sendfile="off", tls=""),
@@ -95,7 +99,8 @@ class Nginx(Web):
                 tickets="on" if given["resumption"] == "tickets" else "off",
                 client=CLIENT.format(ca=given["client_ca"]) if given["client_ca"] else "",
             )
-            servers.append(server(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted))
+            quic = QUIC.format(address=config.address, port=ports.tls) if config.http3 else ""
+            servers.append(server(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted, quic=quic))
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,

@@ -50,7 +50,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
     choices = _choices(cell, workload)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
-    engine.workload_fields(cell.version, program.parameters)
+    engine.workload_fields(cell.version, program.parameters, encrypted=True)
     client = None
     if driver is not None:
         client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})

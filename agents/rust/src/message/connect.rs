@@ -200,6 +200,8 @@ pub enum HttpVersion {
     V11,
     #[serde(rename = "2")]
     V2,
+    #[serde(rename = "3")]
+    V3,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -282,8 +284,25 @@ impl Http {
                 return Err(Failure::bad_message(format!("{name}: must be one word of ASCII")));
             }
         }
+        if self.http == HttpVersion::V3 {
+            self.check_quic()?;
+        }
         if self.clear_port.is_none() && (self.clear_host.is_some() || self.clear_authority.is_some()) {
             return Err(Failure::bad_message("clear_host, clear_authority: only with clear_port"));
+        }
+        Ok(())
+    }
+
+    /// HTTP/3 is always encrypted, by TLS 1.3.
+    fn check_quic(&self) -> Result<()> {
+        if self.tls == Tls::Off {
+            return Err(Failure::bad_message("tls: HTTP/3 is always encrypted; give require, verify-ca or verify-full"));
+        }
+        if self.tls_max.is_some_and(|version| version < TlsVersion::V13) {
+            return Err(Failure::bad_message("tls_max: HTTP/3 needs TLS 1.3"));
+        }
+        if self.clear_port.is_some() {
+            return Err(Failure::bad_message("clear_port: HTTP/3 has no unencrypted form for CLEAR requests"));
         }
         Ok(())
     }
