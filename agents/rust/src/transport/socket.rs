@@ -173,7 +173,7 @@ impl Socket {
     /// Reads what the peer still sends until it closes, then closes: returns all traffic of this connection. A polled
     /// socket shares its thread with others: it waits a moment only.
     pub fn finish(self) -> Traffic {
-        if self.polled.get() {
+        if self.polled.get() || self.kind == Kind::Datagrams {
             return self.finish_within(MOMENT_MS);
         }
         let mut rest = [0; 1024];
