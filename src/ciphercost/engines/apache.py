@@ -49,7 +49,7 @@ DirectoryIndex index.html
 </Directory>
 SetEnvIf Connection close noted
 SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
-LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x" {note}
+LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x\\t%H" {note}
 CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""

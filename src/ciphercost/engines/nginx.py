@@ -37,7 +37,7 @@ http {{
     index index.html;
     {http2}
     map "$connection_requests $arg_{note}" $noted {{ "~^1 " 1; "~ ." 1; default 0; }}
-    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused\\t$ssl_client_verify";
+    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused\\t$ssl_client_verify\\t$server_protocol";
     access_log {log} ciphercost if=$noted;
 {servers}}}
 """

@@ -127,7 +127,7 @@ def quic_sign(to_server: Sequence[bytes], to_client: Sequence[bytes]) -> tuple[b
     """Whether the datagrams of both directions are QUIC's and some of each are protected, and a description. Pure."""
     seen = quic_seen(to_server), quic_seen(to_client)
     if strange := sum(each.others for each in seen):
-        return False, f"{strange} datagrams are not of QUIC version 1"
+        return False, f"{strange} of {sum(map(sum, seen))} datagrams are not of QUIC version 1"
     if not all(each.handshakes and each.protected for each in seen):
         return False, "there are no QUIC packets of a handshake and after it in both directions"
     handshakes, protected = (sum(each[at] for each in seen) for at in (0, 1))

@@ -296,7 +296,9 @@ impl Http {
     /// HTTP/3 is always encrypted, by TLS 1.3.
     fn check_quic(&self) -> Result<()> {
         if self.tls == Tls::Off {
-            return Err(Failure::bad_message("tls: HTTP/3 is always encrypted; give require, verify-ca or verify-full"));
+            return Err(Failure::bad_message(
+                "tls: HTTP/3 is always encrypted; give require, verify-ca or verify-full",
+            ));
         }
         if self.tls_max.is_some_and(|version| version < TlsVersion::V13) {
             return Err(Failure::bad_message("tls_max: HTTP/3 needs TLS 1.3"));

@@ -17,7 +17,7 @@ import numpy as np
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
-from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines._web.log import NOTE, VERIFIED, Line, Log
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.tls import HasTls
@@ -180,7 +180,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ports = Ports(port, *two_more_ports(port, address))
+            ports = Ports(port, *two_more_ports(port, address, first_by_udp=http3))
             cores = len(chosen) if chosen else 1
             root = program.parent.parent
             made.append(Config(directory, ports, cores, given, root, connections, address, http3))
@@ -257,7 +257,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         if len(found) != len(answers):
             raise AgentError(f"the server's log has only {len(found)} of this witness's {len(answers)} requests", "log")
         return [
-            ["t" if each.protocol else "f", each.protocol, each.cipher, *([VERIFIED] if each.client else [])]
+            ["t" if each.protocol else "f", spoken(each), each.cipher, *([VERIFIED] if each.client else [])]
             for each in found
         ]
 
@@ -266,6 +266,11 @@ class Web(Packaged, HasTls, Payload, Documents):
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+def spoken(of: Line) -> str:
+    """What a connection spoke, as the server's log has it: `TLSv1.3`, by HTTP/3 `HTTP/3.0 TLSv1.3`. Pure."""
+    return f"{of.http} {of.protocol}" if of.http == tls_names.HTTP3_LOGGED else of.protocol
 
 
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
@@ -282,13 +287,26 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def two_more_ports(port: int, address: str) -> tuple[int, int]:
-    """Return two more free ports of this address. Each is free when found, so one might be found twice."""
-    found = {port}
+def two_more_ports(port: int, address: str, *, first_by_udp: bool = False) -> tuple[int, int]:
+    """Return two more free ports of this address. Each is free when found, so one might be found twice.
+
+    `first_by_udp`: the first one is free for UDP too.
+    """
+    found = [port]
     while len(found) < 3:
-        found.add(free_port(address))
-    first, second = found - {port}
-    return first, second
+        more = free_port(address)
+        if more not in found and (len(found) > 1 or not first_by_udp or _free_by_udp(address, more)):
+            found.append(more)
+    return found[1], found[2]
+
+
+def _free_by_udp(address: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.bind((address, port))
+        except OSError:
+            return False
+    return True
 
 
 def http_version(parameters: Mapping[str, int | str]) -> str:

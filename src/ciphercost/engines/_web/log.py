@@ -1,7 +1,7 @@
 """Reads what a web server's own log states about its connections.
 
-One line each, separated by tabs: note, protocol, cipher, whether the session was resumed, client certificate. The
-servers log the first request of a connection (or the last one) and every request with a note, so they write little
+One line each, separated by tabs: note, protocol, cipher, whether the session was resumed, client certificate, HTTP
+version. The servers log the first request of a connection (or the last one) and every request with a note, so they write little
 under load.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 NOTE = "ciphercost"
 """Parameter in a URL's query by which a witness recognises its own request."""
-FIELDS = ("note", "protocol", "cipher", "resumed", "client")
+FIELDS = ("note", "protocol", "cipher", "resumed", "client", "http")
 WAIT_SECONDS = 5.0
 NOTHING = ("", "-")
 RESUMED = ("r", "Resumed")
@@ -32,6 +32,8 @@ class Line(NamedTuple):
     resumed: bool
     client: bool = False
     """Whether the server verified a client certificate."""
+    http: str = ""
+    """`HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`."""
 
 
 def line(text: str) -> Line | None:
@@ -39,8 +41,8 @@ def line(text: str) -> Line | None:
     fields = text.split("\t")
     if len(fields) != len(FIELDS):
         return None
-    note, protocol, cipher, resumed, client = ("" if each in NOTHING else each for each in fields)
-    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED)
+    note, protocol, cipher, resumed, client, http = ("" if each in NOTHING else each for each in fields)
+    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED, http)
 
 
 class Log:

@@ -77,11 +77,7 @@ impl Reply {
     }
 
     /// A block of fields: an interim response, the response, or its trailer. `decode` passes its fields on, or finds it malformed.
-    pub fn head(
-        &mut self,
-        ends: bool,
-        decode: impl FnOnce(&mut dyn FnMut(Name, &[u8])) -> Option<()>,
-    ) -> Result<()> {
+    pub fn head(&mut self, ends: bool, decode: impl FnOnce(&mut dyn FnMut(Name, &[u8])) -> Option<()>) -> Result<()> {
         let trailer = self.status != 0;
         let mut head = Head {
             status: 0,

@@ -34,7 +34,9 @@ pub fn failure(reason: &ConnectionError, address: SocketAddr, silent: Silent) ->
             code if code == ALERTS + NO_APPLICATION_PROTOCOL => {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
             }
-            code @ ALERTS..0x200 => Failure::tls(format!("the server refused the TLS handshake: {}", alert(code - ALERTS))),
+            code @ ALERTS..0x200 => {
+                Failure::tls(format!("the server refused the TLS handshake: {}", alert(code - ALERTS)))
+            }
             REFUSED => Failure::connect(format!("the server at {address} refuses QUIC connections")),
             _ => Failure::connect(format!("the server closed the connection: {frame}")),
         },
@@ -62,7 +64,9 @@ pub fn unreachable(address: SocketAddr, error: &io::Error) -> Failure {
         ErrorKind::ConnectionRefused => format!(
             "cannot connect to {address} by UDP: nobody listens there; the server has no HTTP/3 on this port, or is not running"
         ),
-        ErrorKind::PermissionDenied => format!("cannot connect to {address} by UDP: a firewall here forbids it ({error})"),
+        ErrorKind::PermissionDenied => {
+            format!("cannot connect to {address} by UDP: a firewall here forbids it ({error})")
+        }
         _ => format!("cannot connect to {address} by UDP: {error}"),
     })
 }

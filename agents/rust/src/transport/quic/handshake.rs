@@ -5,11 +5,9 @@ use crate::failure::Failure;
 use crate::transport::tls::TlsClient;
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
-use openssl::ssl::Ssl;
+use openssl::ssl::{ShutdownState, Ssl};
 use openssl_sys::{SSL, SSL_CIPHER};
-use quinn_proto::crypto::{
-    ClientConfig, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session,
-};
+use quinn_proto::crypto::{ClientConfig, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 use std::any::Any;
@@ -144,6 +142,15 @@ impl Handshake {
     fn error(&self, failure: Failure) -> TransportError {
         let code = TransportErrorCode::crypto(self.exchange.alert.unwrap_or(INTERNAL_ERROR));
         TransportError { code, frame: None, reason: failure.text }
+    }
+}
+
+impl Drop for Handshake {
+    /// QUIC closes connections, not TLS: without this OpenSSL takes the connection for broken, and lets no other resume its session.
+    fn drop(&mut self) {
+        if self.complete {
+            self.ssl.set_shutdown(ShutdownState::SENT | ShutdownState::RECEIVED);
+        }
     }
 }
 
