@@ -156,7 +156,7 @@ impl Transport {
             Transport::Clear(socket) => socket,
             Transport::Tls(mut stream) => stream.get_mut().take(),
             Transport::WireCrypt(stream) => stream.into_socket(),
-            Transport::Quic(quic) => quic.into_socket(),
+            Transport::Quic(quic) => (*quic).into_socket(),
         }
     }
 }

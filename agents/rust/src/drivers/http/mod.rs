@@ -14,7 +14,7 @@ mod site;
 pub mod statement;
 #[cfg(test)]
 pub mod tests;
-mod three;
+pub mod three;
 mod two;
 
 use super::network::facts;

@@ -1,16 +1,16 @@
 //! Opens and closes a connection to a server: connect, TLS, login, goodbye. Waits only if its socket blocks.
 
+use super::phase::Phase;
 use super::wire::{Inbox, Login, Protection, Turn, Wire};
 use crate::connection::{Interest, Step};
 use crate::deadline::{self, LOGIN_BYTES};
 use crate::failure::{Failure, Result};
 use crate::transport::Transport;
-use crate::transport::quic::{self, Quic};
+use crate::transport::quic;
 use crate::transport::socket::{Mode, Socket};
 use crate::transport::tls::Facts;
 use crate::transport::traffic::{self, Segments, Traffic};
 use crate::transport::wirecrypt::{Ciphers, WireCrypt};
-use openssl::ssl::SslStream;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -21,33 +21,6 @@ pub struct Target<A> {
     pub address: SocketAddr,
     pub asked: A,
     pub protection: Protection,
-}
-
-/// State of a connection.
-#[derive(Default)]
-enum Phase {
-    #[default]
-    Closed,
-    Connecting(Socket),
-    /// The protocol's unencrypted exchange before TLS or the login.
-    Greeting(Socket),
-    Handshake(SslStream<Socket>),
-    QuicHandshake(Box<Quic>),
-    Login(Transport),
-    Open(Transport),
-}
-
-impl Phase {
-    #[inline]
-    fn socket(&self) -> Option<&Socket> {
-        match self {
-            Phase::Closed => None,
-            Phase::Connecting(socket) | Phase::Greeting(socket) => Some(socket),
-            Phase::Handshake(stream) => Some(stream.get_ref()),
-            Phase::QuicHandshake(quic) => Some(quic.socket()),
-            Phase::Login(transport) | Phase::Open(transport) => Some(transport.socket()),
-        }
-    }
 }
 
 pub struct Link<W: Wire> {
@@ -417,20 +390,13 @@ impl<W: Wire> Link<W> {
     /// When the connection has something to do although nothing arrives (monotonic clock).
     #[inline]
     pub fn timer_ns(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::QuicHandshake(quic) => quic.timer_ns(),
-            Phase::Open(transport) => transport.timer_ns(),
-            _ => None,
-        }
+        self.phase.timer_ns()
     }
 
     /// What to wait for when a request can't be sent any further.
     #[inline]
     pub fn waits_to_send_for(&self) -> i32 {
-        match &self.phase {
-            Phase::Open(transport) => transport.waits_to_send_for(),
-            _ => libc::EPOLLOUT,
-        }
+        self.phase.waits_to_send_for()
     }
 
     #[inline]

@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 
 /// TLS's alert of a server that does not speak the offered protocol.
 const NO_APPLICATION_PROTOCOL: u64 = 120;
+/// TLS's alert of a server that wants a client certificate.
+const CERTIFICATE_REQUIRED: u64 = 116;
 /// TLS's alerts are QUIC's errors from here on.
 const ALERTS: u64 = 0x100;
 /// QUIC's error of a server that takes no connection.
@@ -79,7 +81,12 @@ pub fn reset(code: VarInt) -> String {
 /// The name of TLS's alert.
 fn alert(number: u64) -> String {
     // SAFETY: the function takes any number and returns a static string.
-    unsafe { CStr::from_ptr(SSL_alert_desc_string_long(number as c_int)) }.to_string_lossy().into_owned()
+    match unsafe { CStr::from_ptr(SSL_alert_desc_string_long(number as c_int)) }.to_string_lossy().as_ref() {
+        // OpenSSL has no name for this one of TLS 1.3.
+        _ if number == CERTIFICATE_REQUIRED => "certificate required".to_string(),
+        "unknown" => format!("alert {number}"),
+        name => name.to_string(),
+    }
 }
 
 /// The name of an application's error: HTTP/3's (RFC 9114, 8.1), QPACK's (RFC 9204, 6).
@@ -120,7 +127,9 @@ mod tests {
         for (code, name) in names.into_iter().chain([(0x201, "QPACK_ENCODER_STREAM_ERROR"), (0x111, "error 0x111")]) {
             assert_eq!(named(code), name);
         }
-        assert_eq!((alert(40), alert(116)), ("handshake failure".into(), "certificate required".into()));
+        for (number, name) in [(40, "handshake failure"), (116, "certificate required"), (255, "alert 255")] {
+            assert_eq!(alert(number), name);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::transport::tls::TlsClient;
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
-use openssl::ssl::{ShutdownState, Ssl};
+use openssl::ssl::Ssl;
 use openssl_sys::{SSL, SSL_CIPHER};
 use quinn_proto::crypto::{ClientConfig, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session};
 use quinn_proto::transport_parameters::TransportParameters;
@@ -57,11 +57,38 @@ enum Said {
     Keys(Secrets),
 }
 
+/// The exchange, by the same pointer that OpenSSL has. Between our calls of OpenSSL nobody else follows that.
+struct Shared(*mut Exchange);
+
+impl Shared {
+    fn new(exchange: Exchange) -> Shared {
+        Shared(Box::into_raw(Box::new(exchange)))
+    }
+
+    fn get(&self) -> &Exchange {
+        // SAFETY: the pointer is a box's, and lives as long as `self`.
+        unsafe { &*self.0 }
+    }
+
+    fn get_mut(&mut self) -> &mut Exchange {
+        // SAFETY: the same.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: the pointer is a box's, and nobody has freed it.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
 /// One connection's handshake.
 struct Handshake {
     tls: Arc<TlsClient>,
+    /// Freed before what it points to.
     ssl: Ssl,
-    exchange: Box<Exchange>,
+    exchange: Shared,
     complete: bool,
     /// The secrets of the application's packets, for the next generation of keys.
     latest: Option<Secrets>,
@@ -88,8 +115,9 @@ unsafe extern "C" {
 impl Handshake {
     fn start(tls: Arc<TlsClient>, parameters: &TransportParameters) -> Result<Handshake, Failure> {
         let ssl = tls.session()?;
-        let mut exchange = Box::<Exchange>::default();
+        let mut exchange = Exchange::default();
         parameters.write(&mut exchange.ours);
+        let exchange = Shared::new(exchange);
         let calls = [
             Dispatch { function: 2001, call: say as *const c_void },
             Dispatch { function: 2002, call: hear as *const c_void },
@@ -99,11 +127,11 @@ impl Handshake {
             Dispatch { function: 2006, call: take_alert as *const c_void },
             Dispatch { function: 0, call: std::ptr::null() },
         ];
-        let argument: *mut Exchange = &mut *exchange;
-        // SAFETY: OpenSSL copies the calls; `exchange` lives in its box as long as the session, and its parameters don't change.
+        let ours = &exchange.get().ours;
+        // SAFETY: OpenSSL copies the calls; `exchange` lives longer than the session, and its parameters don't change.
         let ready = unsafe {
-            SSL_set_quic_tls_cbs(ssl.as_ptr(), calls.as_ptr(), argument.cast()) == 1
-                && SSL_set_quic_tls_transport_params(ssl.as_ptr(), exchange.ours.as_ptr(), exchange.ours.len()) == 1
+            SSL_set_quic_tls_cbs(ssl.as_ptr(), calls.as_ptr(), exchange.0.cast()) == 1
+                && SSL_set_quic_tls_transport_params(ssl.as_ptr(), ours.as_ptr(), ours.len()) == 1
         };
         if !ready {
             return Err(Failure::tls(format!("QUIC cannot start: {}", ErrorStack::get())));
@@ -140,7 +168,7 @@ impl Handshake {
     }
 
     fn error(&self, failure: Failure) -> TransportError {
-        let code = TransportErrorCode::crypto(self.exchange.alert.unwrap_or(INTERNAL_ERROR));
+        let code = TransportErrorCode::crypto(self.exchange.get().alert.unwrap_or(INTERNAL_ERROR));
         TransportError { code, frame: None, reason: failure.text }
     }
 }
@@ -149,7 +177,9 @@ impl Drop for Handshake {
     /// QUIC closes connections, not TLS: without this OpenSSL takes the connection for broken, and lets no other resume its session.
     fn drop(&mut self) {
         if self.complete {
-            self.ssl.set_shutdown(ShutdownState::SENT | ShutdownState::RECEIVED);
+            let both = openssl_sys::SSL_SENT_SHUTDOWN | openssl_sys::SSL_RECEIVED_SHUTDOWN;
+            // SAFETY: the session is valid, and the call only sets a number in it.
+            unsafe { openssl_sys::SSL_set_shutdown(self.ssl.as_ptr(), both) };
         }
     }
 }
@@ -183,20 +213,21 @@ impl Session for Handshake {
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         let before = self.complete;
-        self.exchange.heard.push_back(bytes.to_vec());
+        self.exchange.get_mut().heard.push_back(bytes.to_vec());
         self.go_on().map_err(|failure| self.error(failure))?;
         Ok(self.complete && !before)
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        if self.exchange.parameters.is_empty() {
+        let theirs = &self.exchange.get().parameters;
+        if theirs.is_empty() {
             return Ok(None);
         }
-        Ok(Some(TransportParameters::read(Side::Client, &mut Cursor::new(&self.exchange.parameters))?))
+        Ok(Some(TransportParameters::read(Side::Client, &mut Cursor::new(theirs))?))
     }
 
     fn write_handshake(&mut self, into: &mut Vec<u8>) -> Option<Keys> {
-        while let Some(said) = self.exchange.said.pop_front() {
+        while let Some(said) = self.exchange.get_mut().said.pop_front() {
             match said {
                 Said::Message(message) => into.extend_from_slice(&message),
                 Said::Keys(secrets) => {

@@ -153,8 +153,8 @@ impl Quic {
         &self.socket
     }
 
-    pub fn into_socket(self) -> Socket {
-        self.socket
+    pub fn into_socket(mut self) -> Socket {
+        self.socket.take()
     }
 
     /// What the handshake negotiated.
@@ -405,6 +405,15 @@ impl Quic {
         }
         self.lost.get_or_insert_with(|| closing::unreachable(self.address, &error));
         error
+    }
+}
+
+/// A server keeps a connection that it was not told about for as long as its idle time.
+impl Drop for Quic {
+    fn drop(&mut self) {
+        if !self.connection.is_closed() {
+            deadline::at_once(|| self.say_goodbye());
+        }
     }
 }
 
