@@ -282,7 +282,9 @@ def test_what_does_not_go_with_http3_is_refused(cell: CellSpec, reason: str) -> 
 
 def test_http3_is_for_the_encrypted_arm_and_the_plain_one_speaks_http_1() -> None:
     planned = resolve(CellSpec("nginx", "tls", workload="file", factors={"http": "3"}))
-    fields = [planned.engine.workload_fields("1.26.3", planned.program.parameters, encrypted=on) for on in (True, False)]
+    fields = [
+        planned.engine.workload_fields("1.26.3", planned.program.parameters, encrypted=on) for on in (True, False)
+    ]
     assert fields == [{"http": "3"}, {}]
     assert planned.engine.workload_settings(planned.program.parameters) == {"http3": "on"}
     with pytest.raises(UsageError, match=r"http=4: unknown HTTP version; write --set http=1 \(HTTP/1.1\), .*http=3"):

@@ -27,8 +27,9 @@ class DatagramRelay:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-        self._family, _, _, _, self._target = found[0]
+        family, _, _, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        self._family: socket.AddressFamily = family
+        self._target = target
         self.datagrams: dict[str, list[bytes]] = {"to_server": [], "to_client": []}
         self._kept = {"to_server": 0, "to_client": 0}
         self._servers: dict[object, socket.socket] = {}

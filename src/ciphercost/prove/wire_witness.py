@@ -10,7 +10,6 @@ from ciphercost.mechanisms import tls
 from ciphercost.model.spec import Arm
 from ciphercost.prove.probe import NULL_SEEN, Probe, single
 
-
 NOT_ECHOED = "the server did not answer with the canary, so its absence would prove nothing"
 
 
@@ -49,9 +48,7 @@ def _on_each_part(
     return True, "; ".join(said)
 
 
-def _by_datagrams(
-    probe: Probe, arm: Arm, fields: Mapping[str, object], relay: DatagramRelay
-) -> tuple[bool, str]:
+def _by_datagrams(probe: Probe, arm: Arm, fields: Mapping[str, object], relay: DatagramRelay) -> tuple[bool, str]:
     """Send the canary through a relay of datagrams, and judge what it has seen."""
     words = _echoed(probe, arm, fields)
     if not all(words):

@@ -202,9 +202,7 @@ class Bench(msgspec.Struct):
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         secured = fields.get("tls", "off") != "off"
-        fields |= self.engine.workload_fields(
-            self.installation.version, self.program.parameters, encrypted=secured
-        )
+        fields |= self.engine.workload_fields(self.installation.version, self.program.parameters, encrypted=secured)
         if fields.get("http") == "2" and not secured:
             fields |= server.other_ports.get("http2-in-clear", {})
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.dataset.bytes))
