@@ -280,6 +280,15 @@ def test_what_does_not_go_with_http3_is_refused(cell: CellSpec, reason: str) -> 
     resolve(msgspec.structs.replace(whole, factors=cell.factors))
 
 
+@pytest.mark.parametrize("http", ["1", "2", "3"])
+def test_a_workload_of_databases_too_has_an_http_version_on_web_servers_only(http: str) -> None:
+    planned = resolve(CellSpec("nginx", "tls", workload="connect", factors={"http": http}))
+    assert str(planned.program.parameters["http"]) == http
+    assert "http" not in resolve(CellSpec("postgresql", "tls", workload="connect")).program.parameters
+    with pytest.raises(UsageError, match="--set http: not a factor of tls or a parameter of connect"):
+        resolve(CellSpec("postgresql", "tls", workload="connect", factors={"http": http}))
+
+
 def test_http3_is_for_the_encrypted_arm_and_the_plain_one_speaks_http_1() -> None:
     planned = resolve(CellSpec("nginx", "tls", workload="file", factors={"http": "3"}))
     fields = [
