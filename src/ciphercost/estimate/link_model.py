@@ -33,9 +33,6 @@ def round_trips(encryption: Mapping[str, str], group_asked: str, negotiation: in
         return 0.0
     # Resumption also needs a key share (psk_dhe_ke), so it does not save this round trip.
     retried = protocol == "TLSv1.3" and not group_asked and encryption.get("group", "") not in FIRST_SHARES
-    if encryption.get("http") == "HTTP/3":
-        # QUIC's handshake, with TLS's in it, takes the place of TCP's, which the plain arm has.
-        return float(retried)
     return negotiation + resumed * RESUMED + (1 - resumed) * HANDSHAKE[protocol] + retried
 
 
