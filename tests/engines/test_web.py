@@ -182,7 +182,7 @@ def test_every_port_answers_with_the_same_bytes(home: Site, server: Server) -> N
 def test_both_versions_of_http_answer_the_same_on_every_port(home: Site, server: Server) -> None:
     if home.installation.version.startswith("1.22"):
         with pytest.raises(UsageError, match="can't speak unencrypted HTTP/2"):
-            home.engine.workload_fields(home.installation.version, {"http": 2})
+            home.engine.workload_fields(home.installation.version, {"http": 2}, encrypted=True)
         return
     seen = set()
     for version, arm in itertools.product((1, 2), arms(server)):
@@ -190,7 +190,7 @@ def test_both_versions_of_http_answer_the_same_on_every_port(home: Site, server:
             large = largest(home)
             program(agent, "GET /1KB", f"GET {large}", "GET /empty", f"HEAD {large}", "POST /1KB a=1&b=2")
             fields = home.fields(server, arm, WITH_TLS) | home.engine.workload_fields(
-                home.installation.version, {"http": version}
+                home.installation.version, {"http": version}, encrypted=arm == "encrypted"
             )
             answer = agent.connect("x", **fields)
             assert answer["application"] == ("h2" if version == 2 else "http/1.1")
@@ -364,14 +364,14 @@ def test_a_note_that_was_not_sent_is_not_found(home: Site, server: Server, monke
     ("text", "found"),
     [
         (
-            "-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tr\tNONE",
-            log.Line("", "TLSv1.3", "TLS_AES_128_GCM_SHA256", resumed=True),
+            "-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tr\tNONE\tHTTP/3.0",
+            log.Line("", "TLSv1.3", "TLS_AES_128_GCM_SHA256", resumed=True, http="HTTP/3.0"),
         ),
-        ("ab\t-\t-\t-\t-", log.Line("ab", "", "", resumed=False)),
-        ("ab\t\t\t.\t", log.Line("ab", "", "", resumed=False)),
-        ("-\tTLSv1.2\tX\tResumed\tNONE", log.Line("", "TLSv1.2", "X", resumed=True)),
-        ("-\tTLSv1.2\tX\tInitial\tSUCCESS", log.Line("", "TLSv1.2", "X", resumed=False, client=True)),
-        ("-\tTLSv1.2\tX\tInitial\tFAILED:expired", log.Line("", "TLSv1.2", "X", resumed=False)),
+        ("ab\t-\t-\t-\t-\t-", log.Line("ab", "", "", resumed=False)),
+        ("ab\t\t\t.\t\t", log.Line("ab", "", "", resumed=False)),
+        ("-\tTLSv1.2\tX\tResumed\tNONE\t", log.Line("", "TLSv1.2", "X", resumed=True)),
+        ("-\tTLSv1.2\tX\tInitial\tSUCCESS\t", log.Line("", "TLSv1.2", "X", resumed=False, client=True)),
+        ("-\tTLSv1.2\tX\tInitial\tFAILED:expired\t", log.Line("", "TLSv1.2", "X", resumed=False)),
         ("half a li", None),
         ("", None),
     ],
@@ -384,9 +384,9 @@ def test_a_log_is_read_once_line_by_line_while_it_is_written(tmp_path: Path) -> 
     path = tmp_path / "access.log"
     read = log.Log(path)
     assert read.read() == []
-    path.write_text("-\tTLSv1.3\tX\t.\t-\n-\tTLSv1.3\tX")
+    path.write_text("-\tTLSv1.3\tX\t.\t-\t-\n-\tTLSv1.3\tX")
     assert len(read.read()) == 1
     with path.open("a") as file:
-        file.write("\tr\t-\n\xff\n")
+        file.write("\tr\t-\t-\n\xff\n")
     assert [each.resumed for each in read.read()] == [True]
     assert (read.full, read.resumed) == (1, 1)

@@ -150,6 +150,10 @@ class Engine(ABC):
         """Return the settings that this many clients per arm need."""
         return {}
 
+    def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:  # noqa: ARG002
+        """Return the settings that a workload's parameters need."""
+        return {}
+
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: B027
         """Refuse factors of a mechanism that this server can't honour, before anything starts. Raises UsageError.
 
@@ -166,8 +170,17 @@ class Engine(ABC):
         """
         return {}
 
-    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
-        """Return the `connect` fields that a workload's parameters need in both arms. Raises UsageError."""
+    def workload_fields(
+        self,
+        version: str,  # noqa: ARG002
+        parameters: Mapping[str, int | str],  # noqa: ARG002
+        *,
+        encrypted: bool,  # noqa: ARG002
+    ) -> dict[str, object]:
+        """Return the `connect` fields that a workload's parameters need in an arm. Raises UsageError.
+
+        `version`: empty if it is not known yet; `encrypted`: whether the arm's connections are.
+        """
         return {}
 
     def greet(self, agent: Agent, arm: str) -> str:  # noqa: ARG002

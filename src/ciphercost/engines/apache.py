@@ -49,7 +49,7 @@ DirectoryIndex index.html
 </Directory>
 SetEnvIf Connection close noted
 SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
-LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x" {note}
+LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x\\t%H" {note}
 CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""
@@ -82,6 +82,7 @@ CLIENT = """
 class Apache(LargeDocument, Web):
     name = "apache"
     title = "Apache"
+    no_http3 = "the Apache HTTP server has no HTTP/3"
     programs = ("apache2", "httpd")
     suites = MappingProxyType({"2.4": "trixie"})
     packages = ("apache2-bin",)

@@ -63,6 +63,7 @@ class Caddy(LargeDocument, Web):
     version_words = r"^v?(2\.\d[\d.]*)"
     sendfile = False
     http2_since = "2.0"
+    http3_since = "2.6"
     tls_resumption = ("tickets",)
     tls_cbc = False
     no_old_tls = "Caddy offers TLS 1.2 and 1.3 only"
@@ -118,7 +119,7 @@ def configuration(config: Config) -> dict[str, Any]:
     servers = {"clear": _server(config, ports.clear, ["h1", "h2c"])}
     apps: dict[str, Any] = {"http": {"servers": servers}}
     if given := config.tls:
-        servers["tls"] = _server(config, ports.tls, ["h1", "h2"]) | {"tls_connection_policies": [_policy(given)]}
+        servers["tls"] = _server(config, ports.tls, ["h1", "h2", *(["h3"] if config.http3 else [])]) | {"tls_connection_policies": [_policy(given)]}
         apps["tls"] = {
             "certificates": {"load_files": [{"certificate": given["certificate"], "key": given["key"]}]},
             "session_tickets": {"disabled": given["resumption"] != "tickets"},
@@ -188,6 +189,8 @@ class _Tls(msgspec.Struct):
 
 class _Request(msgspec.Struct):
     uri: str
+    proto: str = ""
+    """`HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`."""
     tls: _Tls | None = None
 
 
@@ -204,10 +207,10 @@ def line(text: str) -> Line | None:
     note = parse_qs(urlsplit(request.uri).query).get(NOTE, [""])[0]
     tls = request.tls
     if tls is None:
-        return Line(note, "", "", resumed=False)
+        return Line(note, "", "", resumed=False, http=request.proto)
     protocol = PROTOCOLS.get(tls.version, f"0x{tls.version:04x}")
     suite = SUITES.get(tls.cipher_suite, f"0x{tls.cipher_suite:04x}")
-    return Line(note, protocol, suite, tls.resumed, bool(tls.client_serial))
+    return Line(note, protocol, suite, tls.resumed, bool(tls.client_serial), request.proto)
 
 
 ENGINE = Caddy()

@@ -71,9 +71,11 @@ LINE = "\t".join(
         "%[ssl_fc_cipher]",
         "%[ssl_fc_is_resumed,iif(r,.)]",
         f"%[ssl_c_used,iif({VERIFIED},-)]",
+        "%HV",
     )
 )
-"""A line of its log: note, protocol, cipher, whether resumed, whether the client showed a certificate, which must be valid then."""
+"""A line of its log: note, protocol, cipher, whether resumed, whether the client showed a certificate, which must be valid
+then, and the HTTP version."""
 CLIENT = " ca-file {ca} verify required"
 FULL, RESUMED = "ssl_sess", "ssl_reused_sess"
 """HAProxy's own counters: full TLS handshakes of a frontend, and those that resumed a session."""
@@ -102,6 +104,7 @@ class HAProxy(Web):
     usual_workload = "page"
     sendfile = False
     http2_since = "1.9"
+    no_http3 = "ciphercost starts HAProxy without QUIC, which its packages lack or have in part"
     largest_document = BUFFER - RESERVED
     why_largest = "it answers from one buffer in memory, which has its default size of 16 KB here"
 

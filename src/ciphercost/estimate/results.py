@@ -266,8 +266,8 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
 
 
 def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
-    """The predicted cost of TLS from the link alone. Pure."""
-    if known.spec.mechanism != "tls":
+    """The predicted cost of TLS from the link alone; {} where the arms differ in more, as by HTTP/3 over QUIC. Pure."""
+    if known.spec.mechanism != "tls" or known.encryption.get("http") == "HTTP/3":
         return {}
     encrypted = found.arms["encrypted"]
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0

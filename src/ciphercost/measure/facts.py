@@ -49,6 +49,10 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
     return lines
 
 
+HTTP3_TEXT = (
+    "HTTP/3 has no unencrypted form: the plain arm speaks HTTP/1.1 over TCP, so this is the cost of QUIC, UDP and HTTP/3 together with "
+    "that of encryption; --matrix http=2,3 measures HTTP/2 over TLS and TCP beside it"
+)
 OLD_OPENSSL = ("OpenSSL 0.", "OpenSSL 1.")
 OLD_OPENSSL_TEXT = (
     "the server is linked to OpenSSL {}; that series has had no support since September 2023 and lacks VAES and "
@@ -182,6 +186,8 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
     """Record what a session's server pair negotiated and where it runs."""
     facts.config_diff = config_diff(pair.connect)
     facts.encryption = client_witness.negotiated(connected)
+    if facts.encryption.get("http") == "HTTP/3":
+        warn(facts, "http3", [Warning_("http3", HTTP3_TEXT)])
     if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
         warning = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
         warn(facts, UNVERIFIED, [warning])

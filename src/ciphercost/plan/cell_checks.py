@@ -122,6 +122,30 @@ def check_column_client(cell: PlannedCell) -> None:
         cell.encrypted_program(codec)  # raises UsageError for what an application can't do
 
 
+def _check_http3(planned: PlannedCell) -> None:
+    """Raises UsageError if the cell's requests are to go by HTTP/3 and something of it does not go with QUIC over UDP."""
+    cell, factors = planned.spec, planned.factors
+    if str(planned.program.parameters.get("http")) != "3":
+        return
+    if planned.mechanism.name != "tls":
+        raise UsageError(
+            f"http=3: HTTP/3 is always encrypted, and {cell.mechanism} compares no TLS with its absence; use "
+            f"{cell.engine}:tls, or write http=1 or http=2"
+        )
+    if factors["version"] != "1.3":
+        raise UsageError(f"version={factors['version']} does not go with http=3: QUIC has TLS 1.3 only; remove version")
+    if factors["hop"]:
+        raise UsageError(f"hop={factors['hop']} does not go with http=3: no hop here forwards QUIC; remove one of them")
+    if factors["share"] != "all":
+        raise UsageError(
+            f"share={factors['share']} does not go with http=3: HTTP/3 can't leave requests unencrypted; remove one of them"
+        )
+    if cell.delay:
+        raise UsageError(
+            f"--delay {cell.delay} does not go with http=3: its relay forwards TCP only; use --bandwidth or --mtu, or remove one of them"
+        )
+
+
 def check_server(planned: PlannedCell) -> None:
     """Raises UsageError if the server does not support the cell's connections, HTTP version, --ca, certificate or --url."""
     cell, engine = planned.spec, planned.engine
@@ -136,6 +160,7 @@ def check_server(planned: PlannedCell) -> None:
             f"version={version} does not go with http=2: HTTP/2 requires TLS 1.2 or newer (RFC 9113, section 9.2); "
             "write version=1.2 or http=1"
         )
+    _check_http3(planned)
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
     if cell.ca and planned.client and REVOCATION_LIST in Path(cell.ca).read_bytes():

@@ -55,7 +55,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
     choices = _choices(cell, workload)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
-    engine.workload_fields(cell.version, program.parameters)
+    engine.workload_fields(cell.version, program.parameters, encrypted=True)
     client = None
     if driver is not None:
         client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})
@@ -87,9 +87,14 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
     if cell.sql:
         return workloads.from_sql(Path(cell.sql))
     found = workloads.get(workloads.full_name(cell.workload))
+    target = engine or engines.get(cell.engine)
+    if target.language != "http":
+        # Such a workload may serve web servers too.
+        rest = {name: value for name, value in found.parameters.items() if name not in REQUEST_PARAMETERS}
+        found = msgspec.structs.replace(found, parameters=rest)
     if found.records and cell.csv:
         return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
-    if (engine or engines.get(cell.engine)).foreign:
+    if target.foreign:
         # The size of its pages can't be chosen.
         own = {name: value for name, value in found.parameters.items() if name in REQUEST_PARAMETERS}
         return msgspec.structs.replace(found, parameters=own, documents={})

@@ -17,7 +17,7 @@ import numpy as np
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
-from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines._web.log import NOTE, VERIFIED, Line, Log
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.tls import HasTls
@@ -43,6 +43,8 @@ PAYLOAD = "/ciphercost.bin"
 PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
+HTTP3 = "http3"
+"""The server's setting for HTTP/3 beside its TLS port, on the same number by UDP."""
 CONNECTIONS = 128
 """Connections that a server accepts at the same time by default."""
 
@@ -70,6 +72,8 @@ class Config(msgspec.Struct, frozen=True):
     connections: int = CONNECTIONS
     """How many connections the server must be able to keep open."""
     address: str = LOOPBACK
+    http3: bool = False
+    """Whether the server also speaks HTTP/3: by UDP, on the port of TLS."""
 
     @property
     def documents(self) -> Path:
@@ -129,6 +133,10 @@ class Web(Packaged, HasTls, Documents):
     """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement when sent by sendfile."""
     http2_since: str = ""
     """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
+    http3_since: str = ""
+    """Oldest version that speaks HTTP/3."""
+    no_http3: str = ""
+    """Why it can't speak HTTP/3; empty: it can, from `http3_since` on. User-visible."""
 
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
@@ -182,14 +190,16 @@ class Web(Packaged, HasTls, Documents):
     ) -> Server:
         given, env, address = apart(settings)
         connections = int(given.pop("connections", CONNECTIONS))
+        http3 = given.pop(HTTP3, "") == "on"
         chosen = sorted(cpus) if cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ports = Ports(port, *more_ports(port, address, 2 if self.sendfile else 1))
+            ports = Ports(port, *more_ports(port, address, 2 if self.sendfile else 1, first_by_udp=http3))
             cores = len(chosen) if chosen else 1
-            made.append(Config(directory, ports, cores, given, program.parent.parent, connections, address))
+            root = program.parent.parent
+            made.append(Config(directory, ports, cores, given, root, connections, address, http3))
             return [program, *self.write(made[-1], installation.version)]
 
         started = launch(
@@ -224,14 +234,25 @@ class Web(Packaged, HasTls, Documents):
             "client_ca": str(pki.ca) if factors["client-cert"] == "on" else "",
         }
 
-    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
-        fields = http_version(parameters)
-        if fields and version and versions.version_key(version) < versions.version_key(self.http2_since):
+    def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:
+        return {HTTP3: "on"} if http_version(parameters) == "3" else {}
+
+    def workload_fields(
+        self, version: str, parameters: Mapping[str, int | str], *, encrypted: bool
+    ) -> dict[str, object]:
+        wanted = http_version(parameters)
+        if wanted == "3" and self.no_http3:
+            raise UsageError(f"http=3: {self.no_http3}; use nginx, or write http=2")
+        if wanted == "2" and _older(version, self.http2_since):
             raise UsageError(
                 f"{self.title} {version} can't speak unencrypted HTTP/2 on the port that speaks HTTP/1.1; use "
                 f"{self.title} {self.http2_since} or later, or leave http=2 out"
             )
-        return fields
+        if wanted == "3" and _older(version, self.http3_since):
+            raise UsageError(
+                f"{self.title} {version} has no HTTP/3; use {self.title} {self.http3_since} or later, or write http=2 or http=1"
+            )
+        return http_fields(parameters, encrypted=encrypted)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -249,7 +270,7 @@ class Web(Packaged, HasTls, Documents):
         if len(found) != len(answers):
             raise AgentError(f"the server's log has only {len(found)} of this witness's {len(answers)} requests", "log")
         return [
-            ["t" if each.protocol else "f", each.protocol, each.cipher, *([VERIFIED] if each.client else [])]
+            ["t" if each.protocol else "f", spoken(each), each.cipher, *([VERIFIED] if each.client else [])]
             for each in found
         ]
 
@@ -269,6 +290,11 @@ class LargeDocument(Payload, Documents):
         return f"GET {PAYLOAD}"
 
 
+def spoken(of: Line) -> str:
+    """What a connection spoke, as the server's log has it: `TLSv1.3`, by HTTP/3 `HTTP/3.0 TLSv1.3`. Pure."""
+    return f"{of.http} {of.protocol}" if of.http == tls_names.HTTP3_LOGGED else of.protocol
+
+
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     """Return the protocol versions that a server offers, oldest first, and its cipher list before TLS 1.3. Pure.
 
@@ -283,21 +309,50 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def more_ports(port: int, address: str, count: int) -> list[int]:
-    """Return `count` more free ports of this address. Each is free when found, so one might be found twice."""
+def more_ports(port: int, address: str, count: int, *, first_by_udp: bool = False) -> list[int]:
+    """Return `count` more free ports of this address. Each is free when found, so one might be found twice.
+
+    `first_by_udp`: the first one is free for UDP too.
+    """
     found = [port]
     while len(found) <= count:
-        if (another := free_port(address)) not in found:
-            found.append(another)
+        more = free_port(address)
+        if more not in found and (len(found) > 1 or not first_by_udp or _free_by_udp(address, more)):
+            found.append(more)
     return found[1:]
 
 
-def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:
-    """Return the `connect` field for the workload's parameter `http`. Raises UsageError. Pure."""
+def _free_by_udp(address: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.bind((address, port))
+        except OSError:
+            return False
+    return True
+
+
+def http_version(parameters: Mapping[str, int | str]) -> str:
+    """Return the workload's parameter `http`: `1` (HTTP/1.1), `2` or `3`. Raises UsageError. Pure."""
     wanted = str(parameters.get("http", 1))
-    if wanted not in ("1", "2"):
-        raise UsageError(f"http={wanted}: unknown HTTP version; write --set http=1 (HTTP/1.1) or --set http=2")
-    return {"http": "2"} if wanted == "2" else {}
+    if wanted not in ("1", "2", "3"):
+        raise UsageError(
+            f"http={wanted}: unknown HTTP version; write --set http=1 (HTTP/1.1), --set http=2 or --set http=3"
+        )
+    return wanted
+
+
+def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> dict[str, object]:
+    """Return the `connect` field for an arm's HTTP version. Raises UsageError. Pure.
+
+    HTTP/3 has no unencrypted form: beside it, the plain arm speaks HTTP/1.1.
+    """
+    wanted = http_version(parameters)
+    return {"http": wanted} if wanted == "2" or (wanted == "3" and encrypted) else {}
+
+
+def _older(version: str, since: str) -> bool:
+    """Whether a known version is older than this one. Pure."""
+    return bool(version) and versions.version_key(version) < versions.version_key(since)
 
 
 def request_ok(agent: LoadClient, arm: str, request: str) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
 """Reads what a web server's own log states about its connections.
 
 One line each. Most servers write the fields that `line` parses, separated by tabs: note, protocol, cipher, whether the
-session was resumed, client certificate. The servers log the first request of a connection (or the last one) and every
-request with a note, so they write little under load.
+session was resumed, client certificate, HTTP version. The servers log the first request of a connection (or the last one) and
+every request with a note, so they write little under load.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 NOTE = "ciphercost"
 """Parameter in a URL's query by which a witness recognises its own request."""
-FIELDS = ("note", "protocol", "cipher", "resumed", "client")
+FIELDS = ("note", "protocol", "cipher", "resumed", "client", "http")
 WAIT_SECONDS = 5.0
 NOTHING = ("", "-")
 RESUMED = ("r", "Resumed")
@@ -33,6 +33,8 @@ class Line(NamedTuple):
     resumed: bool
     client: bool = False
     """Whether the server verified a client certificate."""
+    http: str = ""
+    """`HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`."""
 
 
 def line(text: str) -> Line | None:
@@ -40,8 +42,8 @@ def line(text: str) -> Line | None:
     fields = text.split("\t")
     if len(fields) != len(FIELDS):
         return None
-    note, protocol, cipher, resumed, client = ("" if each in NOTHING else each for each in fields)
-    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED)
+    note, protocol, cipher, resumed, client, http = ("" if each in NOTHING else each for each in fields)
+    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED, http)
 
 
 class Log:
