@@ -23,6 +23,19 @@ def change(ratio: float | None, figure: str = "") -> str:
     return notation.percent(ratio, 1, *more_and_less(figure))
 
 
+def claimed(cost: StudyFigure) -> str:
+    """A published cost: `33.0 % more`; as a limit `at most 5.0 % more`, `at most 3.1 % apart`, `not less`."""
+    said = change(cost.published, cost.figure)
+    if cost.published is None or not cost.bound:
+        return said
+    more, less = more_and_less(cost.figure)
+    if cost.bound == "either":
+        return f"at most {said.removesuffix(f' {more}').removesuffix(f' {less}')} apart"
+    if cost.published == 1:
+        return f"not {less}" if cost.bound == "least" else f"not {more}"
+    return f"at {cost.bound} {said}"
+
+
 def bounds(low: float, high: float, figure: str = "") -> str:
     """`2.8 % less to 10.4 % more`, `23.5–26.4 % fewer`: an interval without an estimate beside it."""
     if too_wide(low, high):

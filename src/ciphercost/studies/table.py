@@ -10,7 +10,7 @@ from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies import agreement
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.costs import change, claimed, with_interval
 from ciphercost.studies.sheet import Report, Sheet, cite
 
 NOT_PUBLISHED = "not published"
@@ -88,7 +88,7 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
         rows += [
             (
                 figure if single else place(each, judged),
-                cite(change(each.published, each.figure), each) if each.published is not None else NOT_PUBLISHED,
+                cite(claimed(each), each) if each.published is not None else NOT_PUBLISHED,
                 change(each.here, each.figure),
                 with_interval(each),
                 agreement.SHORT[judged.of(each)],
@@ -136,7 +136,7 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     if cost := by_arm.get("cost"):
         yield (
             "encryption costs",
-            cite(change(cost.published, cost.figure), cost),
+            cite(claimed(cost), cost),
             change(cost.here, cost.figure),
             with_interval(cost),
         )
