@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,6 +12,9 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import StudyFigure
 from ciphercost.studies.in_turn import ratio
 
+OVER = " ÷ "
+"""In the operation of a figure that compares one variant of the encrypted arm with another: `reconnect, 3.5 ÷ 3.0`."""
+CPU = "server's CPU"
 Known = Mapping[Arm, float | None]
 """A figure by arm."""
 
@@ -72,4 +75,9 @@ def server_cpu(operation: str, cell: Cell | None) -> list[StudyFigure]:
         return []
     name = "server's CPU"
     levels = [StudyFigure(operation, name, "µs", arm, ours=cell.arms[arm].get("server_cpu_us_per_op")) for arm in ARMS]
-    return [*levels, cost(operation, name, known)]
+    return [*levels, cost(operation, CPU, known)]
+
+
+def between(found: Sequence[StudyFigure]) -> list[StudyFigure]:
+    """The figures that compare two variants."""
+    return [each for each in found if OVER in each.operation]

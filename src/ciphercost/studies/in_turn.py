@@ -31,10 +31,13 @@ def only(program: Program, transaction: str) -> Program:
     return msgspec.structs.replace(program, transactions=tuple(e for e in program.transactions if e[0] == transaction))
 
 
-def run(stage: Stage, operations: Sequence[str], *, transactions: bool = False) -> None:
+def run(
+    stage: Stage, operations: Sequence[str], *, transactions: bool = False, per_request: Sequence[str] = ()
+) -> None:
     """Run every operation on the first arm, then on the second, in the record's order. Raises AgentError, RunError, Unproven.
 
-    `transactions`: an operation is one transaction of the stage's workload; otherwise the name of the whole workload.
+    `transactions`: an operation is one transaction of the stage's workload; otherwise each is the whole workload. `per_request`: those
+    that open a connection each time.
     """
     began = time.monotonic()
     name, settings = stage.bench.cell.variant, stage.record.settings
@@ -43,7 +46,8 @@ def run(stage: Stage, operations: Sequence[str], *, transactions: bool = False) 
             program = only(stage.bench.program, operation) if transactions else stage.bench.program
             stage.say(f"as published: {' '.join(filter(None, (operation, name)))}, {arm}")
             started = time.monotonic() - began
-            made = [once(stage, arm, program) for _ in range(int(settings[RUNS]))]
+            own = {"per_request": True} if operation in per_request else {}
+            made = [once(stage, arm, program, own) for _ in range(int(settings[RUNS]))]
             stage.keep(
                 StudyRun(
                     operation,
@@ -57,11 +61,11 @@ def run(stage: Stage, operations: Sequence[str], *, transactions: bool = False) 
             )
 
 
-def once(stage: Stage, arm: str, program: Program) -> tuple[float, float]:
-    """(operations per second, operations) of one run of one arm. Raises AgentError, RunError, Unproven."""
+def once(stage: Stage, arm: str, program: Program, own: Mapping[str, object]) -> tuple[float, float]:
+    """(operations per second, operations) of one run of one arm. `own`: fields of its connections. Raises AgentError, RunError, Unproven."""
     settings = stage.record.settings
     stage.agent.program(program)
-    answer = stage.agent.connect(arm, **stage.pair.connect[arm])  # type: ignore[index]
+    answer = stage.agent.connect(arm, **{**stage.pair.connect[arm], **own})  # type: ignore[index]
     if bool(answer["encrypted"]) != (arm == "encrypted"):
         raise Unproven(
             f"client witness, {arm} arm: the load's connection is not encrypted as it was when it was proven"

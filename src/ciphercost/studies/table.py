@@ -121,6 +121,26 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
     yield Sheet("Every figure", head, rows)
 
 
+def by_variant(title: str, study: StudyResult, figure: str, of: str, what: Sequence[str] = ARMS) -> Sheet:
+    """One figure by `operation, variant`: a heading for each operation, a row for each variant, and what encryption costs it.
+
+    `of`: the figure in words, in the head. `what`: arms of the procedure here.
+    """
+    rows: list[tuple[str, ...]] = []
+    own = [each for each in study.figures if each.figure == figure]
+    names = dict.fromkeys(each.operation for each in own)
+    for operation in dict.fromkeys(name.partition(", ")[0] for name in names):
+        rows.append((operation,))
+        for name in (each for each in names if each.partition(", ")[0] == operation):
+            by_arm = {each.arm: each for each in own if each.operation == name}
+            here = [by_arm[arm].here for arm in what]
+            ours = [by_arm[arm].ours for arm in ARMS]
+            rows.append((name.partition(", ")[2], pair(here) or "-", pair(ours) or "-", with_interval(by_arm["cost"])))
+    arms = " → ".join("plain" if arm == "plain" else "encrypted" for arm in what)
+    head = ("", f"the same here\n{of}, {arms}", f"our method\n{of}, plain → encrypted", "encryption costs\n(95 %)")
+    return Sheet(title, head, rows)
+
+
 def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     """Rows of one figure of one operation."""
     by_arm = {each.arm: each for each in figures}
