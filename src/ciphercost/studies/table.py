@@ -128,17 +128,17 @@ def by_variant(title: str, study: StudyResult, figure: str, of: str, what: Seque
     """
     rows: list[tuple[str, ...]] = []
     own = [each for each in study.figures if each.figure == figure]
+    repeated = any(each.here is not None for each in own)
     names = dict.fromkeys(each.operation for each in own)
     for operation in dict.fromkeys(name.partition(", ")[0] for name in names):
         rows.append((operation,))
         for name in (each for each in names if each.partition(", ")[0] == operation):
             by_arm = {each.arm: each for each in own if each.operation == name}
-            here = [by_arm[arm].here for arm in what]
-            ours = [by_arm[arm].ours for arm in ARMS]
-            rows.append((name.partition(", ")[2], pair(here) or "-", pair(ours) or "-", with_interval(by_arm["cost"])))
-    arms = " → ".join("plain" if arm == "plain" else "encrypted" for arm in what)
-    head = ("", f"the same here\n{of}, {arms}", f"our method\n{of}, plain → encrypted", "encryption costs\n(95 %)")
-    return Sheet(title, head, rows)
+            here = (pair([by_arm[arm].here for arm in what]) or "-",) if repeated else ()
+            ours = pair([by_arm[arm].ours for arm in ARMS]) or "-"
+            rows.append((name.partition(", ")[2], *here, ours, with_interval(by_arm["cost"])))
+    again = (f"the same here\n{of}, {' → '.join(what)}",) if repeated else ()
+    return Sheet(title, ("", *again, f"our method\n{of}, plain → encrypted", "encryption costs\n(95 %)"), rows)
 
 
 def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
