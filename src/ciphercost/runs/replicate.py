@@ -70,7 +70,7 @@ def as_published(
 ) -> None:
     """Run the published procedure, on arms that are proven first (the study's own were not). Records a failure's reason."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
-    kept.witnesses = pairs.witnesses_of(kept)
+    kept.witnesses = pairs.witnesses_of(kept, study.procedure_cells(kept.engine))
     record.save_study(kept)
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
     with (
@@ -99,7 +99,7 @@ def _pairs(
         # Pairs that start with the same data load it only once.
         shared, servers = Shared(scratch / "secrets" / "study"), Servers()
         for number, cell in enumerate(cells, start=1):
-            name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
+            name = f"{cell.engine}:{cell.mechanism}" if kept.engines else f"{cell.variant} {cell.mechanism}".strip()
             # Time that one pair does not use goes to the next pairs.
             share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
             place = len(record.facts.cells) + number - 1
@@ -184,7 +184,7 @@ class _Pair:
         kept.proofs += proofs
         kept.encryption = kept.encryption or client_witness.negotiated(connected)
         self._progress.record.save_study(kept)
-        witnesses.require(proofs, bench.mechanism)
+        witnesses.require(proofs, bench.mechanism, bench.engine.mute, factors=bench.factors)
         return servers, agent
 
     def renew(self, stage: Stage) -> None:
