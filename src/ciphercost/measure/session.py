@@ -8,6 +8,7 @@ counts.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -19,6 +20,7 @@ from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness
+from ciphercost.measure.elapsed import elapsed
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
 from ciphercost.measure.progress import Display
@@ -37,10 +39,6 @@ PILOT_SLICE = 0.05
 """Seconds. Short enough to show the machine's noise at every slice length that may be chosen."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
-OVERRUN = 1.5
-"""A slice that took more than this many times the requested time waited for slow operations; then the time taken
-counts.
-"""
 COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
 """For an agent that compiles, in seconds: the length of a slice at a session's beginning, and the maximum of all these
 slices; then the maximum as a share of the cell's time.
@@ -53,12 +51,6 @@ MAX_FAILURES = 3
 """Number of slices in a row that may fail before the cell is abandoned."""
 MAX_REPEATS = 2
 """Number of sessions that are repeated with longer slices; after that the report warns."""
-
-
-def _cost(asked: float, began: float) -> float:
-    """Seconds of load that a slice cost: those requested of the agent, or those it took if operations are slow."""
-    took = time.monotonic() - began
-    return took if took > OVERRUN * asked else asked
 
 
 class NoSteadyState(RunError):
@@ -102,6 +94,8 @@ class CellMeasurement:
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
         """The arms in this session's order."""
+        self.draft: SliceRecord
+        """The slice that is being measured."""
         self._sealed: dict[Arm, int]
         """Values that the agent itself encrypted or decrypted in this session, by arm."""
 
@@ -150,6 +144,16 @@ class CellMeasurement:
     def rest(self) -> None:
         """Stop both servers of this cell until its next turn."""
         self._pause.none()
+
+    @contextlib.contextmanager
+    def sampled_by(self, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
+        """Replace both arms' samplers by what `made` makes of them."""
+        usual = self._samplers
+        self._samplers = {arm: made(each) for arm, each in usual.items()}
+        try:
+            yield
+        finally:
+            self._samplers = usual
 
     def precise_enough(self) -> bool:
         """Whether the cell is precise enough. Stopping depends on precision, never on significance."""
@@ -269,28 +273,28 @@ class CellMeasurement:
     def _uncounted(
         self, session: int, phase: Phase, position: int, arm: Arm, length: float
     ) -> tuple[AgentSlice | None, float]:
-        """Run one slice of pilot or warm-up. Returns the answer, None if it failed, and the time it took, as `_cost` counts
+        """Run one slice of pilot or warm-up. Returns the answer, None if it failed, and the time it took, as `elapsed` counts
         it.
         """
         began = time.monotonic()
         answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
-        return answer, _cost(length, began)
+        return answer, elapsed(length, began)
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
-        yield from self._run_blocks(
+        yield from self.run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
         load_witness.check_sealed(self._pair, self._sealed)
 
-    def _run_blocks(
+    def run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> Iterator[None]:
         spent, done = 0.0, 0
         unused_memory.settle()
         if phase == "capacity":
             self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
-        least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        least = 1 if phase == "profile" else min(self.budget.min_blocks, schedule.MIN_BLOCKS)
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
             self.display.phase(self.number, session, phase)
@@ -301,7 +305,7 @@ class CellMeasurement:
                 asked = schedule.lead_in_seconds(length) if position == 0 else length
                 began = time.monotonic()
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
-                spent += _cost(asked, began)
+                spent += elapsed(asked, began)
             done += 1
             load_witness.count_handshakes(self.facts, self._pair)
             unused_memory.give_back()
@@ -324,7 +328,7 @@ class CellMeasurement:
             self.record.save_facts()
         if self.facts.rate > 0:
             length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            yield from self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+            yield from self.run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -343,7 +347,7 @@ class CellMeasurement:
     ) -> AgentSlice | None:
         began = time.monotonic()
         rate = limits.rate(self.cell, rate)
-        draft = SliceRecord(
+        draft = self.draft = SliceRecord(
             cell=self.number,
             session=session,
             phase=phase,

@@ -1,0 +1,101 @@
+"""perf_text: reads what `perf script` prints: samples with their stacks. Pure.
+
+A sample is a line with process and time, then a line per frame, innermost first, then an empty line:
+
+    nginx 3197/3197 12345.678901234:
+            ffffffff8200ec5b tcp_sendmsg ([kernel.kallsyms])
+                      104875 write (/usr/lib/x86_64-linux-gnu/libc.so.6)
+
+Everything else, such as perf's warnings, is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ciphercost.model.profile import KERNEL, NAMELESS, SEPARATOR
+
+_HEAD = re.compile(r"^\s*(\S.*?)\s+(-?\d+)/(-?\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{1,9}):\s*(.*)$")
+_FRAME = re.compile(r"^\s+([0-9a-f]+) (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)\s*$")
+_LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?.*?\blost\s+(\d+)")
+_SUFFIX = re.compile(r"(?:\.(?:isra|part|constprop|cold|llvm|lto_priv)(?:\.\d+)*|@@?[A-Za-z_][\w.]*|::h[0-9a-f]{16})+$")
+_JIT = re.compile(r"/(?:perf-\d+\.map|jitted-\d+-\d+\.so)$")
+LONGEST = 120
+"""Longest symbol, in characters: names of templates and lambdas can fill pages."""
+DEEPEST = 96
+"""Frames of a stack that are kept, from the inside."""
+ROOTS = frozenset({"_start", "__libc_start_main", "clone", "clone3", "__clone", "__clone3", "start_thread", "thread_start", "ret_from_fork", "ret_from_fork_asm"})
+
+
+class Sample(NamedTuple):
+    """One sample."""
+
+    process: str
+    """Name of the process or thread, at most 15 characters."""
+    pid: int
+    at_ns: int
+    """On CLOCK_MONOTONIC."""
+    frames: tuple[str, ...]
+    """`LIBRARY`SYMBOL`, innermost first; neighbours without a name in the same library are one frame."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the stack reaches the start of its thread. There the C library's functions have no name in stripped builds."""
+        if not self.frames:
+            return False
+        library, _, symbol = self.frames[-1].partition(SEPARATOR)
+        return symbol in ROOTS or library.startswith(("libc.so", "libc-", "libpthread", "ld-linux", "ld-musl"))
+
+
+class Lost(NamedTuple):
+    """Samples that perf could not keep."""
+
+    count: int
+
+
+def read(lines: Iterable[str]) -> Iterator[Sample | Lost]:
+    """The samples, in the order of the text."""
+    head: tuple[str, int, int] | None = None
+    frames: list[str] = []
+    for line in lines:
+        if head is not None and (found := _FRAME.match(line)):
+            frame = name(found[3], found[2])
+            if not (frames and frames[-1] == frame and frame.endswith(SEPARATOR + NAMELESS)) and len(frames) < DEEPEST:
+                frames.append(frame)
+            continue
+        if head is not None:
+            yield Sample(*head, tuple(frames))
+            head, frames = None, []
+        if lost := _LOST.search(line):
+            yield Lost(int(lost[1]))
+        elif found := _HEAD.match(line):
+            if "PERF_RECORD" not in found[6]:
+                head = found[1], int(found[2]), int(found[4]) * 10**9 + int(found[5].ljust(9, "0"))
+    if head is not None:
+        yield Sample(*head, tuple(frames))
+
+
+def name(place: str, symbol: str) -> str:
+    """`LIBRARY`SYMBOL` of a frame: the file without its directory, the symbol without what compilers append to it."""
+    library = place.removesuffix(" (deleted)").rsplit("/", 1)[-1]
+    if place.startswith(("[kernel", "[guest.kernel")):
+        library = KERNEL
+    elif _JIT.search(place):
+        library = "JIT"
+    elif place.startswith("[") and place.endswith("]") and "/" not in place and place not in ("[unknown]", "[vdso]"):
+        library = f"{KERNEL} {place}"  # a module
+    elif place in ("[unknown]", "//anon", "") or not library:
+        library = "memory"
+    if symbol in ("[unknown]", ""):
+        symbol = NAMELESS
+    else:
+        symbol = _SUFFIX.sub("", symbol) or symbol
+    return f"{_plain(library)}{SEPARATOR}{_plain(symbol)}"
+
+
+def _plain(text: str) -> str:
+    """One line without the characters that have a meaning in a folded stack."""
+    kept = "".join(letter if letter.isprintable() and letter not in ";`" else " " for letter in text)
+    return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
