@@ -22,6 +22,8 @@ _FRAME = re.compile(r"^\s+([0-9a-f]+) (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)\s*$")
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?.*?\blost\s+(\d+)")
 _SUFFIX = re.compile(r"(?:\.(?:isra|part|constprop|cold|llvm|lto_priv)(?:\.\d+)*|@@?[A-Za-z_][\w.]*|::h[0-9a-f]{16})+$")
 _JIT = re.compile(r"/(?:perf-\d+\.map|jitted-\d+-\d+\.so)$")
+NOWHERE = f"memory{SEPARATOR}{NAMELESS}"
+"""The frame of an address outside of every file, in code that was compiled at run time, or none at all."""
 LONGEST = 120
 """Longest symbol, in characters: names of templates and lambdas can fill pages."""
 DEEPEST = 96
@@ -66,7 +68,7 @@ def read(lines: Iterable[str]) -> Iterator[Sample | Lost]:
                 frames.append(frame)
             continue
         if head is not None:
-            yield Sample(*head, tuple(frames))
+            yield _sample(head, frames)
             head, frames = None, []
         if lost := _LOST.search(line):
             yield Lost(int(lost[1]))
@@ -74,7 +76,14 @@ def read(lines: Iterable[str]) -> Iterator[Sample | Lost]:
             if "PERF_RECORD" not in found[6]:
                 head = found[1], int(found[2]), int(found[4]) * 10**9 + int(found[5].ljust(9, "0"))
     if head is not None:
-        yield Sample(*head, tuple(frames))
+        yield _sample(head, frames)
+
+
+def _sample(head: tuple[str, int, int], frames: list[str]) -> Sample:
+    """Without what the unwinder takes for callers beyond the thread's start: addresses outside of every file."""
+    while len(frames) > 1 and frames[-1] == NOWHERE:
+        frames.pop()
+    return Sample(*head, tuple(frames))
 
 
 def name(place: str, symbol: str) -> str:

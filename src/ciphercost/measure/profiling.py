@@ -23,10 +23,9 @@ from ciphercost.model.profile import End, ProfileSlice, Stack
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Block, Counters, SliceRecord
 from ciphercost.model.spec import Arm
+from ciphercost.plan import schedule
 from ciphercost.provision.server_pair import ServerPair
 
-LEAST_SLICE = 0.5
-"""Seconds. perf needs milliseconds to switch on and off, and a slice needs some hundred samples."""
 CODE = "no-profile"
 LOST = "the CPU time was not profiled: "
 
@@ -62,7 +61,7 @@ def phase(
             return made.setdefault(id(sampler), Profiled(sampler, recording, measurement, windows))
 
         with measurement.sampled_by(profiled):
-            length = max(LEAST_SLICE, facts.slice_seconds)
+            length = max(schedule.PROFILE_SLICE, facts.slice_seconds)
             rate = facts.rate if measurement.cell.regime == "latency" else 0.0
             yield from measurement.run_blocks(session, "profile", blocks, measurement.budget.profile_s, length, rate=rate)
         measurement.display.phase(measurement.number, session, "reading the profile")
@@ -148,7 +147,8 @@ def by_slice(
     """
     open_ = sorted((each for each in windows if each.ended_ns), key=lambda each: each.began_ns)
     stacks: list[Counter[tuple[End, str, tuple[str, ...]]]] = [Counter() for _ in open_]
-    whole, lost = [0] * len(open_), 0
+    whole: list[Counter[End]] = [Counter() for _ in open_]
+    lost = 0
     others: End = "server" if "server" in ends.values() else "client"
     for each in samples:
         if isinstance(each, perf_text.Lost):
@@ -156,8 +156,9 @@ def by_slice(
             continue
         for number, window in enumerate(open_):
             if window.began_ns <= each.at_ns <= window.ended_ns:
-                stacks[number][ends.get(each.pid, others), each.process, each.frames[::-1]] += 1
-                whole[number] += each.whole
+                end = ends.get(each.pid, others)
+                stacks[number][end, each.process, each.frames[::-1]] += 1
+                whole[number][end] += each.whole
                 break
     for number, (window, counts) in enumerate(zip(open_, stacks, strict=True)):
         texts = {text: place for place, text in enumerate(dict.fromkeys(text for *_, frames in counts for text in frames))}
@@ -175,6 +176,6 @@ def by_slice(
                 for (end, process, frames), count in sorted(counts.items())
             ],
             kernel=kernel,
-            whole=whole[number],
+            whole=dict(whole[number]),
             lost=lost // len(open_) + (number < lost % len(open_)),
         )

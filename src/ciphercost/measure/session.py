@@ -294,7 +294,8 @@ class CellMeasurement:
         unused_memory.settle()
         if phase == "capacity":
             self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
-        least = 1 if phase == "profile" else min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        usual = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        least = schedule.profile_blocks(self.spec.mode) if phase == "profile" else usual
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
             self.display.phase(self.number, session, phase)

@@ -284,8 +284,8 @@ def profile(record: ProfileSlice, cells: Sequence[CellFacts] | None, where: obje
     problem = outside(record.cell, cells) or in_order(record)
     if not problem and any(frame >= len(record.frames) for each in record.stacks for frame in each.frames):
         problem = f"a stack has a frame beyond the {len(record.frames)} in `frames`"
-    if not problem and record.whole > samples:
-        problem = f"`whole` is {record.whole}, but there are {samples} samples"
+    if not problem and sum(record.whole.values()) > samples:
+        problem = f"`whole` has {sum(record.whole.values())} samples, but there are {samples}"
     if problem:
         raise damaged(where, problem)
 

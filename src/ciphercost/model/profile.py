@@ -48,8 +48,8 @@ class ProfileSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     stacks: list[Stack]
     kernel: bool = True
     """Whether samples in the kernel could be taken. If not, its time is the rest of the CPU time."""
-    whole: Count = 0
-    """Samples whose stack reaches the start of its thread."""
+    whole: dict[End, Count] = {}
+    """Samples whose stack reaches the start of its thread, by end."""
     lost: Count = 0
     """Samples that perf reports as lost."""
 
@@ -111,5 +111,3 @@ class Profile(msgspec.Struct, frozen=True):
     n: int
     """Sessions (full mode) or blocks (quick mode) behind the intervals."""
     ends: list[EndProfile]
-    unused: str = ""
-    """Why there are no intervals or no parts."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ciphercost import mechanisms
 from ciphercost.model.slices import Block
-from ciphercost.model.spec import ARMS, Arm, CellSpec, Regime, Spec
+from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
 from ciphercost.plan.change_points import change_points
 
 Floats = NDArray[np.float64]
@@ -53,6 +53,10 @@ LATENCY, LATENCY_AT_REST = 0.25, 0.45
 it gets from 350 operations/s on."""
 PROFILE = 0.25
 """Extra time for the profiled slices of a cell, as a share of its time."""
+PROFILE_SLICE = 0.5
+"""Shortest profiled slice, seconds: perf needs milliseconds to switch on and off, and a slice needs some hundred samples."""
+PROFILE_BLOCKS, PROFILE_BLOCKS_QUICK = 1, 8
+"""Fewest profiled blocks of a session: in full mode sessions are the unit, in quick mode blocks are."""
 PENALTY = 11.0
 """Penalty of a change point in a warm-up: at most 5 % false alarms on stationary noise with autocorrelation up to 0.5."""
 WARMUP_POINTS = 40
@@ -207,9 +211,21 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
         warmup_limit_s=max(5.0, 4 * warmup / sessions),
         capacity_s=(rest - open_loop) / sessions,
         latency_s=open_loop / sessions,
-        profile_s=PROFILE * spec.time / sessions if spec.profile else 0.0,
+        profile_s=_profile_s(spec, sessions),
         min_blocks=MIN_BLOCKS if spec.mode == "full" else LEAST_BLOCKS_QUICK,
     )
+
+
+def profile_blocks(mode: Mode) -> int:
+    """Fewest profiled blocks of a session."""
+    return PROFILE_BLOCKS if mode == "full" else PROFILE_BLOCKS_QUICK
+
+
+def _profile_s(spec: Spec, sessions: int) -> float:
+    """Seconds of profiled slices in each session."""
+    if not spec.profile:
+        return 0.0
+    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * PROFILE_SLICE)
 
 
 def least_seconds(spec: Spec, cell: CellSpec) -> float:
