@@ -17,7 +17,17 @@ import numpy as np
 from ciphercost.estimate import profile_parts, profile_tree, student_t
 from ciphercost.estimate.cost_ratios import ADDED
 from ciphercost.estimate.tally import Arms, Floats
-from ciphercost.model.profile import KERNEL, NAMELESS, SEPARATOR, End, EndProfile, Profile, ProfilePart, ProfileSlice, Stack
+from ciphercost.model.profile import (
+    KERNEL,
+    NAMELESS,
+    SEPARATOR,
+    End,
+    EndProfile,
+    Profile,
+    ProfilePart,
+    ProfileSlice,
+    Stack,
+)
 from ciphercost.model.result import Added
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
@@ -83,9 +93,7 @@ def _complete(
     return {key: list(four.values()) for key, four in sorted(found.items()) if len(four) == 4}
 
 
-def _units(
-    blocks: Mapping[tuple[int, int], list[tuple[ProfileSlice, SliceRecord]]], *, by_session: bool
-) -> list[Unit]:
+def _units(blocks: Mapping[tuple[int, int], list[tuple[ProfileSlice, SliceRecord]]], *, by_session: bool) -> list[Unit]:
     made: dict[int, Unit] = {}
     for number, ((session, _), four) in enumerate(blocks.items()):
         key = session if by_session else number
@@ -129,7 +137,9 @@ def _end(
         return None
     parts = shares.table(lambda _, frames: profile_parts.part(frames))
     order = list(profile_parts.PARTS)
-    every = [stack for unit in units for arm in ARMS for each, _ in unit.of(arm) for stack in each.stacks if stack.end == end]
+    every = [
+        stack for unit in units for arm in ARMS for each, _ in unit.of(arm) for stack in each.stacks if stack.end == end
+    ]
     nameless = sum(
         stack.count
         for unit in units
@@ -225,9 +235,13 @@ class Shares:
 
     def table(self, name: Name, most: int = 0) -> list[ProfilePart]:
         """A row per name, largest difference first; `most`: rows, 0: all. The rows of a table without `most` add up to the added CPU time."""
-        counts: dict[Arm, list[Counter[str]]] = {arm: [self._counted(unit, arm, name) for unit in self._units] for arm in ARMS}
+        counts: dict[Arm, list[Counter[str]]] = {
+            arm: [self._counted(unit, arm, name) for unit in self._units] for arm in ARMS
+        }
         names = dict.fromkeys(key for arm in ARMS for each in counts[arm] for key in each)
-        rows = [self._row(key, {arm: np.array([float(each[key]) for each in counts[arm]]) for arm in ARMS}) for key in names]
+        rows = [
+            self._row(key, {arm: np.array([float(each[key]) for each in counts[arm]]) for arm in ARMS}) for key in names
+        ]
         if any(each.any() for each in self._hidden.values()):
             rows.append(self._row("hidden", self._hidden))
         rows.sort(key=lambda row: (-abs(row.added_us), row.name))
@@ -246,7 +260,10 @@ class Shares:
         time: dict[Arm, float] = {}
         sampled, counted = np.zeros(len(self._units)), np.zeros(len(self._levels.keys))
         for arm, sign in zip(ARMS, (-1, 1), strict=True):
-            all_ = np.array([sum(self._count(each) for each, _ in unit.of(arm)) for unit in self._units]) + self._hidden[arm]
+            all_ = (
+                np.array([sum(self._count(each) for each, _ in unit.of(arm)) for unit in self._units])
+                + self._hidden[arm]
+            )
             whole = float(all_.sum())
             share = float(counts[arm].sum()) / whole if whole else 0.0
             level = self._levels.level[arm]

@@ -8,7 +8,7 @@ from ciphercost.model.profile import ProfileFrame
 
 LEAST = 0.01
 """A frame is kept from this share of the larger arm's CPU time on; smaller ones count as their caller's own."""
-DEEPEST = 40
+DEEPEST = 64
 """Frames of a stack that are kept, from the outside."""
 
 
@@ -18,15 +18,15 @@ def tree(stacks: Mapping[tuple[str, ...], tuple[float, float]]) -> list[ProfileF
     `stacks`: frames from the outside → (plain, encrypted) in µs per operation. Without stacks the tree is empty.
     """
     totals: dict[tuple[str, ...], list[float]] = {}
-    for frames, times in stacks.items():
+    for frames, (plain, encrypted) in stacks.items():
         for depth in range(1, min(len(frames), DEEPEST) + 1):
             both = totals.setdefault(frames[:depth], [0.0, 0.0])
-            for number, time in enumerate(times):
-                both[number] += time
+            both[0] += plain
+            both[1] += encrypted
     whole = max((sum(times[number] for times in stacks.values()) for number in (0, 1)), default=0.0)
     below: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for key, times in totals.items():
-        if max(times) >= LEAST * whole > 0:
+    for key, both in totals.items():
+        if max(both) >= LEAST * whole > 0:
             below.setdefault(key[:-1], []).append(key)
     found: list[ProfileFrame] = []
 

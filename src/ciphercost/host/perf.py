@@ -20,8 +20,9 @@ from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.host.tools import tool
 from ciphercost.model.errors import MissingServer, RunError
 
-HZ = 997
-"""Samples per second of CPU time. A prime number: work that repeats in whole milliseconds is not always hit at the same place."""
+MOST_HZ, LEAST_HZ, IN_ALL_HZ = 997, 97, 8000
+"""Samples per second of CPU time: at most, at least, and at most of all CPUs together, since each sample takes 8 KB. Prime numbers: work
+that repeats in whole milliseconds is not always hit at the same place."""
 STACK_BYTES = 8192
 """Copy of the user's stack in each sample, which is unwound later."""
 RING = "8M"
@@ -32,8 +33,9 @@ CAPABLE = 1 << 21 | 1 << 38
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
-def period_ns() -> float:
-    return 1e9 / HZ
+def hz(cpus: int) -> int:
+    """Samples per second on a machine with so many CPUs. Pure."""
+    return max(LEAST_HZ, min(MOST_HZ, IN_ALL_HZ // max(1, cpus)))
 
 
 @cache
@@ -46,12 +48,23 @@ def find() -> Path:
 def sees_kernel() -> bool:
     """Whether this process may sample the kernel, by its rights and perf_event_paranoid. False if that is unknown."""
     try:
-        status = Path("/proc/self/status").read_text()
-        paranoid = int(PARANOID.read_text())
+        return _capable() or int(PARANOID.read_text()) < 2
     except (OSError, ValueError):
         return False
-    held = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    return paranoid < 2 or bool(held and int(held[1], 16) & CAPABLE)
+
+
+@cache
+def sees_everything() -> bool:
+    """Whether this process may sample whole CPUs."""
+    try:
+        return sees_kernel() and (_capable() or int(PARANOID.read_text()) < 1)
+    except (OSError, ValueError):
+        return False
+
+
+def _capable() -> bool:
+    held = re.search(r"^CapEff:\s*([0-9a-f]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return bool(held and int(held[1], 16) & CAPABLE)
 
 
 def event() -> str:
@@ -72,7 +85,9 @@ def obstacle() -> str:
 def refusal(said: str, paranoid: str) -> str:
     """The reason in what `perf record` printed; empty if it printed none. Pure."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    if not any(re.search(r"(?i)error|fail|not permitted|denied|no permission|not supported|not found", line) for line in lines):
+    if not any(
+        re.search(r"(?i)error|fail|not permitted|denied|no permission|not supported|not found", line) for line in lines
+    ):
         return ""
     if re.search(r"(?i)permi|denied|paranoid", said):
         return (
@@ -90,12 +105,20 @@ def _paranoid() -> str:
 
 
 class Recording:
-    """perf attached to processes, and to all that they start from now on. It samples only between `on` and `off`."""
+    """perf, switched off; it samples only between `on` and `off`.
 
-    def __init__(self, supervisor: Supervisor, place: Path, pids: Iterable[int], cpus: Iterable[int] | None = None) -> None:
+    Where this process may, it samples the CPUs, and whoever reads the text picks the processes: attached to processes, perf would start
+    and stop its clock at each change of context, which costs some workloads half as much CPU time again. Otherwise it is attached to
+    the processes, and to all that they start.
+    """
+
+    def __init__(
+        self, supervisor: Supervisor, place: Path, pids: Iterable[int], cpus: Iterable[int] | None = None
+    ) -> None:
         """`place`: a new directory for its files; `cpus`: where perf itself runs. Raises RunError if it can't start."""
         self._supervisor = supervisor
         self._place = place
+        self.period_ns = 1e9 / hz(os.cpu_count() or 1)
         supervisor.remove(place)
         place.mkdir(mode=0o700)
         for name in ("control", "answer"):
@@ -103,12 +126,13 @@ class Recording:
         # Opened for reading and writing, so that neither end waits for the other.
         self._control = os.open(place / "control", os.O_RDWR | os.O_CLOEXEC)
         self._answer = os.open(place / "answer", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        command = [
-            find(), "record", "--quiet", "--event", event(), "--freq", str(HZ), "--call-graph", f"dwarf,{STACK_BYTES}",
+        command: list[str | Path] = [
+            find(), "record", "--quiet", "--event", event(), "--freq", str(hz(os.cpu_count() or 1)), "--call-graph", f"dwarf,{STACK_BYTES}",
             "--clockid", "CLOCK_MONOTONIC", "--no-buildid", "--no-buildid-cache", "--delay", "-1",
             *(("--mmap-pages", RING) if os.geteuid() == 0 else ()),
             "--control", f"fifo:{place / 'control'},{place / 'answer'}",
-            "--output", place / "data", "--pid", ",".join(map(str, pids)),
+            "--output", place / "data",
+            *(("--all-cpus",) if sees_everything() else ("--pid", ",".join(map(str, pids)))),
         ]  # fmt: skip
         self._process: Process | None = supervisor.spawn(command, cpus=cpus, log=place / "said")
         self._wait_until_ready()
@@ -122,9 +146,9 @@ class Recording:
     def text(self) -> Path:
         """End the recording. Returns a file with what `perf script` prints of its samples. Raises RunError."""
         self._end()
-        command = [
+        command: list[str | Path] = [
             find(), "script", "--input", self._place / "data", "--fields", "comm,pid,tid,time,ip,sym,dso", "--no-inline", "--ns",
-            "--show-lost-events", "--force",
+            "--show-lost-events", "--show-task-events", "--force",
         ]  # fmt: skip
         output = self._place / "text"
         process = self._supervisor.spawn(command, log=output)

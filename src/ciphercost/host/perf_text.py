@@ -20,6 +20,8 @@ from ciphercost.model.profile import KERNEL, NAMELESS, SEPARATOR
 _HEAD = re.compile(r"^\s*(\S.*?)\s+(-?\d+)/(-?\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{1,9}):\s*(.*)$")
 _FRAME = re.compile(r"^\s+([0-9a-f]+) (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)\s*$")
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?.*?\blost\s+(\d+)")
+_FORK = re.compile(r"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
+"""Child and parent."""
 _SUFFIX = re.compile(r"(?:\.(?:isra|part|constprop|cold|llvm|lto_priv)(?:\.\d+)*|@@?[A-Za-z_][\w.]*|::h[0-9a-f]{16})+$")
 _JIT = re.compile(r"/(?:perf-\d+\.map|jitted-\d+-\d+\.so)$")
 NOWHERE = f"memory{SEPARATOR}{NAMELESS}"
@@ -28,7 +30,21 @@ LONGEST = 120
 """Longest symbol, in characters: names of templates and lambdas can fill pages."""
 DEEPEST = 96
 """Frames of a stack that are kept, from the inside."""
-ROOTS = frozenset({"_start", "__libc_start_main", "clone", "clone3", "__clone", "__clone3", "start_thread", "thread_start", "ret_from_fork", "ret_from_fork_asm"})
+ROOTS = frozenset(
+    {
+        "_start",
+        "__libc_start_main",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "start_thread",
+        "thread_start",
+        "ret_from_fork",
+        "ret_from_fork_asm",
+        "std::sys::backtrace::__rust_begin_short_backtrace",
+    }
+)
 
 
 class Sample(NamedTuple):
@@ -51,14 +67,21 @@ class Sample(NamedTuple):
         return symbol in ROOTS or library.startswith(("libc.so", "libc-", "libpthread", "ld-linux", "ld-musl"))
 
 
+class Forked(NamedTuple):
+    """A process that another one started."""
+
+    parent: int
+    child: int
+
+
 class Lost(NamedTuple):
     """Samples that perf could not keep."""
 
-    count: int
+    samples: int
 
 
-def read(lines: Iterable[str]) -> Iterator[Sample | Lost]:
-    """The samples, in the order of the text."""
+def read(lines: Iterable[str]) -> Iterator[Sample | Lost | Forked]:
+    """The samples, in the order of the text, and what else is needed to count them."""
     head: tuple[str, int, int] | None = None
     frames: list[str] = []
     for line in lines:
@@ -72,9 +95,11 @@ def read(lines: Iterable[str]) -> Iterator[Sample | Lost]:
             head, frames = None, []
         if lost := _LOST.search(line):
             yield Lost(int(lost[1]))
-        elif found := _HEAD.match(line):
-            if "PERF_RECORD" not in found[6]:
-                head = found[1], int(found[2]), int(found[4]) * 10**9 + int(found[5].ljust(9, "0"))
+        elif forked := _FORK.search(line):
+            if forked[1] != forked[2]:  # otherwise a thread
+                yield Forked(int(forked[2]), int(forked[1]))
+        elif (found := _HEAD.match(line)) and "PERF_RECORD" not in found[6]:
+            head = found[1], int(found[2]), int(found[4]) * 10**9 + int(found[5].ljust(9, "0"))
     if head is not None:
         yield _sample(head, frames)
 

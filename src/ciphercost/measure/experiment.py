@@ -351,7 +351,8 @@ def open_unit(
     )
     blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
     profiled = profiling.phase(measurement, session, blocks, pair, agent, bench.supervisor, run.scratch)
-    return *phases, stack.enter_context(contextlib.closing(profiled))
+    stack.callback(profiled.close)
+    return *phases, profiled
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.host import perf, perf_text
@@ -22,7 +22,6 @@ from ciphercost.model.errors import RunError
 from ciphercost.model.profile import End, ProfileSlice, Stack
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Block, Counters, SliceRecord
-from ciphercost.model.spec import Arm
 from ciphercost.plan import schedule
 from ciphercost.provision.server_pair import ServerPair
 
@@ -38,7 +37,7 @@ def phase(
     agent: LoadClient,
     supervisor: Supervisor,
     scratch: Path,
-) -> Iterator[None]:
+) -> Generator[None]:
     """The profiled blocks of a session; nothing unless the run has `profile`. Pauses after every block."""
     if not measurement.budget.profile_s:
         return
@@ -55,20 +54,28 @@ def phase(
         return
     with contextlib.closing(recording):
         windows: list[Window] = []
+
+        def found() -> None:
+            ends.update(processes(pair, agent))
+
         made: dict[int, SliceSampler] = {}
 
         def profiled(sampler: SliceSampler) -> SliceSampler:
-            return made.setdefault(id(sampler), Profiled(sampler, recording, measurement, windows))
+            return made.setdefault(id(sampler), Profiled(sampler, recording, measurement, windows, found))
 
         with measurement.sampled_by(profiled):
             length = max(schedule.PROFILE_SLICE, facts.slice_seconds)
             rate = facts.rate if measurement.cell.regime == "latency" else 0.0
-            yield from measurement.run_blocks(session, "profile", blocks, measurement.budget.profile_s, length, rate=rate)
+            yield from measurement.run_blocks(
+                session, "profile", blocks, measurement.budget.profile_s, length, rate=rate
+            )
         measurement.display.phase(measurement.number, session, "reading the profile")
         measurement.rest()
         try:
             with recording.text().open(errors="replace") as text:
-                slices = list(by_slice(perf_text.read(text), windows, ends, kernel=perf.sees_kernel()))
+                slices = list(
+                    by_slice(perf_text.read(text), windows, ends, recording.period_ns, kernel=perf.sees_kernel())
+                )
         except (RunError, OSError) as error:
             _warn(measurement, str(error))
             return
@@ -107,15 +114,23 @@ class Profiled:
     """A sampler that also switches perf on in the counted part of each slice."""
 
     def __init__(
-        self, sampler: SliceSampler, recording: perf.Recording, measurement: CellMeasurement, windows: list[Window]
+        self,
+        sampler: SliceSampler,
+        recording: perf.Recording,
+        measurement: CellMeasurement,
+        windows: list[Window],
+        found: Callable[[], None],
     ) -> None:
+        """`found`: called before each slice, to find processes that were started since the last."""
         self._sampler = sampler
         self._recording = recording
         self._measurement = measurement
         self._windows = windows
+        self._found = found
 
     def refresh(self, every: float = 0.0) -> None:
         self._sampler.refresh(every)
+        self._found()
 
     def begin(self) -> None:
         self._sampler.begin()
@@ -134,34 +149,42 @@ class Profiled:
 
 
 def by_slice(
-    samples: Iterable[perf_text.Sample | perf_text.Lost],
+    samples: Iterable[perf_text.Sample | perf_text.Lost | perf_text.Forked],
     windows: Iterable[Window],
     ends: Mapping[int, End],
+    period_ns: float,
     *,
     kernel: bool,
 ) -> Iterator[ProfileSlice]:
     """The samples of each slice as folded stacks. Pure.
 
-    `ends`: by process id; a process that is not listed was started by one of them, most likely by a server. Samples outside of all
-    windows are dropped, and lost ones are spread over the slices.
+    `ends`: by process id, to which come the processes that these start; others are not ours, and their samples are dropped. So are
+    samples outside of all windows. Lost ones are spread over the slices. `period_ns`: CPU time that a sample stands for.
     """
+    known = dict(ends)
     open_ = sorted((each for each in windows if each.ended_ns), key=lambda each: each.began_ns)
     stacks: list[Counter[tuple[End, str, tuple[str, ...]]]] = [Counter() for _ in open_]
     whole: list[Counter[End]] = [Counter() for _ in open_]
     lost = 0
-    others: End = "server" if "server" in ends.values() else "client"
     for each in samples:
         if isinstance(each, perf_text.Lost):
-            lost += each.count
+            lost += each.samples
+            continue
+        if isinstance(each, perf_text.Forked):
+            if each.parent in known:
+                known[each.child] = known[each.parent]
+            continue
+        if (end := known.get(each.pid)) is None:
             continue
         for number, window in enumerate(open_):
             if window.began_ns <= each.at_ns <= window.ended_ns:
-                end = ends.get(each.pid, others)
                 stacks[number][end, each.process, each.frames[::-1]] += 1
                 whole[number][end] += each.whole
                 break
     for number, (window, counts) in enumerate(zip(open_, stacks, strict=True)):
-        texts = {text: place for place, text in enumerate(dict.fromkeys(text for *_, frames in counts for text in frames))}
+        texts = {
+            text: place for place, text in enumerate(dict.fromkeys(text for *_, frames in counts for text in frames))
+        }
         yield ProfileSlice(
             cell=window.record.cell,
             session=window.record.session,
@@ -169,7 +192,7 @@ def by_slice(
             order=window.record.order,
             position=window.record.position,
             arm=window.record.arm,
-            period_ns=perf.period_ns(),
+            period_ns=period_ns,
             frames=list(texts),
             stacks=[
                 Stack(count, end, process, [texts[text] for text in frames])

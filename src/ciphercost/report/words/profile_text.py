@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ciphercost.estimate import parts as split_parts
@@ -37,7 +37,9 @@ def title(cell: Cell, end: EndProfile) -> str:
 
 
 def added(end: EndProfile) -> str:
-    return f"{plus(end.added_us, end)} µs per operation (95 % CI {figure(end.low_us, end)} to {figure(end.high_us, end)})"
+    return (
+        f"{plus(end.added_us, end)} µs per operation (95 % CI {figure(end.low_us, end)} to {figure(end.high_us, end)})"
+    )
 
 
 def end_name(cell: Cell, end: EndProfile) -> str:
@@ -46,7 +48,9 @@ def end_name(cell: Cell, end: EndProfile) -> str:
 
 def digits(end: EndProfile) -> int:
     """Decimals of all figures of an end: three significant digits of its largest."""
-    most = max((abs(value) for part in end.parts for value in (part.plain_us, part.encrypted_us, part.added_us)), default=0.0)
+    most = max(
+        (abs(value) for part in end.parts for value in (part.plain_us, part.encrypted_us, part.added_us)), default=0.0
+    )
     return max(0, min(4, 2 - math.floor(math.log10(most)))) if most > 0 else 0
 
 
@@ -125,7 +129,7 @@ def notes(cell: Cell, end: EndProfile) -> Iterator[str]:
         )
     if end.lost >= 0.001:
         yield f"perf lost {percent(end.lost)} of the samples"
-    if ratio := deviates(cell, end):
+    if ratio := deviates(end):
         yield (
             f"in the profiled slices the {end_name(cell, end)} spent {ratio} CPU time per operation than in the others, so the shares may differ there too"
         )
@@ -137,13 +141,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
-def deviates(cell: Cell, end: EndProfile) -> str:
+def deviates(end: EndProfile) -> str:
     """By how much profiled slices differ from the others, in words; empty if not by much."""
     found = []
     for name, (arm, profiled) in zip(("plain_us", "encrypted_us"), end.profiled_us.items(), strict=False):
         level = sum(getattr(each, name) for each in end.parts)
         if level and profiled and abs(profiled / level - 1) > DEVIATES:
-            found.append(f"{abs(profiled / level - 1):.0%} {'more' if profiled > level else 'less'} ({arm})".replace("%", " %"))
+            found.append(
+                f"{abs(profiled / level - 1):.0%} {'more' if profiled > level else 'less'} ({arm})".replace("%", " %")
+            )
     return " and ".join(found)
 
 
