@@ -11,17 +11,17 @@ from ciphercost.model.profile import NAMELESS, SEPARATOR
 
 RECORDED = """\
 nginx 31970/31970 51234.123456789:
-	ffffffff81b6a460 _copy_from_iter ([kernel.kallsyms])
-	ffffffff8200e603 tcp_sendmsg_locked.isra.0 ([kernel.kallsyms])
-	           8f3a7 [unknown] (/var/cache/ciphercost/nginx/1.26-debian/usr/lib/x86_64-linux-gnu/libc.so.6)
-	           8f3cc [unknown] (/var/cache/ciphercost/nginx/1.26-debian/usr/lib/x86_64-linux-gnu/libc.so.6)
-	          104875 write (/var/cache/ciphercost/nginx/1.26-debian/usr/lib/x86_64-linux-gnu/libc.so.6)
-	           2aa10 _start (/var/cache/ciphercost/nginx/1.26-debian/usr/sbin/nginx)
+\tffffffff81b6a460 _copy_from_iter ([kernel.kallsyms])
+\tffffffff8200e603 tcp_sendmsg_locked.isra.0 ([kernel.kallsyms])
+\t           8f3a7 [unknown] (/var/cache/ciphercost/nginx/1.26-debian/usr/lib/x86_64-linux-gnu/libc.so.6)
+\t           8f3cc [unknown] (/var/cache/ciphercost/nginx/1.26-debian/usr/lib/x86_64-linux-gnu/libc.so.6)
+\t          104875 write (/var/cache/ciphercost/nginx/1.26-debian/usr/lib/x86_64-linux-gnu/libc.so.6)
+\t           2aa10 _start (/var/cache/ciphercost/nginx/1.26-debian/usr/sbin/nginx)
 
 a thread: 1 7/9 3.5:
-	    7f0000001234 Ljava/lang/String;::hashCode (/tmp/perf-7.map)
-	          401000 std::vector<int, std::allocator<int> >::push_back(int const&) (/opt/my server/x (deleted))
-	               0 [unknown] ([unknown])
+\t    7f0000001234 Ljava/lang/String;::hashCode (/tmp/perf-7.map)
+\t          401000 std::vector<int, std::allocator<int> >::push_back(int const&) (/opt/my server/x (deleted))
+\t               0 [unknown] ([unknown])
 
 PERF_RECORD_LOST lost 12
 """
@@ -56,6 +56,8 @@ def test_a_recorded_text_is_read_as_printed() -> None:
 
 
 def test_what_compilers_append_to_a_name_is_left_out() -> None:
+    java = "void com.sun.crypto.provider.AESCrypt.init(boolean, byte[])"
+    assert perf_text.name("/tmp/perf-7.map", java) == "JIT`com.sun.crypto.provider.AESCrypt.init"
     for symbol, plain in {
         "do_softirq.part.0": "do_softirq",
         "f.constprop.0.isra.1": "f",

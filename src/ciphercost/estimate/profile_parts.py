@@ -42,12 +42,15 @@ class Rule(NamedTuple):
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """All rules, in the order in which they are tried. Raises ValueError if one names an unknown part or key."""
+    """All rules, in the order in which they are tried. Raises ValueError if one names an unknown part, key or caller."""
     made = []
-    for each in tomllib.loads(RULES.read_text())["rule"]:
-        if each.get("part") not in PARTS or not set(each) <= {"part", "library", "symbol", "within"}:
-            raise ValueError(f"{RULES.name}: {each}: unknown part or key")
-        within = re.compile(each["within"]) if "within" in each else None
+    read = tomllib.loads(RULES.read_text())
+    callers = {name: re.compile(text) for name, text in read["callers"].items()}
+    for each in read["rule"]:
+        known = set(each) <= {"part", "library", "symbol", "within"} and each.get("within") in (None, *callers)
+        if each.get("part") not in PARTS or not known:
+            raise ValueError(f"{RULES.name}: {each}: unknown part, key or caller")
+        within = callers.get(each.get("within", ""))
         made.append(Rule(each["part"], re.compile(each.get("library", "")), re.compile(each.get("symbol", "")), within))
     return tuple(made)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from ciphercost.host import perf_text
 from ciphercost.host.programs import printed
 from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.host.tools import tool
@@ -118,6 +119,7 @@ class Recording:
         """`place`: a new directory for its files; `cpus`: where perf itself runs. Raises RunError if it can't start."""
         self._supervisor = supervisor
         self._place = place
+        self._everything = sees_everything()
         self.period_ns = 1e9 / hz(os.cpu_count() or 1)
         supervisor.remove(place)
         place.mkdir(mode=0o700)
@@ -132,7 +134,7 @@ class Recording:
             *(("--mmap-pages", RING) if os.geteuid() == 0 else ()),
             "--control", f"fifo:{place / 'control'},{place / 'answer'}",
             "--output", place / "data",
-            *(("--all-cpus",) if sees_everything() else ("--pid", ",".join(map(str, pids)))),
+            *(("--all-cpus",) if self._everything else ("--pid", ",".join(map(str, pids)))),
         ]  # fmt: skip
         self._process: Process | None = supervisor.spawn(command, cpus=cpus, log=place / "said")
         self._wait_until_ready()
@@ -143,14 +145,28 @@ class Recording:
     def off(self) -> None:
         self._say("disable")
 
-    def text(self) -> Path:
-        """End the recording. Returns a file with what `perf script` prints of its samples. Raises RunError."""
+    def text(self, pids: Iterable[int]) -> Path:
+        """End the recording. Returns a file with what `perf script` prints of the samples of these processes, and of those that they
+        started. Raises RunError.
+
+        Naming the functions of all other processes would take minutes on a busy machine, so those that were started are found first.
+        """
         self._end()
-        command: list[str | Path] = [
-            find(), "script", "--input", self._place / "data", "--fields", "comm,pid,tid,time,ip,sym,dso", "--no-inline", "--ns",
-            "--show-lost-events", "--show-task-events", "--force",
-        ]  # fmt: skip
-        output = self._place / "text"
+        only: tuple[str, ...] = ()
+        if self._everything:
+            started = self._script("forks", "--fields", "comm,pid,tid,time", "--show-task-events")
+            with started.open(errors="replace") as lines:
+                wanted = perf_text.with_descendants(pids, perf_text.read(lines))
+            only = ("--pid", ",".join(map(str, sorted(wanted))))
+        fields = "comm,pid,tid,time,ip,sym,dso"
+        return self._script(
+            "text", "--fields", fields, "--no-inline", "--show-lost-events", "--show-task-events", *only
+        )
+
+    def _script(self, name: str, *options: str) -> Path:
+        """The output of `perf script`."""
+        output = self._place / name
+        command: list[str | Path] = [find(), "script", "--input", self._place / "data", "--ns", "--force", *options]
         process = self._supervisor.spawn(command, log=output)
         try:
             process.wait(READ_SECONDS)

@@ -26,6 +26,8 @@ _SUFFIX = re.compile(r"(?:\.(?:isra|part|constprop|cold|llvm|lto_priv)(?:\.\d+)*
 _JIT = re.compile(r"/(?:perf-\d+\.map|jitted-\d+-\d+\.so)$")
 NOWHERE = f"memory{SEPARATOR}{NAMELESS}"
 """The frame of an address outside of every file, in code that was compiled at run time, or none at all."""
+_JAVA = re.compile(r"^(?:\S+ )*([\w.$<>/-]+)\(.*$")
+"""The method in a signature: `void com.sun.crypto.provider.AESCrypt.init(boolean, byte[])`."""
 LONGEST = 120
 """Longest symbol, in characters: names of templates and lambdas can fill pages."""
 DEEPEST = 96
@@ -104,6 +106,15 @@ def read(lines: Iterable[str]) -> Iterator[Sample | Lost | Forked]:
         yield _sample(head, frames)
 
 
+def with_descendants(pids: Iterable[int], read_: Iterable[Sample | Lost | Forked]) -> set[int]:
+    """These processes, and those that they and their children started."""
+    found = set(pids)
+    for each in read_:
+        if isinstance(each, Forked) and each.parent in found:
+            found.add(each.child)
+    return found
+
+
 def _sample(head: tuple[str, int, int], frames: list[str]) -> Sample:
     """Without what the unwinder takes for callers beyond the thread's start: addresses outside of every file."""
     while len(frames) > 1 and frames[-1] == NOWHERE:
@@ -122,6 +133,8 @@ def name(place: str, symbol: str) -> str:
         library = f"{KERNEL} {place}"  # a module
     elif place in ("[unknown]", "//anon", "") or not library:
         library = "memory"
+    if library == "JIT":
+        symbol = _JAVA.sub(r"\1", symbol)
     if symbol in ("[unknown]", ""):
         symbol = NAMELESS
     else:

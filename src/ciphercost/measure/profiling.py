@@ -15,6 +15,7 @@ from pathlib import Path
 from ciphercost.host import perf, perf_text
 from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.jdbc import java
 from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure.facts import warn
 from ciphercost.measure.session import CellMeasurement
@@ -63,7 +64,7 @@ def phase(
         def profiled(sampler: SliceSampler) -> SliceSampler:
             return made.setdefault(id(sampler), Profiled(sampler, recording, measurement, windows, found))
 
-        with measurement.sampled_by(profiled):
+        with sampled_by(measurement, profiled):
             length = max(schedule.PROFILE_SLICE, facts.slice_seconds)
             rate = facts.rate if measurement.cell.regime == "latency" else 0.0
             yield from measurement.run_blocks(
@@ -71,16 +72,31 @@ def phase(
             )
         measurement.display.phase(measurement.number, session, "reading the profile")
         measurement.rest()
+        compiled = java.perf_map(agent.pid) if agent.compiles else None
         try:
-            with recording.text().open(errors="replace") as text:
+            with recording.text(ends).open(errors="replace") as text:
                 slices = list(
                     by_slice(perf_text.read(text), windows, ends, recording.period_ns, kernel=perf.sees_kernel())
                 )
         except (RunError, OSError) as error:
             _warn(measurement, str(error))
             return
+        finally:
+            if compiled is not None:
+                compiled.unlink(missing_ok=True)
         for each in slices:
             measurement.record.append_profile(each)
+
+
+@contextlib.contextmanager
+def sampled_by(measurement: CellMeasurement, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
+    """Replace both arms' samplers by what `made` makes of them."""
+    usual = measurement.samplers
+    measurement.samplers = {arm: made(each) for arm, each in usual.items()}
+    try:
+        yield
+    finally:
+        measurement.samplers = usual
 
 
 def _warn(measurement: CellMeasurement, reason: str) -> None:

@@ -8,7 +8,6 @@ counts.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -20,7 +19,6 @@ from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness
-from ciphercost.measure.elapsed import elapsed
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
 from ciphercost.measure.progress import Display
@@ -39,6 +37,10 @@ PILOT_SLICE = 0.05
 """Seconds. Short enough to show the machine's noise at every slice length that may be chosen."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
+OVERRUN = 1.5
+"""A slice that took more than this many times the requested time waited for slow operations; then the time taken
+counts.
+"""
 COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
 """For an agent that compiles, in seconds: the length of a slice at a session's beginning, and the maximum of all these
 slices; then the maximum as a share of the cell's time.
@@ -51,6 +53,12 @@ MAX_FAILURES = 3
 """Number of slices in a row that may fail before the cell is abandoned."""
 MAX_REPEATS = 2
 """Number of sessions that are repeated with longer slices; after that the report warns."""
+
+
+def _cost(asked: float, began: float) -> float:
+    """Seconds of load that a slice cost: those requested of the agent, or those it took if operations are slow."""
+    took = time.monotonic() - began
+    return took if took > OVERRUN * asked else asked
 
 
 class NoSteadyState(RunError):
@@ -89,7 +97,7 @@ class CellMeasurement:
         """Slices in a row without heavy compiling."""
         self._pair: ServerPair
         self._agent: LoadClient
-        self._samplers: dict[Arm, SliceSampler]
+        self.samplers: dict[Arm, SliceSampler]
         self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
@@ -119,7 +127,7 @@ class CellMeasurement:
         `awake` keeps cores from halting. A phase raises RunError if it can't continue, NoSteadyState if there is no
         level to measure at.
         """
-        self._pair, self._agent, self._samplers, self._open_arms = pair, agent, samplers, open_arms
+        self._pair, self._agent, self.samplers, self._open_arms = pair, agent, samplers, open_arms
         self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
@@ -144,16 +152,6 @@ class CellMeasurement:
     def rest(self) -> None:
         """Stop both servers of this cell until its next turn."""
         self._pause.none()
-
-    @contextlib.contextmanager
-    def sampled_by(self, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
-        """Replace both arms' samplers by what `made` makes of them."""
-        usual = self._samplers
-        self._samplers = {arm: made(each) for arm, each in usual.items()}
-        try:
-            yield
-        finally:
-            self._samplers = usual
 
     def precise_enough(self) -> bool:
         """Whether the cell is precise enough. Stopping depends on precision, never on significance."""
@@ -273,12 +271,12 @@ class CellMeasurement:
     def _uncounted(
         self, session: int, phase: Phase, position: int, arm: Arm, length: float
     ) -> tuple[AgentSlice | None, float]:
-        """Run one slice of pilot or warm-up. Returns the answer, None if it failed, and the time it took, as `elapsed` counts
+        """Run one slice of pilot or warm-up. Returns the answer, None if it failed, and the time it took, as `_cost` counts
         it.
         """
         began = time.monotonic()
         answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
-        return answer, elapsed(length, began)
+        return answer, _cost(length, began)
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
@@ -301,12 +299,12 @@ class CellMeasurement:
             self.display.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
-                    for sampler in set(self._samplers.values()):
+                    for sampler in set(self.samplers.values()):
                         sampler.refresh(every=REFRESH)
                 asked = schedule.lead_in_seconds(length) if position == 0 else length
                 began = time.monotonic()
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
-                spent += elapsed(asked, began)
+                spent += _cost(asked, began)
             done += 1
             load_witness.count_handshakes(self.facts, self._pair)
             unused_memory.give_back()
@@ -365,7 +363,7 @@ class CellMeasurement:
         )
         self._pause.only(arm)
         self._awake.keep(self._polling(phase))
-        sampler = self._samplers[arm]
+        sampler = self.samplers[arm]
         sent = time.monotonic()
         if self._last_answer:
             self.record.facts.idle_seconds += sent - self._last_answer
