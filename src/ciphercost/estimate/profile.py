@@ -171,6 +171,12 @@ def _end(
     )
 
 
+def _kernel_alone(frames: Sequence[str]) -> Sequence[str]:
+    """The kernel's frames of a stack that ends in the kernel; otherwise all."""
+    outside = [place for place, frame in enumerate(frames) if not frame.startswith(KERNEL)]
+    return frames[outside[-1] + 1 :] if outside and outside[-1] < len(frames) - 1 else frames
+
+
 def _library(frames: Sequence[str]) -> str:
     library = profile_parts.split(frames[-1])[0] if frames else "memory"
     return KERNEL if library.startswith(KERNEL) else library
@@ -218,7 +224,11 @@ class Shares:
         return found
 
     def stacks(self) -> dict[tuple[str, ...], tuple[float, float]]:
-        """By stack, beginning with the process: both arms' CPU time per operation, µs."""
+        """By stack, beginning with the process: both arms' CPU time per operation, µs.
+
+        In the kernel a stack begins with the system call, whoever made it: with encryption another function of the program sends the same
+        data, and the kernel's work for it would otherwise be in two places.
+        """
         found: dict[tuple[str, ...], list[float]] = {}
         for number, arm in enumerate(ARMS):
             whole = self.taken[arm] + float(self._hidden[arm].sum())
@@ -227,7 +237,7 @@ class Shares:
                 for each, _ in unit.of(arm):
                     for stack in each.stacks:
                         if stack.end == self._end:
-                            key = (stack.process, *(each.frames[frame] for frame in stack.frames))
+                            key = (stack.process, *_kernel_alone([each.frames[frame] for frame in stack.frames]))
                             found.setdefault(key, [0.0, 0.0])[number] += stack.count * each_us
             if hidden := float(self._hidden[arm].sum()):
                 found.setdefault((profile_parts.PARTS["hidden"],), [0.0, 0.0])[number] += hidden * each_us

@@ -131,7 +131,7 @@ class Recording:
         command: list[str | Path] = [
             find(), "record", "--quiet", "--event", event(), "--freq", str(hz(os.cpu_count() or 1)), "--call-graph", f"dwarf,{STACK_BYTES}",
             "--clockid", "CLOCK_MONOTONIC", "--no-buildid", "--no-buildid-cache", "--delay", "-1",
-            *(("--mmap-pages", RING) if os.geteuid() == 0 else ()),
+            *(("--mmap-pages", RING) if self._everything else ()),
             "--control", f"fifo:{place / 'control'},{place / 'answer'}",
             "--output", place / "data",
             *(("--all-cpus",) if self._everything else ("--pid", ",".join(map(str, pids)))),

@@ -234,7 +234,7 @@ def _graph(number: int, label: str, name: str, cell: Cell, end: EndProfile) -> P
         cell=number,
         caption=f"The difference by function at the {who}, µs per operation",
         note="Callers above, what they call below. A frame is as wide as the CPU time per operation by which it, with all that it calls, "
-        "differs. The first graph less the second is the added CPU time. Frames below 1 % of the CPU time count to their callers, and "
+        "differs. The first graph less the second is the added CPU time. The kernel's functions stand on their own, whoever called them. Frames below 1 % of the CPU time count to their callers, and "
         "frames that only pass on to one other of the same library are not drawn.",
     )
 
