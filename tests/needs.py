@@ -46,6 +46,7 @@ PROGRAMS = {
     "mandoc": "mandoc",
     "mkfs.ext4": "e2fsprogs",
     "openssl": "openssl",
+    "perf": "linux-perf",
     "psql": "postgresql-client",
     "setpriv": "util-linux",
     "tc": "iproute2",

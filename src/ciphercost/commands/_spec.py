@@ -147,6 +147,7 @@ def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
             time=time,
             precision=units.share(given["precision"]) if given["precision"] else 0.0,
             latency=not given["no_latency"],
+            profile=given.get("profile", False),
             **where(given),
         )
     )

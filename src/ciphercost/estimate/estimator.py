@@ -19,7 +19,7 @@ from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIO
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
-from ciphercost.estimate.tally import QUANTILES, Tally
+from ciphercost.estimate.tally import QUANTILES, Arms, Tally
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
 from ciphercost.model import checked
@@ -82,6 +82,11 @@ class CellEstimator(CellSoFar):
             )
         return found
 
+    def main(self) -> tuple[Arms, str]:
+        """The blocks of the closed loop, or of the open loop if there are no others; and the name of that phase."""
+        capacity = self._tallies["capacity"].arms()
+        return (capacity, "capacity") if len(capacity.sessions) else (self._tallies["latency"].arms(), "latency")
+
     # ── at the end ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def finish(self, mode: Mode = "full", margin: float = 0.01) -> CellEstimate:
@@ -91,7 +96,7 @@ class CellEstimator(CellSoFar):
         """
         self._close_block()
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
-        main, tally = (capacity, "capacity") if len(capacity.sessions) else (latency, "latency")
+        main, tally = self.main()
         if not len(main.sessions):
             raise UsageError(
                 "no complete block of four good slices: there is nothing to estimate; give the run more --time"

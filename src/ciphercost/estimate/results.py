@@ -6,23 +6,24 @@ Only runs recorded in format 1 need today's registries (`plan.facts.upgraded`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
+from ciphercost.estimate import curves, imported, link_model, parts, profile, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
+from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
-from ciphercost.model.run_directory import read_imported, read_proofs, read_slices, read_storage
-from ciphercost.model.slices import Proof, StorageSlice
+from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
+from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.terms import FORMAT
 from ciphercost.model.version import VERSION
@@ -68,7 +69,10 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     skews: dict[int, list[float]] = {}
     estimators = [CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells]
     counted: set[tuple[int, int]] = set()
+    profiled: dict[int, list[SliceRecord]] = {}
     for slice_record in read_slices(directory):
+        if slice_record.phase == "profile":
+            profiled.setdefault(slice_record.cell, []).append(slice_record)
         estimators[slice_record.cell].add(slice_record)
         if slice_record.phase in ("capacity", "latency"):
             counted.add((slice_record.cell, slice_record.session))
@@ -92,6 +96,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         )
         for number, found in enumerate(estimates)
     ]
+    cells = with_profiles(facts, cells, estimators, profiled, directory)
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     return contract(facts, cells), estimators
@@ -123,6 +128,28 @@ def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     levels = storage.levels(slices, mode)
     arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
     return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
+
+
+def with_profiles(
+    facts: RunFacts,
+    cells: list[Cell],
+    estimators: Sequence[CellEstimator],
+    slices: Mapping[int, list[SliceRecord]],
+    directory: Path,
+) -> list[Cell]:
+    """The cells; those with a number and profiled slices get their profile."""
+    samples: dict[int, list[ProfileSlice]] = {}
+    for each in read_profile(directory) if slices else ():
+        samples.setdefault(each.cell, []).append(each)
+    made = list(cells)
+    for number, own in samples.items():
+        if made[number].added:
+            void = facts.cells[number].void_sessions
+            found = profile.profile(
+                own, slices.get(number, []), estimators[number].main()[0], made[number].added, facts.spec.mode, void
+            )
+            made[number] = msgspec.structs.replace(made[number], profile=found)
+    return made
 
 
 def with_skew(made: Cell, skews: list[float]) -> Cell:

@@ -85,7 +85,7 @@ class _Cell:
         self.pending: list[SliceRecord] = []
 
     def add(self, record: SliceRecord) -> None:
-        if record.session in self.void:
+        if record.session in self.void or record.phase == "profile":
             return
         self.began = record.started if self.began is None else self.began
         agent = record.agent

@@ -23,7 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure import fio, round_trips
+from ciphercost.measure import fio, profiling, round_trips
 from ciphercost.measure.facts import (
     describe,
     describe_agent,
@@ -346,7 +346,13 @@ def open_unit(
         # Only after the proofs, which have read every file.
         places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return measurement.begin(session, pair, agent, samplers, functools.partial(on_those_left, open_arms), pause, awake)
+    phases = measurement.begin(
+        session, pair, agent, samplers, functools.partial(on_those_left, open_arms), pause, awake
+    )
+    blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
+    profiled = profiling.phase(measurement, session, blocks, pair, agent, bench.supervisor, run.scratch)
+    stack.callback(profiled.close)
+    return *phases, profiled
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:

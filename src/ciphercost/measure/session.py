@@ -97,11 +97,13 @@ class CellMeasurement:
         """Slices in a row without heavy compiling."""
         self._pair: ServerPair
         self._agent: LoadClient
-        self._samplers: dict[Arm, SliceSampler]
+        self.samplers: dict[Arm, SliceSampler]
         self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
         """The arms in this session's order."""
+        self.draft: SliceRecord
+        """The slice that is being measured."""
         self._sealed: dict[Arm, int]
         """Values that the agent itself encrypted or decrypted in this session, by arm."""
 
@@ -125,7 +127,7 @@ class CellMeasurement:
         `awake` keeps cores from halting. A phase raises RunError if it can't continue, NoSteadyState if there is no
         level to measure at.
         """
-        self._pair, self._agent, self._samplers, self._open_arms = pair, agent, samplers, open_arms
+        self._pair, self._agent, self.samplers, self._open_arms = pair, agent, samplers, open_arms
         self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
@@ -278,25 +280,26 @@ class CellMeasurement:
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
-        yield from self._run_blocks(
+        yield from self.run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
         load_witness.check_sealed(self._pair, self._sealed)
 
-    def _run_blocks(
+    def run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> Iterator[None]:
         spent, done = 0.0, 0
         unused_memory.settle()
         if phase == "capacity":
             self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
-        least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        usual = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        least = schedule.profile_blocks(self.spec.mode) if phase == "profile" else usual
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
             self.display.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
-                    for sampler in set(self._samplers.values()):
+                    for sampler in set(self.samplers.values()):
                         sampler.refresh(every=REFRESH)
                 asked = schedule.lead_in_seconds(length) if position == 0 else length
                 began = time.monotonic()
@@ -324,7 +327,7 @@ class CellMeasurement:
             self.record.save_facts()
         if self.facts.rate > 0:
             length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            yield from self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+            yield from self.run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -343,7 +346,7 @@ class CellMeasurement:
     ) -> AgentSlice | None:
         began = time.monotonic()
         rate = limits.rate(self.cell, rate)
-        draft = SliceRecord(
+        draft = self.draft = SliceRecord(
             cell=self.number,
             session=session,
             phase=phase,
@@ -360,7 +363,7 @@ class CellMeasurement:
         )
         self._pause.only(arm)
         self._awake.keep(self._polling(phase))
-        sampler = self._samplers[arm]
+        sampler = self.samplers[arm]
         sent = time.monotonic()
         if self._last_answer:
             self.record.facts.idle_seconds += sent - self._last_answer

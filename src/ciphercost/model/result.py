@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.fleet import FleetFacts
+from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.study import StudyResult
@@ -240,6 +241,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Column encryption, by arm: table_bytes and index_bytes as the server reports them. Empty if it reports neither."""
     key_life: dict[str, float] = {}
     """rotation_s: time in which the server gave its data a new key. `overhead.start_time` has the cost of opening."""
+    profile: Profile | None = None
+    """Where the CPU time goes, by function. None: no `--profile`, or nothing could be sampled."""
     storage: dict[str, Estimate] = {}
     """Results of fio on both arms' directories, without a server: sequential_read, …, fsync_latency."""
     beside: dict[str, Estimate] = {}

@@ -12,7 +12,7 @@ from ciphercost.model.terms import Amount, Count, Seed
 Arm = Literal["plain", "encrypted"]
 ARMS: tuple[Arm, Arm] = ("plain", "encrypted")
 Order = Literal["ABBA", "BAAB"]
-Phase = Literal["pilot", "warmup", "capacity", "latency"]
+Phase = Literal["pilot", "warmup", "capacity", "latency", "profile"]
 Regime = Literal["capacity", "one-core", "latency"]
 Mode = Literal["full", "quick"]
 Layer = Literal["transit", "rest", "column", "control"]
@@ -103,6 +103,8 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_default
     """Measure latency in an open loop after the capacity phase."""
     slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""
+    profile: bool = False
+    """Sample both arms' CPU time by function, in slices of its own that count for nothing else."""
     cluster: str = ""
     """Ray cluster: `auto`, HOST:PORT or `ray://HOST:PORT`. Its nodes make the load, or with `spread` the whole run. Empty: this machine."""
     agents: Count = 0

@@ -45,6 +45,10 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         )
     if not 0 <= spec.precision < 1:
         raise UsageError(f"precision {spec.precision}: must be between 0 and 1")
+    if spec.profile and (spec.cluster or spec.spread):
+        raise UsageError(
+            "--profile: perf samples processes of this machine only, so it can't be used with --cluster; remove one"
+        )
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
     cells = []

@@ -50,7 +50,7 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     for name, content in files.items():
         if name == "slices.jsonl":
             made[name] = _lines(content, hide, condense)
-        elif name != "storage.jsonl":
+        elif name not in ("storage.jsonl", "profile.jsonl"):
             made[name] = _document(content, hide)
     changed = [name for name in HASHED if name in made and made[name] != files[name]]
     if changed and facts.hashes:

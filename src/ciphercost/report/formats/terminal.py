@@ -14,7 +14,7 @@ from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
 from ciphercost.report import capacity, disturbed, money
-from ciphercost.report.formats import _imported, _study
+from ciphercost.report.formats import _imported, _profile, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words.cell_text import (
     by_severity,
@@ -68,7 +68,7 @@ def render(result: Result) -> str:
         alone = shown[0] if len(shown) == 1 else None
         made = block(alone, result.cells, above) if alone else table(shown, result.cells)
         above = alone
-        blocks.append("\n".join([made, *lost(controls, shown)]))
+        blocks.append("\n".join([made, *lost(controls, shown), *_profile.lines(shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]

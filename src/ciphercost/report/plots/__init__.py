@@ -23,7 +23,7 @@ from ciphercost.model.result import Result
 from ciphercost.report.plots._draw import Chart, png, svg
 from ciphercost.report.words import cell_text
 
-KINDS = ("published", "forest", "where", "curve", "latency", "slices")
+KINDS = ("published", "forest", "where", "curve", "profile", "latency", "slices")
 FORMATS = ("svg", "png")
 Width = Literal["wide", "narrow"]
 
