@@ -181,6 +181,11 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_key_value_at_rest::test_(a_setting_reaches|prove_tells)",
+        instead="test_key_value_at_rest::test_a_cell_is_proven_by_its_files_and_measured",
+    ),
+    *rules(
+        LONG,
         r"test_cryfs::test_(without_its_password|each_arm_says|what_is_written)",
         instead="test_cryfs::test_files_that_are_no_blocks_fail_the_disk_witness",
     ),
@@ -356,8 +361,7 @@ RULES = [
         r"test_real::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read|connect))",
         r"test_real::test_a_cell_is_proven.*(mixed-crud-per-request|postgresql:none-default)",
         r"test_real_firebird::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]",
-        r"test_key_value_at_rest::test_a_(cell_is_proven.*\[(?!valkey:fscrypt)|setting_reaches)",
-        r"test_key_value_at_rest::test_prove_tells",
+        r"test_key_value_at_rest::test_a_cell_is_proven.*\[(?!valkey:fscrypt)",
         r"test_real_key_value::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect(-resumption=on)?)-",
         r"test_real_listen::test_a_run_on_an_address_of_a_network.*\[(?!valkey)",
         r"test_real_mysql::test_a_cell_is_proven.*-(connect|tpcb)\]",
