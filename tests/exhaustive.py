@@ -142,6 +142,11 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_real_http3::test_http3_is_measured_beside_http2",
+        instead="test_http3::test_the_log_states_what_the_client_negotiated",
+    ),
+    *rules(
+        LONG,
         r"test_innodb_tde::test_logs_that_were_left_in_clear",
         r"test_innodb_tde::test_a_new_master_key",
         r"test_innodb_tde::test_with_logs_off",
