@@ -147,11 +147,8 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     Each published run takes --duration. If the study does not time its runs, the published procedure takes about two thirds
     of the time that --time gives to ciphercost's method.
     """
-    import msgspec
-
     from ciphercost.load import units
     from ciphercost.model.errors import UsageError
-    from ciphercost.plan import specs
     from ciphercost.runs import replicate
 
     if given["duration"]:
@@ -169,7 +166,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     (chosen,) = replicate.chosen(study, options_)
     made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
     if given["quick"]:
-        made = specs.check(msgspec.structs.replace(made, mode="quick", sessions=1))
+        made = replicate.quick(made)
     failed = measure(given, partial(replicate.run_in, chosen, made, options=options_), replicate.failed)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 

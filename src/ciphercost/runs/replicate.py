@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ciphercost import studies
 from ciphercost.host import idle, memory
 from ciphercost.host.supervisor import Supervisor
@@ -23,6 +25,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import resolve
+from ciphercost.plan.specs import check
 from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.bench import Bench
@@ -42,6 +45,11 @@ def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
     if unknown := [option for option in given if not any(option in each.options for each in every)]:
         every[0].configured(dict.fromkeys(unknown))
     return [each.configured({key: given[key] for key in given if key in each.options}) for each in every]
+
+
+def quick(spec: Spec) -> Spec:
+    """The spec with one session for each cell. Raises UsageError."""
+    return check(msgspec.structs.replace(spec, mode="quick", sessions=1))
 
 
 def before(study: Study, spec: Spec) -> pipeline.Before:
