@@ -236,6 +236,7 @@ RULES = [
         r"test_real_conditions::test_every_server_is_reached",
         instead="test_real_conditions::test_a_cell_over_a_slow_link_says_what_its_bytes_predict",
     ),
+    *rules(REPETITION, r"test_profile::test_intervals_cover_the_truth\[full"),
     *rules(
         REPETITION,
         r"test_resume::test_it_can_be_killed_repeatedly",

@@ -42,6 +42,13 @@ COLOURS = {"server": SERVER, "client": CLIENT, "hop": STRONG}
 SAME = 0.97
 """A frame that passes on this share of its width to a single callee in the same library is not drawn: it would say nothing."""
 
+NOTE = (
+    "Callers above, what they call below. A frame is as wide as the CPU time per operation by which it, with all that it "
+    "calls, differs. The first graph less the second is the added CPU time. The kernel's functions stand on their own, whoever "
+    "called them. Frames below 1 % of the CPU time count to their callers, and frames that only pass on to one other of the same "
+    "library are not drawn."
+)
+
 
 def plots(of: Subject) -> Iterator[Plot]:
     """For each end of each profiled cell: its parts, the graph, and a table by process and library."""
@@ -233,9 +240,7 @@ def _graph(number: int, label: str, name: str, cell: Cell, end: EndProfile) -> P
         ),
         cell=number,
         caption=f"The difference by function at the {who}, µs per operation",
-        note="Callers above, what they call below. A frame is as wide as the CPU time per operation by which it, with all that it calls, "
-        "differs. The first graph less the second is the added CPU time. The kernel's functions stand on their own, whoever called them. Frames below 1 % of the CPU time count to their callers, and "
-        "frames that only pass on to one other of the same library are not drawn.",
+        note=NOTE,
     )
 
 
