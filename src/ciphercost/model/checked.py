@@ -19,6 +19,7 @@ import msgspec
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.slices import SliceRecord, StorageSlice
+from ciphercost.model.spec import COUNTED
 from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 
 T = TypeVar("T")
@@ -33,7 +34,6 @@ MOST_CORES = 4096
 """More cores than any machine has. The cores of this process are no limit: a server may run on others."""
 CPU_SLACK_NS = 10e9
 """A paused virtual machine, or a process that waits for a core, ends its slice late, so its CPU time exceeds the slice."""
-COUNTED = ("capacity", "latency")
 
 
 class Whole(Protocol):
