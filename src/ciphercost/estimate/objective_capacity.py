@@ -177,16 +177,21 @@ class Parts(NamedTuple):
 
 def _parts(arm: ArmSoFar, blocks: Sequence[Tried], mode: Mode) -> Parts:
     """An arm's log capacity: the mean over sessions in full mode, once there are two, else that of all blocks with their pseudo-values."""
-    slope = arm.slope()
+    slope = arm.slope
     sessions = sorted({each.session for each in blocks})
     if mode == "full" and len(sessions) >= 2:
         own = ([e for e in blocks if e.session == each] for each in sessions)
         values = np.array([arm.capacity(arm.near(each), slope) for each in own])
         return Parts(float(values.mean()), values, sessions=True)
-    near = {each.block for each in arm.near(blocks)}
-    n, whole = len(blocks), arm.capacity([each for each in blocks if each.block in near], slope)
-    left_out = [arm.capacity([e for e in blocks if e.block in near and e is not each], slope) for each in blocks]
-    return Parts(whole, n * whole - (n - 1) * np.array(left_out), sessions=False)
+    near = [each in arm.near(blocks) for each in blocks]
+    counted = [each for each, there in zip(blocks, near, strict=True) if there]
+    whole, n, m = arm.capacity(counted, slope), len(blocks), len(counted)
+    # A block that doesn't count has no part; the parts of the others are larger by as much, so that their mean has the same error.
+    parts = [
+        whole + n / m * (m - 1) * (whole - arm.capacity([e for e in counted if e is not each], slope)) if there else whole
+        for each, there in zip(blocks, near, strict=True)
+    ]
+    return Parts(whole, np.array(parts), sessions=False)
 
 
 def _bound(arms: Mapping[str, ObjectiveArm]) -> tuple[float | None, float | None]:

@@ -11,6 +11,7 @@ quantile of few requests in a queue is too low. METHODOLOGY.md has the method an
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -225,6 +226,7 @@ class ArmSoFar:
             return "within"
         return "below" if self._curve[0][1] > 0 else "above"
 
+    @functools.cached_property
     def slope(self) -> float:
         """Rise of the log odds of a slow request at the objective, for each unit of the logarithm of the rate.
 
@@ -268,7 +270,7 @@ class ArmSoFar:
         centre = crossing([(x, self._odds(share)) for x, share, _ in own], 0.0)
         if centre is None:
             return list(blocks)
-        found = [each for each in blocks if abs(math.log(each.rate) - centre) <= WINDOW * step(self.slope())]
+        found = [each for each in blocks if abs(math.log(each.rate) - centre) <= WINDOW * step(self.slope)]
         return found if len(found) >= LEAST_NEAR else list(blocks)
 
     def capacity(self, blocks: Sequence[Tried], slope: float | None = None) -> float:
@@ -278,7 +280,7 @@ class ArmSoFar:
         """
         rates = np.log([each.rate for each in blocks])
         requests = np.array([each.requests for each in blocks])
-        rise = self.slope() if slope is None else slope
+        rise = self.slope if slope is None else slope
         count = min(sum(each.slow for each in blocks) + 0.5, float(requests.sum()) - 0.5)
         far = FARTHEST / rise
         low, high = float(rates.min()) - far, float(rates.max()) + far
@@ -355,7 +357,7 @@ class Search(NamedTuple):
         """The rate of an arm's next slices: its capacity as known, and by turns a step below and above."""
         if (centre := arm.centre) is None:
             return self._edge(arm)
-        aimed, away = _aimed(arm.tried, session), step(arm.slope())
+        aimed, away = _aimed(arm.tried, session), step(arm.slope)
         # The two blocks of a pair surround one rate. What came before counts as one block.
         whole = aimed[: len(aimed) // 2 * 2]
         at = centre

@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 def figure(plot: Plot) -> Figure:
     """Draw a plot in each of its widths."""
     own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
-    key = plot.name.partition("-")[0] if plot.cell is not None else ""
+    key = plot.name.partition("-")[0].replace("objective", "latency") if plot.cell is not None else ""
     return Figure(
         plot.caption or plot.title,
         plot.finding,
