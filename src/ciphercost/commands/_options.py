@@ -29,7 +29,9 @@ def time_option(help_: str) -> Callable[[Any], Any]:
     return click.option("--time", "time_", metavar="DURATION", help=help_)
 
 
-CELL_TIME = time_option("Load time of each cell, e.g. 90s or 3m. [default: 90s; 240s if a cell encrypts at rest or has an objective, 360s if both]")
+CELL_TIME = time_option(
+    "Load time of each cell, e.g. 90s or 3m. [default: 90s; 240s if a cell encrypts at rest or has an objective, 360s if both]"
+)
 
 
 def seed(text: str | int) -> int:

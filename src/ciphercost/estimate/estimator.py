@@ -29,7 +29,9 @@ from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, SEARCHING, Arm, Mode
 
-UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"} | {name: unit for name, _, _, unit in RATIOS}
+UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"} | {
+    name: unit for name, _, _, unit in RATIOS
+}
 
 
 class CellEstimator(CellSoFar):

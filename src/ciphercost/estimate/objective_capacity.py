@@ -31,6 +31,10 @@ METRIC = "rate_at_objective"
 """Key of the ratio in `Cell.overhead`."""
 SHORT = 5.0
 """Slice ÷ time in which the queue settles, below which the report warns."""
+UNCLEAR = (
+    "at the same rate the arms kept it in some blocks and not in others, so the rates that were tried do not bracket the capacity; use a "
+    "quieter machine, or a longer --time"
+)
 LEAST_BLOCKS = 2
 """Fewest blocks for an interval."""
 
@@ -64,13 +68,18 @@ class Capacities:
     # ── estimates ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _parts(self, mode: Mode) -> dict[Arm, Parts]:
-        """Log capacities of the arms that have one."""
+        """Log capacities of the arms that have one: whose interval lies among the rates that were tried, because a curve goes no further."""
         found: dict[Arm, Parts] = {}
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
             aimed = [each for each in so_far.tried if each.phase == "objective"]
-            if so_far.kind() == "within" and len(aimed) >= LEAST_BLOCKS:
-                found[arm] = _parts(so_far, aimed, mode)
+            if so_far.kind() != "within" or len(aimed) < LEAST_BLOCKS:
+                continue
+            parts = _parts(so_far, aimed, mode)
+            low, high = parts.interval(None).bounds()
+            rates = [math.log(each.rate) for each in so_far.tried]
+            if min(rates) <= low and high <= max(rates):
+                found[arm] = parts
         return found
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
@@ -93,7 +102,7 @@ class Capacities:
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
             rates = [each.rate for each in so_far.tried]
-            # Between rates that were tried, but with too few blocks for an interval.
+            # Between rates that were tried, but with too few blocks for an interval, or with one that goes beyond these rates.
             kind = so_far.kind() if arm in parts or so_far.kind() != "within" else "unknown"
             if kind == "within":
                 own = parts[arm].interval(most_nu)
@@ -188,7 +197,9 @@ def _parts(arm: ArmSoFar, blocks: Sequence[Tried], mode: Mode) -> Parts:
     whole, n, m = arm.capacity(counted, slope), len(blocks), len(counted)
     # A block that doesn't count has no part; the parts of the others are larger by as much, so that their mean has the same error.
     parts = [
-        whole + n / m * (m - 1) * (whole - arm.capacity([e for e in counted if e is not each], slope)) if there else whole
+        whole + n / m * (m - 1) * (whole - arm.capacity([e for e in counted if e is not each], slope))
+        if there
+        else whole
         for each, there in zip(blocks, near, strict=True)
     ]
     return Parts(whole, np.array(parts), sessions=False)
@@ -213,20 +224,24 @@ def reason(of: ObjectiveCapacity, top: float, lowest: float) -> str:
                 f"{name} needs at least {number(lowest)} operations/s in slices of this length, and the plain arm does "
                 f"{number(top)}; use a longer --time, or a lower quantile"
             )
-        return "the search ended before it had bracketed both arms' capacities; use a longer --time"
+        return UNCLEAR
     if plain.kind == encrypted.kind == "below":
         assert plain.high is not None
-        seen = f"{name} is {number(plain.fastest_ms)} ms in the plain arm" if plain.fastest_ms else "the arms do not keep up"
+        seen = (
+            f"{name} is {number(plain.fastest_ms)} ms in the plain arm"
+            if plain.fastest_ms
+            else "the arms do not keep up"
+        )
         return f"no rate keeps it: at {number(plain.high)} operations/s, the lowest that was tried, {seen}; allow a longer latency"
     if plain.kind == encrypted.kind == "above":
         assert plain.low is not None
         return f"every rate keeps it, up to {number(plain.low)} operations/s; use more --clients, or allow a shorter latency"
-    words = {"below": "keeps it at no rate that was tried", "above": "keeps it at every rate that was tried", "unknown": "was not bracketed"}
+    if "unknown" in (plain.kind, encrypted.kind):
+        return UNCLEAR
+    words = {"below": "keeps it at no rate that was tried", "above": "keeps it at every rate that was tried"}
     return "; ".join(f"the {arm} arm {words[each.kind]}" for arm, each in of.arms.items() if each.kind in words)
 
 
 def _ms(seconds: float) -> float | None:
     """Milliseconds; None if the arm did not keep up."""
     return seconds * 1e3 if math.isfinite(seconds) else None
-
-

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -298,7 +298,7 @@ class Search(NamedTuple):
     """What the search knows before its next block."""
 
     objective: Objective
-    arms: dict[Arm, Sequence[Tried]]
+    arms: Mapping[Arm, Sequence[Tried]]
     """All sessions so far, in order."""
     top: float
     """Operations per second of the plain arm in the closed loop."""
@@ -322,9 +322,9 @@ class Search(NamedTuple):
             # The objective can't be kept, or is always kept: a block in each session shows whether that holds.
             return None if own else Next("curve", dict.fromkeys(ARMS, self._edge(so_far["plain"])))
         aimed = any(each.phase == "objective" for each in own)
-        if not aimed and len(curve) < (GRID_ALONE if self.alone else GRID_A_SESSION):
-            if (rate := self._missing(math.exp(max(known)), so_far)) is not None:
-                return Next("curve", dict.fromkeys(ARMS, rate))
+        wanted = not aimed and len(curve) < (GRID_ALONE if self.alone else GRID_A_SESSION)
+        if wanted and (rate := self._missing(math.exp(max(known)), so_far)) is not None:
+            return Next("curve", dict.fromkeys(ARMS, rate))
         return Next("objective", {arm: self._aim(session, so_far[arm]) for arm in ARMS})
 
     def _bracketing(self, so_far: dict[Arm, ArmSoFar]) -> float | None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import msgspec
-import numpy as np
 
 from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake

@@ -15,6 +15,7 @@ from ciphercost.plan import schedule
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 """The quantiles that an objective may name."""
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+SCALES = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 LEAST, MOST = 1e-6, 60.0
 """Seconds that an objective may allow. One microsecond is the resolution of what agents can send and receive."""
 EXAMPLE = "write e.g. p99=5ms (p50, p90, p99 or p99.9; us, ms or s)"
@@ -40,9 +41,7 @@ class Objective(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """`p99=5ms`: as short as possible, and the same for equal objectives."""
-        for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-            if self.seconds >= scale * (1 - 1e-9):
-                break
+        unit, scale = next(each for each in SCALES if self.seconds >= each[1] * (1 - 1e-9))
         return f"{self.name}={self.seconds / scale:.6g}{unit}"
 
     def settling(self, rate: float) -> float:

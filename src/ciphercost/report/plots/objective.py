@@ -35,14 +35,18 @@ def _plot(number: int, label: str, of: ObjectiveCapacity, finding: str) -> Plot:
         for arm, at in (("plain", point.plain), ("encrypted", point.encrypted)):
             if (latency := _drawn(at, allowed)) is not None:
                 curves.append({"rate": point.rate, "ms": latency, "arm": arm})
-    capacities = [{"rate": each.rate, "ms": allowed, "arm": arm} for arm, each in of.arms.items() if each.rate is not None]
+    capacities = [
+        {"rate": each.rate, "ms": allowed, "arm": arm} for arm, each in of.arms.items() if each.rate is not None
+    ]
     return Plot(
         name=f"objective-cell-{number + 1}",
         title=f"Load and latency, {label}",
         finding=finding,
         charts={
             width: Chart(
-                _spec(size, name), {"curves": curves, "capacities": capacities, "limit": [{"ms": allowed}]}, one_of_many=True
+                _spec(size, name),
+                {"curves": curves, "capacities": capacities, "limit": [{"ms": allowed}]},
+                one_of_many=True,
             )
             for width, size in WIDTHS.items()
         },
