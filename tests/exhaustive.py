@@ -165,6 +165,11 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_objective::test_on_other_queues_both_capacities_are_those_of_theory",
+        instead="test_objective::test_on_m_m_1_both_capacities_are_those_of_theory",
+    ),
+    *rules(
+        LONG,
         r"test_client_certificates::test_a_run_compares_them",
         instead="test_client_certificates::test_a_client_certificate_is_required_and_verified",
     ),

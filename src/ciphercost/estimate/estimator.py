@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import latency_ratios, statistics, totals
+from ciphercost.estimate import latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
@@ -27,16 +27,20 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, decode, merge
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
-from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.model.spec import ARMS, SEARCHING, Arm, Mode
 
-UNITS = {"throughput": "operations/s"} | {name: unit for name, _, _, unit in RATIOS}
+UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"} | {
+    name: unit for name, _, _, unit in RATIOS
+}
 
 
 class CellEstimator(CellSoFar):
     """Keeps all that a recorded cell's slices say, for the estimate at the end."""
 
-    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False) -> None:
-        super().__init__(void_sessions, sequential=sequential)
+    KEEPS_CURVE = True
+
+    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, objective: str = "") -> None:
+        super().__init__(void_sessions, sequential=sequential, objective=objective)
         self._tallies = {"capacity": Tally(), "latency": Tally()}
 
     def void(self, session: int) -> None:
@@ -47,6 +51,8 @@ class CellEstimator(CellSoFar):
     def _keep(self, records: Sequence[SliceRecord], sign: int) -> bool:
         latencies = None
         phase = records[0].phase
+        if phase in SEARCHING:
+            return super()._keep(records, sign)
         if phase == "latency":
             latencies = self._histograms(records, sign)
             if latencies is None:
@@ -89,8 +95,8 @@ class CellEstimator(CellSoFar):
 
     # ── at the end ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def finish(self, mode: Mode = "full", margin: float = 0.01) -> CellEstimate:
-        """The cell's estimate; equivalence is judged within ± log(1 + `margin`).
+    def finish(self, mode: Mode = "full", margin: float = 0.01, lowest: float = 0.0) -> CellEstimate:
+        """The cell's estimate; equivalence is judged within ± log(1 + `margin`). `lowest`: rate that the search for an objective could try.
 
         Raises UsageError without a complete block.
         """
@@ -132,15 +138,21 @@ class CellEstimator(CellSoFar):
                 | {"typical": levels[arm]}
                 for arm in ARMS
             },
-            warnings=warnings(
-                self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
-            ),
+            warnings=[
+                *warnings(
+                    self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
+                ),
+                *(self._capacities.warnings() if self._capacities else []),
+            ],
             smallest_effect=judged.smallest_effect,
             sessions_needed=judged.sessions_needed,
             totals_open=judged.totals_open,
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             added=added(main, mode),
+            objective=self._capacities.finish(mode, self._most_nu, self.plain_capacity(), lowest)
+            if self._capacities
+            else None,
         )
 
     def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
@@ -161,6 +173,8 @@ class CellEstimator(CellSoFar):
                 found[f"latency_{name}"] = own
                 if own is not None:
                     found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
+        if self._capacities:
+            found[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
         for name, numerator, denominator, _ in RATIOS:
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
@@ -208,6 +222,9 @@ class CellEstimator(CellSoFar):
             level = float(np.mean([statistics.hodges_lehmann(own) for own in middles]))
             for arm, value in around(level, interval.centre).items():
                 found[arm]["throughput"] = value
+        if self._capacities:
+            for arm, value in self._capacities.levels(mode).items():
+                found[arm][objective_capacity.METRIC] = value
         latency = self._tallies["latency"].arms()
         for column, (name, share) in enumerate(QUANTILES):
             if not (unit := latency.unit_of(share, mode)):

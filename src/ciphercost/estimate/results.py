@@ -24,10 +24,10 @@ from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
 from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
-from ciphercost.model.spec import ARMS, Mode
+from ciphercost.model.spec import ARMS, COUNTED, Mode
 from ciphercost.model.terms import FORMAT
 from ciphercost.model.version import VERSION
-from ciphercost.plan import conditions, schedule
+from ciphercost.plan import conditions, objective, schedule
 from ciphercost.plan import facts as plan_facts
 from ciphercost.prove import proof_verdict
 
@@ -67,14 +67,17 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         # The spec only names the cells; it can't repeat their measurement.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     skews: dict[int, list[float]] = {}
-    estimators = [CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells]
+    estimators = [
+        CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), objective=cell.spec.objective)
+        for cell in facts.cells
+    ]
     counted: set[tuple[int, int]] = set()
     profiled: dict[int, list[SliceRecord]] = {}
     for slice_record in read_slices(directory):
         if slice_record.phase == "profile":
             profiled.setdefault(slice_record.cell, []).append(slice_record)
         estimators[slice_record.cell].add(slice_record)
-        if slice_record.phase in ("capacity", "latency"):
+        if slice_record.phase in COUNTED:
             counted.add((slice_record.cell, slice_record.session))
             if slice_record.start_skew is not None:
                 skews.setdefault(slice_record.cell, []).append(slice_record.start_skew)
@@ -82,7 +85,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     storage = list(read_storage(directory))
     refuse_unproven(facts, counted, proofs)
     estimates: list[CellEstimate | None] = [
-        estimator.finish(facts.spec.mode, facts.spec.margin)
+        estimator.finish(facts.spec.mode, facts.spec.margin, lowest_rate(facts, cell))
         if cell.status in ("ok", None) and estimator.blocks
         else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
@@ -100,6 +103,13 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     return contract(facts, cells), estimators
+
+
+def lowest_rate(facts: RunFacts, known: CellFacts) -> float:
+    """The lowest rate, operations/s, that the search for the cell's objective could try; 0 without an objective. Pure."""
+    if (made := objective.of(known.spec)) is None:
+        return 0.0
+    return objective.lowest_rate(made, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds)
 
 
 def contract(facts: RunFacts, cells: list[Cell]) -> Result:
@@ -284,6 +294,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         disturbed=found.disturbed if found else False,
         carryover=found.carryover if found else {},
         added=found.added if found else {},
+        objective=found.objective if found else None,
         group=known.spec.group,
         variant=known.spec.variant,
         embedded=registered(known).embedded,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,9 @@ from ciphercost.measure.facts import (
 from ciphercost.measure.fleet_cell import load_clients, on_those_left
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import PREPARING, Display
-from ciphercost.measure.session import CellMeasurement, NoSteadyState
-from ciphercost.measure.stopping import Stopping
+from ciphercost.measure.session import CellMeasurement
+from ciphercost.measure.stopping import Start
+from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import AgentError, CiphercostError, LoadStopped, RunError, Unproven, UsageError
 from ciphercost.model.facts import CellFacts
@@ -68,7 +69,7 @@ class Run(msgspec.Struct):
     supervisor: Supervisor
     scratch: Path
     display: Display
-    stopping: Callable[[Iterable[int], bool], Stopping]
+    stopping: Start
     """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
     """Servers that were already found."""

@@ -20,6 +20,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.slices import SliceRecord, StorageSlice
+from ciphercost.model.spec import COUNTED, Phase
 from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 
 T = TypeVar("T")
@@ -34,7 +35,8 @@ MOST_CORES = 4096
 """More cores than any machine has. The cores of this process are no limit: a server may run on others."""
 CPU_SLACK_NS = 10e9
 """A paused virtual machine, or a process that waits for a core, ends its slice late, so its CPU time exceeds the slice."""
-COUNTED = ("capacity", "latency", "profile")
+IN_BLOCKS: tuple[Phase, ...] = (*COUNTED, "profile")
+"""Phases whose slices form blocks."""
 
 
 class Whole(Protocol):
@@ -201,7 +203,7 @@ class Slices:
                 f"`started` {record.started:g} is before the start of the previous slice ({self._started[session]:g})"
             )
         self._started[session] = record.started
-        if record.phase in COUNTED:
+        if record.phase in IN_BLOCKS:
             place = record.block, record.position
             if place <= self._last.get((*session, record.phase), (-1, -1)):
                 return f"block {record.block}, position {record.position} occurs twice or out of order"
@@ -238,7 +240,7 @@ def outside(cell: int, cells: Sequence[CellFacts] | None) -> str:
 
 def in_order(record: SliceRecord | StorageSlice | ProfileSlice) -> str:
     """What is wrong with the place of a slice in its block, or "". Pure."""
-    if isinstance(record, SliceRecord) and record.phase not in COUNTED:
+    if isinstance(record, SliceRecord) and record.phase not in IN_BLOCKS:
         return ""
     if record.position > 4:
         return f"`position` {record.position}: a block has positions 0 to 4"

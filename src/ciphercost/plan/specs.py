@@ -12,7 +12,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import cluster_checks, schedule
+from ciphercost.plan import cluster_checks, objective, schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -51,6 +51,7 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         )
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
+    objective.check(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))

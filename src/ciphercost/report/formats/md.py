@@ -12,7 +12,7 @@ from ciphercost.estimate import curves, limit, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.profile import EndProfile
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed, money
+from ciphercost.report import advice, capacity, disturbed, money, objective
 from ciphercost.report.advice import Report
 from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
@@ -127,6 +127,8 @@ def _details(cell: Cell) -> Iterator[str]:
         yield item(priced)
     if limited := limit.line(cell):
         yield item(limited)
+    if cell.objective is not None:
+        yield item(objective.line(cell))
     yield item(f"verdict: {verdict_text.verdict(cell)}")
     yield item(cell_text.proof_line(cell), 2 * LONGEST)
     for said in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.logged(cell)):

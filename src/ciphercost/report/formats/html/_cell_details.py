@@ -9,7 +9,7 @@ from ciphercost.estimate import limit, notation
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, money
+from ciphercost.report import capacity, money, objective
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
 from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
@@ -119,6 +119,8 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield priced
     if limited := limit.line(cell):
         yield limited
+    if cell.objective is not None:
+        yield objective.line(cell)
     yield from cell_text.taken_apart(cell, everything)
     for what, growth, both in cell_text.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
