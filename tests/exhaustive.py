@@ -165,8 +165,8 @@ RULES = [
     ),
     *rules(
         LONG,
-        r"test_objective::test_on_other_queues_both_capacities_are_those_of_theory",
-        instead="test_objective::test_on_m_m_1_both_capacities_are_those_of_theory",
+        r"test_objective_runs::test_on_other_queues_both_capacities_are_those_of_theory",
+        instead="test_objective_runs::test_on_m_m_1_both_capacities_are_those_of_theory",
     ),
     *rules(
         LONG,

@@ -29,7 +29,7 @@ FULL = Spec(cells=[CELL], time=240.0)
 )
 def test_an_objective_is_read_and_written_in_one_form(text: str, share: float, seconds: float, canonical: str) -> None:
     made = objective.parse(text)
-    assert (made.share, made.seconds) == (share, pytest.approx(seconds))
+    assert (made.share, made.seconds) == pytest.approx((share, seconds))
     assert made.text == canonical
     assert objective.parse(made.text) == msgspec.structs.replace(made, seconds=objective.parse(made.text).seconds)
 

@@ -119,7 +119,9 @@ def configuration(config: Config) -> dict[str, Any]:
     servers = {"clear": _server(config, ports.clear, ["h1", "h2c"])}
     apps: dict[str, Any] = {"http": {"servers": servers}}
     if given := config.tls:
-        servers["tls"] = _server(config, ports.tls, ["h1", "h2", *(["h3"] if config.http3 else [])]) | {"tls_connection_policies": [_policy(given)]}
+        servers["tls"] = _server(config, ports.tls, ["h1", "h2", *(["h3"] if config.http3 else [])]) | {
+            "tls_connection_policies": [_policy(given)]
+        }
         apps["tls"] = {
             "certificates": {"load_files": [{"certificate": given["certificate"], "key": given["key"]}]},
             "session_tickets": {"disabled": given["resumption"] != "tickets"},
