@@ -30,7 +30,7 @@ def time_option(help_: str) -> Callable[[Any], Any]:
 
 
 CELL_TIME = time_option(
-    "Load time of each cell, e.g. 90s or 3m. [default: 90s; 240s if a cell encrypts at rest or has an objective, 360s if both]"
+    "Load time of each cell, e.g. 90s or 3m. [default: 90s; 240s if a cell encrypts at rest] [with an objective: 240s; 360s at rest]"
 )
 
 

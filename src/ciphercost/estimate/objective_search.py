@@ -182,6 +182,14 @@ def crossing(curve: Sequence[tuple[float, float]], level: float) -> float | None
     return None
 
 
+def _together(blocks: Sequence[Tried]) -> Tried:
+    """Several blocks as one, at the mean of their log rates."""
+    first = blocks[0]
+    rate = math.exp(sum(math.log(each.rate) for each in blocks) / len(blocks))
+    counts = sum(each.slow for each in blocks), sum(each.requests for each in blocks)
+    return Tried(first.session, first.block, first.phase, rate, *counts, first.length)
+
+
 def _corrected(of: Tried) -> float:
     """The share of slow requests, as if half a request more were slow and half a request more were not."""
     return (of.slow + 0.5) / (of.requests + 1)
@@ -230,20 +238,32 @@ class ArmSoFar:
     def slope(self) -> float:
         """Rise of the log odds of a slow request at the objective, for each unit of the logarithm of the rate.
 
-        By least squares over the pairs of blocks a step below and above the same rate, and over the bracket as if it were PRIOR pairs. Rates
-        that follow the results show a wrong slope: where blocks crowd around the objective, chance makes an isotonic curve a step, and
-        least squares over all blocks take the return from a chance deviation for a slope. Within a pair, the rates follow nothing.
+        Of the pairs of blocks a step below and above the same rate: the odds of all lower blocks together against those of all upper
+        ones. The bracket counts as PRIOR pairs. Rates that follow the results show a wrong slope: where blocks crowd around the objective,
+        chance makes an isotonic curve a step. Within a pair, the rates follow nothing.
         """
         usual = self._bracket_slope()
         weight = PRIOR * (2 * step(usual)) ** 2
-        above, below = usual * weight, weight
-        for session in {each.session for each in self.tried}:
-            aimed = _aimed(self.tried, session)
-            for low, high in zip(aimed[::2], aimed[1::2], strict=False):
-                far = math.log(high.rate / low.rate)
-                above += far * (self._odds(_corrected(high)) - self._odds(_corrected(low)))
-                below += far**2
-        return min(max(above / below, SLOPES[0], usual / MOST_CORRECTED), SLOPES[1], usual * MOST_CORRECTED)
+        pairs = [
+            pair
+            for session in {each.session for each in self.tried}
+            for pair in _pairs(_aimed(self.tried, session))
+            if self._surrounds(pair, usual)
+        ]
+        if not pairs:
+            return usual
+        lower, upper = (_together([pair[side] for pair in pairs]) for side in (0, 1))
+        far = math.log(upper.rate / lower.rate)
+        rise = self._odds(_corrected(upper)) - self._odds(_corrected(lower))
+        found = (usual * weight + rise * far * len(pairs)) / (weight + far**2 * len(pairs))
+        return min(max(found, SLOPES[0], usual / MOST_CORRECTED), SLOPES[1], usual * MOST_CORRECTED)
+
+    def _surrounds(self, pair: Sequence[Tried], slope: float) -> bool:
+        """Whether a pair's blocks lie near the capacity that all blocks show, where the curve has its slope."""
+        if self.centre is None:
+            return True
+        middle = sum(math.log(each.rate) for each in pair) / len(pair)
+        return abs(middle - self.centre) <= WINDOW * step(slope)
 
     def _bracket_slope(self) -> float:
         """The slope between the rates that were tried to bracket the capacity, around the objective."""
@@ -376,6 +396,10 @@ class Search(NamedTuple):
 def _aimed(tried: Sequence[Tried], session: int) -> list[Tried]:
     """A session's blocks in which each arm had its own rate: pairs, a step below and above one rate."""
     return [each for each in tried if each.session == session and each.phase == "objective"]
+
+
+def _pairs(aimed: Sequence[Tried]) -> list[tuple[Tried, Tried]]:
+    return list(zip(aimed[::2], aimed[1::2], strict=False))
 
 
 def step(slope: float) -> float:
