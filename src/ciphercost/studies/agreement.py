@@ -79,7 +79,7 @@ class Judged(NamedTuple):
             return DIRECTION_ONLY
         if True not in limits:
             return CRITERION
-        return f"{CRITERION} {LIMITS}" if False in limits else LIMITS
+        return f"{CRITERION} {LIMITS.replace('Criterion: a', 'A', 1)}" if False in limits else LIMITS
 
     @property
     def limits_only(self) -> bool:

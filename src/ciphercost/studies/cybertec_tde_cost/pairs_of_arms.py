@@ -24,12 +24,17 @@ def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
         if each.mechanism not in LENGTHS:
             found.append(each._replace(server=named(each.server, tde_pairs.BITS)))
             continue
-        longer = tde_pairs.has_256(each.mechanism, engines.get("postgresql").find(bindir=each.bindir))
+        longer = has_long_keys(each)
         for bits, value in LENGTHS[each.mechanism].items():
             if longer or bits == tde_pairs.SHORT_BITS:
                 factors = {**each.factors, FACTOR[each.mechanism]: value}
                 found.append(each._replace(server=named(each.server, bits), factors=factors))
     return found
+
+
+def has_long_keys(pair: Pair) -> bool:
+    """Whether the pair's server has keys of more than 128 bits. Raises MissingServer."""
+    return tde_pairs.has_256(pair.mechanism, engines.get("postgresql").find(bindir=pair.bindir))
 
 
 def named(server: str, bits: int) -> str:

@@ -50,7 +50,7 @@ def one_run(study: Study, record: StudyRecord) -> str:
     )
     widest = in_turn.widest(record)
     if widest is not None:
-        text += f" Here the fastest run of one command and arm made {change(widest)} operations than its slowest."
+        text += f" Here the fastest run of one command and arm, compared with its slowest: {change(widest, 'sets/s')}."
     return text
 
 
@@ -99,6 +99,6 @@ def without_a_plain_arm(study: Study) -> str:
         said.append(f'{each.thread} ("{each.title}"): {changes}')
     return (
         f"Two threads that are quoted for the cost of TLS compare two versions of a server, both with TLS: {'; '.join(said)} operations/s. They have "
-        "no arm without TLS, so they don't say what it costs. A loss of 36 %, as quoted in summaries of such threads, we found in none of "
-        "them and leave out."
+        "no arm without TLS, so they don't say what it costs. A loss of up to 36 % is quoted "
+        "elsewhere; we did not find its source and leave it out."
     )

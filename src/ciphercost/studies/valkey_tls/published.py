@@ -8,9 +8,9 @@ import msgspec
 
 from ciphercost.studies import Study
 
-THREAD = "redis/redis#7595"
+THREAD = "Redis issue 7595"
 SOURCES = {
-    THREAD: 'issue "Redis 6 performance downgrade a lot after enable TLS", 31 July 2020: two runs of memtier_benchmark. The copy that '
+    THREAD: 'redis/redis, "Redis 6 performance downgrade a lot after enable TLS", 31 July 2020: two runs of memtier_benchmark. The copy that '
     "we saw ends after the line of the sets with TLS, so the other figures with TLS are left out"
 }
 """Where its figures were seen, and what it holds."""
