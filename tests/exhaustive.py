@@ -165,6 +165,11 @@ RULES = [
         instead="test_limit::test_the_limit_is_named",
     ),
     *rules(
+        REPETITION,
+        r"test_objective_coverage::",
+        instead="test_objective_search::test_it_finds_both_capacities_whatever_they_are",
+    ),
+    *rules(
         LONG,
         r"test_objective_runs::test_on_other_queues_both_capacities_are_those_of_theory",
         instead="test_objective_runs::test_on_m_m_1_both_capacities_are_those_of_theory",
