@@ -58,7 +58,7 @@ CELLS = [*(cell(name) for name in STUDY.operations), cell(compare.BOTH, MANY, 0.
 
 
 def compared(**changes: object) -> StudyResult:
-    return STUDY.compare(record(**changes), CELLS)
+    return STUDY.compare(record("valkey", **changes), CELLS)
 
 
 def test_figures_that_were_not_seen_are_left_out() -> None:

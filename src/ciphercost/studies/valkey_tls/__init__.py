@@ -7,7 +7,7 @@ from typing import Any
 
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.model.study import StudyRecord, StudyResult
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, in_turn
@@ -70,13 +70,9 @@ class ValkeyTls(Study):
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
 
-    def headline(self, result: StudyResult) -> list[StudyFigure]:
-        """The published cost, then those of single commands."""
-        return [each for each in result.figures if each.arm == "cost" and each.figure in compare.RATES]
-
     def judged(self, result: StudyResult) -> Judged:
         return Judged(
-            [each for each in self.headline(result) if each.published is not None],
+            self.headline(result),
             ratios={
                 compare.SETS: "sets a second, with TLS ÷ without, one client that also reads as often as it writes"
             },

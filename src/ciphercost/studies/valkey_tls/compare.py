@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 BOTH = "set-get"
 """One set and one get, as many of each."""
 SETS, RATE = "sets/s", "operations/s"
-RATES = (SETS, RATE)
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
