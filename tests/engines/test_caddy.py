@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from ciphercost import engines
 from ciphercost.engines import caddy
 from ciphercost.engines._web.log import Line
@@ -65,6 +66,16 @@ def test_a_log_that_states_another_suite_than_the_client_fails_the_server_witnes
         found = server_witness(proven(home, server, factors)[0])
     assert not found.passed
     assert "reports TLS_AES_128_GCM_SHA256, the client reports TLS_AES_256_GCM_SHA384" in found.detail
+
+
+def test_it_speaks_http_3_which_every_witness_sees(require_server: RequireServer, tmp_path: Path) -> None:
+    require_server("caddy")
+    done = warm.run(("prove", "caddy:tls", "--set", "http=3"), cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0, said + done.stderr
+    assert "client: HTTP/3 TLSv1.3" in said
+    assert "the server reports: HTTP/3.0 TLSv1.3" in said
+    assert "QUIC version 1 by UDP" in said
 
 
 # ── client certificates ───────────────────────────────────────────────────────────────────────────────────────────────
