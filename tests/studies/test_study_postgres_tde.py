@@ -605,7 +605,10 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--mechanism", "fscript"), "--mechanism fscript: did you mean 'fscrypt'"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "/y"), "--bindir /y: with several servers each needs a name"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "a=/y"), "two servers are named a"),
-        (("mysql-tls", "--scale", "10"), "study mysql-tls has no option --scale, which postgres-tde has"),
+        (
+            ("mysql-tls", "--scale", "10"),
+            "study mysql-tls has no option --scale, which cybertec-tde-cost and postgres-tde have",
+        ),
         (("mysql-tls", "--bindir", "/"), "study mysql-tls has no option --bindir"),
         (("postgres-tde", "--scale", "0"), "--scale 0: must be at least 1"),
         (("postgres-tde", "--duration", "soon"), "--duration: 'soon' is not a duration"),
