@@ -116,7 +116,7 @@ class CellEstimator(CellSoFar):
             if (share := QUANTILES_BY_METRIC.get(name)) and latency.unit_of(share, mode) == "session":
                 estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
-        primary = "latency_p50" if latency is main and "latency_p50" in log_ratios else "throughput"
+        primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
         judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
         levels = self.typical(mode)
         carried = self.carryover()
