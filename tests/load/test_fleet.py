@@ -130,7 +130,7 @@ def test_a_member_that_died_is_lost_and_the_others_take_its_connections(tmp_path
         assert here.facts.failed_slices == 1
         assert here.cluster.dismissed == ["node-1"]
         here.connect(8)
-        assert here.fleet.slice("plain", LONG).operations > 0
+        assert here.slice().operations > 0
 
 
 def test_an_agent_that_was_killed_is_lost_with_its_member(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_an_agent_that_was_killed_is_lost_with_its_member(tmp_path: Path) -> Non
         here.connect()
         os.kill(here.cluster.remotes[2].member._agent.pid, signal.SIGKILL)
         with pytest.raises(AgentsLost, match="node-2"):
-            here.fleet.slice("plain", 0.1)
+            here.slice()
         assert here.fleet.names == ["node-0", "node-1"]
 
 
