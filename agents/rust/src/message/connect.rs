@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use serde::Deserialize;
 
 /// Every driver, as `hello` and error messages list them.
-pub const DRIVERS: &str = "null postgres mysql firebird sqlite http resp memcached";
+pub const DRIVERS: &str = "null postgres mysql firebird sqlite duckdb http resp memcached";
 
 const FEW_CONNECTIONS: usize = 64;
 
@@ -17,6 +17,7 @@ pub enum Connect {
     Resp(Pool, Box<Server>),
     Memcached(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
+    DuckDb(Pool, DuckDb),
     Firebird(Pool, Box<Firebird>),
     Http(Pool, Box<Http>),
 }
@@ -149,6 +150,21 @@ pub struct Sqlite {
     pub passphrase: bool,
     pub reserve: Option<u8>,
     pub pragmas: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DuckDb {
+    pub path: String,
+    /// A shared library with DuckDB's C interface.
+    pub library: String,
+    /// A file of an extension, which is loaded before the database is opened.
+    pub extension: Option<String>,
+    /// Statements that are run before the database is opened: settings of the instance.
+    pub pragmas: Option<String>,
+    pub key: Option<String>,
+    /// Of an encrypted database: GCM or CTR.
+    pub cipher: Option<String>,
 }
 
 /// Firebird's wire encryption plugins in the agent, the preferred one first.
@@ -292,7 +308,9 @@ impl Http {
 impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
-            Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Null(pool, _) => pool,
+            Connect::Sqlite(pool, _) => pool,
+            Connect::DuckDb(pool, _) => pool,
             Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
             Connect::Resp(pool, _) | Connect::Memcached(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
@@ -306,7 +324,7 @@ impl Connect {
         // one still waits for its server's close.
         let lines = match self {
             Connect::Null(..) => 0,
-            Connect::Sqlite(..) => 3,
+            Connect::Sqlite(..) | Connect::DuckDb(..) => 3,
             Connect::Http(_, asked) if asked.clear_port.is_some() => 2,
             _ => 1,
         };

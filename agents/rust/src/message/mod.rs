@@ -7,6 +7,7 @@ mod request;
 
 pub use answer::{Answer, Connected, SliceAnswer};
 pub use connect::{
-    Connect, DRIVERS, Firebird, Http, HttpVersion, Null, Pool, Server, Sqlite, Tls, TlsVersion, WireCrypt, seconds,
+    Connect, DRIVERS, DuckDb, Firebird, Http, HttpVersion, Null, Pool, Server, Sqlite, Tls, TlsVersion, WireCrypt,
+    seconds,
 };
 pub use request::{Arrivals, Hello, Line, Request, Slice, Variable};
