@@ -1,5 +1,6 @@
 //! The fields of `connect`, driver by driver.
 
+use super::embedded::{DuckDb, Sqlite};
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
@@ -138,33 +139,6 @@ pub struct Server {
     pub tls_key: Option<String>,
     #[serde(default)]
     pub resumption: bool,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sqlite {
-    pub path: String,
-    pub key: Option<String>,
-    /// The key is a passphrase, from which SQLCipher derives the key whenever a database is opened.
-    #[serde(default)]
-    pub passphrase: bool,
-    pub reserve: Option<u8>,
-    pub pragmas: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DuckDb {
-    pub path: String,
-    /// A shared library with DuckDB's C interface.
-    pub library: String,
-    /// A file of an extension, which is loaded before the database is opened.
-    pub extension: Option<String>,
-    /// Statements that are run before the database is opened: settings of the instance.
-    pub pragmas: Option<String>,
-    pub key: Option<String>,
-    /// Of an encrypted database: GCM or CTR.
-    pub cipher: Option<String>,
 }
 
 /// Firebird's wire encryption plugins in the agent, the preferred one first.

@@ -2,12 +2,13 @@
 
 mod answer;
 mod connect;
+mod embedded;
 mod flat;
 mod request;
 
 pub use answer::{Answer, Connected, SliceAnswer};
 pub use connect::{
-    Connect, DRIVERS, DuckDb, Firebird, Http, HttpVersion, Null, Pool, Server, Sqlite, Tls, TlsVersion, WireCrypt,
-    seconds,
+    Connect, DRIVERS, Firebird, Http, HttpVersion, Null, Pool, Server, Tls, TlsVersion, WireCrypt, seconds,
 };
+pub use embedded::{DuckDb, Sqlite};
 pub use request::{Arrivals, Hello, Line, Request, Slice, Variable};
