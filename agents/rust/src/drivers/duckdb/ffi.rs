@@ -38,7 +38,11 @@ macro_rules! functions {
                 let library = open(path)?;
                 $(
                     // SAFETY: the type is the function's own, as declared in `duckdb.h`.
-                    let $name = unsafe { std::mem::transmute::<Handle, _>(find(library, path, stringify!($name))?) };
+                    let $name = unsafe {
+                        std::mem::transmute::<Handle, unsafe extern "C" fn($($argument),*) $(-> $result)?>(
+                            find(library, path, stringify!($name))?
+                        )
+                    };
                 )*
                 Ok(Functions { $($name,)* })
             }
