@@ -30,7 +30,10 @@ GRID, RECORDS, WORK = ROOT / "book" / "grid", ROOT / "book" / "runs", ROOT / "bu
 COMMAND = Path(sys.executable).parent / "ciphercost"
 STUDIES = {f"50-{name}": name for name in published.names()}
 """Families of published studies, which have no spec: `ciphercost replicate NAME`."""
-SMALLER = {"postgres-tde": ("--scale", "10", "--duration", "60s", "--clients", "10")}
+SMALLER = {
+    "postgres-tde": ("--scale", "10", "--duration", "60s", "--clients", "10"),
+    "cybertec-tde-cost": ("--mechanism", "gocryptfs", "--runs", "10", "--duration", "20s"),
+}
 """Sizes of studies that would otherwise take longer than all others together."""
 
 

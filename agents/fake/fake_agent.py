@@ -2,7 +2,7 @@
 """An agent for tests of the pipeline: it speaks the protocol, generates no load, and answers slices from a model with a
 known effect.
 
-    fake_agent.py [--effect 0.02] [--busy 50000] [--die-busy 60000] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
+    fake_agent.py [--effect 0.02] [--queue mm1] [--busy 50000] [--die-busy 60000] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
 
 Time is virtual: it answers a slice of five seconds at once. `--effect`: by this share the encrypted arm's operations
 take longer.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import collections
 import json
 import math
 import random
@@ -236,6 +237,10 @@ class FakeAgent:
                 sys.exit(3)
         latency = 1e9 / self.options.rate * slow
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
+        times = histogram(latency, done)
+        if self.options.queue and rate and arrivals == "random":
+            waited = self.queue(latency, rate, seconds, discard)
+            done, times = len(waited), histogram_of(waited)
         self.clock += done * latency / 1e9 if operations else seconds
         failing = self.options.fail_after and self.slices > self.options.fail_after
         errors = round(done * self.options.fail_share) if failing else 0
@@ -245,9 +250,22 @@ class FakeAgent:
             "rows": done, "sealed": 0, "opened": 0, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
-            "threads": 1, "histogram": histogram(latency, done),
+            "threads": 1, "histogram": times,
             "first_error": "out of memory" if errors else "", "error_kinds": f"53200={errors}" if errors else "",
         }  # fmt: skip
+
+    def queue(self, service_ns: float, rate: float, seconds: float, discard: float) -> list[int]:
+        """Latencies in ns of what one server answers in the counted part of a slice, from an empty queue at its beginning."""
+        now, free, found = 0.0, 0.0, []
+        count_from, end = seconds * discard * 1e9, seconds * 1e9
+        while True:
+            now += self.random.expovariate(rate) * 1e9
+            begins = max(now, free)
+            if begins >= end:
+                return found
+            free = begins + service_ns * (self.random.expovariate(1) if self.options.queue == "mm1" else 1)
+            if count_from <= free < end:
+                found.append(int(free - now))
 
     def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:
         costs = {"aes256-gcm": 0.1, "aes128-gcm": 0.09, "chacha20": 0.3}
@@ -277,13 +295,26 @@ class FakeAgent:
 
 def histogram(latency_ns: float, count: int) -> str:
     """Return an HdrHistogram V2, compressed: `count` values in one bucket (three significant digits, 1 to 3.6e12)."""
+    return _encoded({_index(int(latency_ns)): count} if count else {})
+
+
+def histogram_of(latencies_ns: list[int]) -> str:
+    """Return the same of any values."""
+    return _encoded(collections.Counter(map(_index, latencies_ns)))
+
+
+def _index(value: int) -> int:
     half, sub_magnitude = 1024, 10
-    value = int(latency_ns)
     bucket = max(0, value.bit_length() - (sub_magnitude + 1))
-    index = ((bucket + 1) << sub_magnitude) + (value >> bucket) - half
-    body = b""
-    if count:
-        body = (_zigzag(-index) if index else b"") + _zigzag(count)
+    return ((bucket + 1) << sub_magnitude) + (value >> bucket) - half
+
+
+def _encoded(counts: dict[int, int]) -> str:
+    body, following = b"", 0
+    for index, count in sorted(counts.items()):
+        # A run of empty buckets is its negative length.
+        body += (_zigzag(following - index) if index > following else b"") + _zigzag(count)
+        following = index + 1
     header = struct.pack(">IIIIQQd", 0x1C849303, len(body), 0, 3, 1, 3_600_000_000_000, 1.0)
     packed = zlib.compress(header + body)
     return base64.b64encode(struct.pack(">II", 0x1C849304, len(packed)) + packed).decode()
@@ -301,6 +332,7 @@ def _zigzag(value: int) -> bytes:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--effect", type=float, default=0.0)
+    parser.add_argument("--queue", choices=["mm1", "md1"], default="")
     parser.add_argument("--sd", type=float, default=0.0)
     parser.add_argument(
         "--busy", type=int, default=0, metavar="NS", help="busy_ns without an effect; a longer wait is an effect"

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from ciphercost import commands
 from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec
 from ciphercost.plan import quick, schedule
 
 
@@ -29,6 +30,8 @@ def test_run_documents_both_default_times() -> None:
     assert f"[default: {schedule.SECONDS:g}s; {schedule.SECONDS_AT_REST:g}s if a cell encrypts at rest]" in help_of(
         "run"
     )
+    at_rest = schedule.seconds([CellSpec("mysql", "innodb-tde", objective="p99=5ms")])
+    assert f"[with an objective: {schedule.SECONDS_OBJECTIVE:g}s; {at_rest:g}s at rest]" in help_of("run")
 
 
 def test_the_help_of_seed_has_no_range_and_a_seed_out_of_range_is_refused() -> None:

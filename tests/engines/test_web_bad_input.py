@@ -277,7 +277,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("nginx:tls", "--csv", "own.csv"), "nginx has no tables to load the file into; remove --csv"),
         (("nginx:tls", "--workload", "point-select"), "workload point-select does not run on nginx"),
         (("postgresql:tls", "--workload", "file"), "workload file does not run on postgresql"),
-        (("nginx:tls", "--set", "http=3"), "write --set http=1"),
+        (("nginx:tls", "--set", "http=4"), "write --set http=1"),
         (("nginx@1.22:tls", "--set", "http=2"), "can't speak unencrypted HTTP/2"),
         (("nginx:tls", "--set", "resumption=on"), "resumption=on: nginx has no such option"),
         (("mysql:tls", "--set", "resumption=tickets"), "resumption=tickets: mysql has no such option"),

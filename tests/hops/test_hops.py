@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
-from ciphercost.model.errors import UsageError
+from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import matrix, resolve
 from ciphercost.prove import witnesses
@@ -73,7 +73,10 @@ LEGS = {
 
 @pytest.fixture(autouse=True)
 def every_hop(require: Require) -> None:
-    require([hops.get(name).find(fetch=False) for name in hops.names()], "no hops here: `make servers`")
+    found = []
+    with suppress(MissingServer):
+        found = [hops.get(name).find(fetch=False) for name in hops.names()]
+    require(found, "no hops here: `make servers`")
 
 
 @pytest.mark.parametrize(("server", "hop", "ends"), CARRIED)

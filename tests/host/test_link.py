@@ -182,6 +182,17 @@ def test_without_iproute2_the_refusal_names_the_package(monkeypatch: pytest.Monk
         link.check_rights()
 
 
-def test_a_shaper_holds_a_burst_of_packets_even_when_it_is_slow() -> None:
-    assert link.shaper(64e3)[4] == str(link.LEAST_BURST)
+def test_a_shaper_holds_two_packets_however_slow_it_is() -> None:
+    assert link.shaper(64e3)[4] == str(2 * (1500 + link.FRAME))
+    assert link.shaper(64e3, 9000)[4] == str(2 * (9000 + link.FRAME))
     assert link.shaper(10e9)[:3] == ["tbf", "rate", "10000000000bit"]
+
+
+def test_a_slow_links_burst_is_smaller_than_a_handshake_and_a_fast_ones_is_not() -> None:
+    """A burst that holds a whole handshake would make its bytes free, whatever the bandwidth."""
+    assert int(link.shaper(2e6)[4]) <= 2e6 / 8 * 0.0125
+    assert int(link.shaper(10e6)[4]) == 10e6 / 8 * 0.01
+    assert link.shaper(100e6)[4] == str(link.LEAST_BURST)
+    assert int(link.shaper(1e9)[4]) == 1e9 / 8 * 0.001
+    bursts = [int(link.shaper(bits)[4]) for bits in (1e6, 5e6, 20e6, 100e6, 1e9, 10e9)]
+    assert bursts == sorted(bursts)

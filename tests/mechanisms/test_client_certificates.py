@@ -235,7 +235,7 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
 @pytest.mark.parametrize(
     ("engine", "given", "message"),
     [
-        ("postgresql", {"client-cert": "on"}, "client-cert=on: .* nginx and apache only, not on postgresql"),
+        ("postgresql", {"client-cert": "on"}, "client-cert=on: .* web servers that it starts, not on postgresql"),
         ("url", {"client-cert": "on"}, "client-cert=on: .* not on url"),
         ("mysql", {"version": "1.1"}, r"version=1\.1: .*; write version=1\.2 or 1\.3"),
         ("mariadb", {"certificate": "rsa1536"}, "rsa1536: OpenSSL refuses RSA keys below 2048 bits"),

@@ -68,9 +68,14 @@ def test_a_server_whose_library_is_too_old_says_what_to_try(require_server: Requ
             "since 3.5",
         ),
         (CellSpec("mysql", "tls", factors={"certificate": "mldsa65"}), "answers no handshake"),
-        (CellSpec("postgresql", "tls", factors={"certificate": "mldsa65"}, client="jdbc"), "Java 17 knows no ML-DSA"),
     ],
 )
 def test_what_can_not_work_is_refused_before_anything_starts(cell: CellSpec, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         resolve.resolve(cell)
+
+
+@pytest.mark.usefixtures("require_java")
+def test_javas_tls_knows_no_such_certificate() -> None:
+    with pytest.raises(UsageError, match="Java 17 knows no ML-DSA"):
+        resolve.resolve(CellSpec("postgresql", "tls", factors={"certificate": "mldsa65"}, client="jdbc"))

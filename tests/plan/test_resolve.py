@@ -258,6 +258,48 @@ def test_http2_needs_tls_1_2(version: str) -> None:
     resolve(CellSpec("nginx", "tls", workload="file", factors=factors | {"http": "1"}))
 
 
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        (CellSpec("apache", "tls"), "Apache HTTP server has no HTTP/3; use nginx, or write http=2"),
+        (CellSpec("nginx", "tls", version="1.22"), r"nginx 1\.22 has no HTTP/3; use nginx 1\.25\.0 or later"),
+        (CellSpec("nginx", "no-sendfile"), "HTTP/3 is always encrypted.*use nginx:tls, or write http=1"),
+        (CellSpec("nginx", "none"), "HTTP/3 is always encrypted"),
+        (CellSpec("nginx", "tls", factors={"version": "1.2"}), "QUIC has TLS 1.3 only; remove version"),
+        (CellSpec("nginx", "tls", factors={"hop": "haproxy"}), "no hop here forwards QUIC; remove one"),
+        (CellSpec("nginx", "tls", delay="5ms"), "its relay forwards TCP only; use --bandwidth or --mtu"),
+        (CellSpec("nginx", "tls", workload="shop", factors={"share": "checkout"}), "can't leave requests unencrypted"),
+    ],
+)
+def test_what_does_not_go_with_http3_is_refused(cell: CellSpec, reason: str) -> None:
+    workload = cell.workload if cell.workload == "shop" else "file"
+    whole = msgspec.structs.replace(cell, workload=workload, factors=cell.factors | {"http": "3"})
+    with pytest.raises(UsageError, match=reason):
+        resolve(whole)
+    # Without HTTP/3 each of them can be planned.
+    resolve(msgspec.structs.replace(whole, factors=cell.factors))
+
+
+@pytest.mark.parametrize("http", ["1", "2", "3"])
+def test_a_workload_of_databases_too_has_an_http_version_on_web_servers_only(http: str) -> None:
+    planned = resolve(CellSpec("nginx", "tls", workload="connect", factors={"http": http}))
+    assert str(planned.program.parameters["http"]) == http
+    assert "http" not in resolve(CellSpec("postgresql", "tls", workload="connect")).program.parameters
+    with pytest.raises(UsageError, match="--set http: not a factor of tls or a parameter of connect"):
+        resolve(CellSpec("postgresql", "tls", workload="connect", factors={"http": http}))
+
+
+def test_http3_is_for_the_encrypted_arm_and_the_plain_one_speaks_http_1() -> None:
+    planned = resolve(CellSpec("nginx", "tls", workload="file", factors={"http": "3"}))
+    fields = [
+        planned.engine.workload_fields("1.26.3", planned.program.parameters, encrypted=on) for on in (True, False)
+    ]
+    assert fields == [{"http": "3"}, {}]
+    assert planned.engine.workload_settings(planned.program.parameters) == {"http3": "on"}
+    with pytest.raises(UsageError, match=r"http=4: unknown HTTP version; write --set http=1 \(HTTP/1.1\), .*http=3"):
+        resolve(CellSpec("nginx", "tls", workload="file", factors={"http": "4"}))
+
+
 @pytest.mark.parametrize("name", studies.names())
 def test_a_studys_own_procedure_can_be_resolved(name: str) -> None:
     study = studies.get(name)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import warm
 from ciphercost.load import units, workloads
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
@@ -50,6 +51,19 @@ def test_a_printed_spec_has_nothing_that_nobody_asked_for() -> None:
 )
 def test_a_workload_may_be_written_without_its_language(name: str, full: str) -> None:
     assert workloads.full_name(name) == full
+
+
+@pytest.mark.parametrize("name", ["set", "kv-set"])
+def test_a_file_and_the_command_line_take_a_workload_by_both_names(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(
+        f'mode = "quick"\nsessions = 1\n[[cells]]\nengine = "valkey"\nmechanism = "tls"\nworkload = "{name}"\n'
+    )
+    assert [each.workload for each in toml.load(path).cells] == ["kv-set"]
+    (planned,) = specs.plan(Spec(cells=[CellSpec("valkey", "tls", workload=name)]))
+    assert (planned.spec.workload, planned.workload.name) == ("kv-set", "kv-set")
+    done = warm.run(("run", "valkey:tls", "--workload", name, "--print-spec"), cwd=tmp_path)
+    assert 'workload = "kv-set"' in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

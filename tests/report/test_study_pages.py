@@ -172,7 +172,8 @@ def test_a_study_page_can_be_read_at_every_width(pages: Any, name: str, width: i
     labels = visit.page.evaluate(PLOTS)
     drawn = [each for each in labels if "Published and measured here" in each]
     assert len(drawn) == (len(studies.names()) - 1 if name == "all" else 1)
-    assert all(any(head in each for head in agreement.HEADS.values()) for each in drawn)
+    heads = [*agreement.HEADS.values(), *agreement.HEADS_OF_LIMITS.values()]
+    assert all(any(head in each for head in heads) for each in drawn)
     visit.open_all()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
     assert [each for each in visit.page.evaluate(browser.TEXTS) if each[1] < SMALLEST_TEXT] == []

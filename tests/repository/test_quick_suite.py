@@ -25,6 +25,8 @@ SERVERS = {
     "duckdb": "test_real.py::test_a_cell_is_proven_and_measured[duckdb:encrypted-workload-summarize",
     "nginx": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[nginx",
     "apache": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[apache",
+    "caddy": "test_real_web.py::test_a_server_that_never_uses_sendfile_has_no_control[caddy",
+    "haproxy": "test_real_web.py::test_a_server_that_never_uses_sendfile_has_no_control[haproxy",
     "valkey": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-valkey",
     "redis": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-redis",
     "memcached": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-memcached",

@@ -1,4 +1,4 @@
-"""Whole runs on nginx, Apache and a pair of URLs: proven, measured, split, and reported in 80 columns."""
+"""Whole runs on nginx, Apache, Caddy, HAProxy and a pair of URLs: proven, measured, split, and reported in 80 columns."""
 
 from __future__ import annotations
 
@@ -73,8 +73,27 @@ def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str)
     fits(again + "\n-")
 
 
+@pytest.mark.parametrize("target", ["caddy", "haproxy"])
+def test_a_server_that_never_uses_sendfile_has_no_control(
+    tmp_path: Path, require_server: RequireServer, target: str
+) -> None:
+    require_server(target)
+    (cell,), words = cells_of(tmp_path, f"{target}:tls", "--workload", "file", "--set", "size=10KB", *QUICK)
+    assert (cell["mechanism"], cell["workload"], cell["beside"]) == ("tls", "file", {})
+    assert cell["encryption"]["protocol"] == "TLSv1.3"
+    assert "no sendfile" not in words
+
+
 @pytest.mark.parametrize(
-    ("target", "resumption"), [("nginx", "off"), ("nginx", "tickets"), ("apache", "off"), ("apache", "cache")]
+    ("target", "resumption"),
+    [
+        ("nginx", "off"),
+        ("nginx", "tickets"),
+        ("apache", "off"),
+        ("apache", "cache"),
+        ("caddy", "tickets"),
+        ("haproxy", "cache"),
+    ],
 )
 def test_handshakes_full_or_resumed_by_the_servers_own_log(
     tmp_path: Path, require_server: RequireServer, target: str, resumption: str
@@ -110,9 +129,10 @@ def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, require_ser
     assert words.count("of which no sendfile:") == 2
 
 
-def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server: RequireServer) -> None:
-    require_server("nginx")
-    (cell,), _ = cells_of(tmp_path, "nginx:tls", "--workload", "page", "--cpu-crypto", "off", *QUICK)
+@pytest.mark.parametrize("target", ["nginx", "caddy"])
+def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server: RequireServer, target: str) -> None:
+    require_server(target)
+    (cell,), _ = cells_of(tmp_path, f"{target}:tls", "--workload", "page", "--cpu-crypto", "off", *QUICK)
     assert cell["conditions"] | {"idle": ""} == {"cpu_crypto": "off", "idle": ""}
     shown = {each["witness"]: each["detail"] for each in cell["proofs"] if "AES hidden" in each["detail"]}
     assert "16 MB cost it" in shown["server"]

@@ -88,7 +88,7 @@ def as_format_1(run: Path) -> None:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run with cells at rest in an embedded database, with a known effect, and with none; and its copy."""
     directory = tmp_path_factory.mktemp("runs")
-    cells = [CellSpec("sqlite", "sqlcipher"), CellSpec("null", "busy"), CellSpec("null", "none")]
+    cells = [CellSpec("sqlite", "sqlcipher"), CellSpec("null", "busy", objective="p50=5ms"), CellSpec("null", "none")]
     run = recorded(directory / "first", cells, 1)
     return run, copied(run, directory / "second")
 

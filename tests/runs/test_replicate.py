@@ -98,6 +98,9 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         (("replicate", "mysql-tls", "--order", "random"), "--order random: unknown order; known: arms, operations", 2),
         (("replicate", "mysql-tls", "--memory", "1GiB2"), "is not a number or a size", 2),
         (("replicate", "web-tls", "--memory", "2GB"), "mysql-tls has", 2),
+        (("replicate", "all", "--quick"), "--quick is for one study", 2),
+        (("replicate", "pq-tls", "--delay", "10xs"), "--delay 10xs: not a duration", 2),
+        (("replicate", "valkey-tls", "--delay", "10ms"), "which pq-tls has", 2),
         (("replicate", "all", "--engine", "oracle"), "--engine oracle: no study runs on it", 2),
         (("replicate", "all", "--time", "soon"), "is not a duration", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tls/slect"), "did you mean 'select'", 2),
@@ -114,6 +117,11 @@ def test_bad_options_give_one_clear_message_and_a_status(
     assert "Traceback" not in done.stderr
     assert done.returncode == status
     assert not list(tmp_path.iterdir()), "nothing was begun"
+
+
+def test_a_trial_has_one_session_for_each_cell() -> None:
+    spec = replicate.quick(SMALL.spec("postgresql", 3.0, 5))
+    assert (spec.mode, spec.sessions, len(spec.cells)) == ("quick", 1, len(OPERATIONS))
 
 
 def test_studies_are_listed_with_what_they_run_on(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""web_servers: what tests of nginx and Apache share: which servers, started on documents of the test, and an agent's
+"""web_servers: what tests of web servers share: which servers, started on documents of the test, and an agent's
 requests.
 """
 
@@ -19,7 +19,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.provision import dataset
 
-SERVERS = ("nginx@1.22", "nginx@1.26", "apache@2.4")
+SERVERS = ("nginx@1.22", "nginx@1.26", "apache@2.4", "caddy@2.11", "haproxy@3.0")
 TLS = mechanisms.get("tls")
 CANARY = "canary0123456789abcdef"
 DOCUMENTS = {"/1KB": 1000, "/100KB": 100_000, "/empty": 0, "/deep/er/page.html": 10_000, "/250MB": 250_000_000}
@@ -47,7 +47,9 @@ class Site:
         self.copies = 0
         engine.initialise(installation, self.directory, run_supervisor)
         self.documents = scratch / "documents"
-        engine.lay_out(self.directory, self.documents, documents, CANARY)
+        most = engine.largest_document or max(documents.values(), default=0)
+        fitting = {path: size for path, size in documents.items() if size <= most}
+        engine.lay_out(self.directory, self.documents, fitting, CANARY)
 
     @contextmanager
     def started(

@@ -11,7 +11,7 @@ import pytest
 
 import results
 from ciphercost import studies
-from ciphercost.model.study import StudyFigure, StudyResult
+from ciphercost.model.study import Bound, StudyFigure, StudyResult
 from ciphercost.report.formats import _study, html, md, terminal
 from ciphercost.studies import agreement, costs
 from ciphercost.studies.agreement import Judged
@@ -235,7 +235,7 @@ def made(name: str) -> StudyResult:
 def test_every_report_begins_with_the_verdict_and_has_the_studys_tables(name: str) -> None:
     study = made(name)
     report = studies.get(name).report(study)
-    assert report.verdict.startswith(tuple(agreement.HEADS.values()))
+    assert report.verdict.startswith((*agreement.HEADS.values(), *agreement.HEADS_OF_LIMITS.values()))
     result = msgspec.structs.replace(results.result(results.cell()), study=study)
     text = terminal.render(result)
     assert " ".join(text.split()).startswith(report.verdict)
@@ -268,3 +268,77 @@ def test_a_study_without_figures_is_not_judged() -> None:
     study = studies.get("mysql-tls")
     report = study.report(study.compare(study.begin("mysql"), []))
     assert report.verdict.startswith("Direction and size not judged")
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def limit(kind: Bound, published: float, low: float, high: float) -> StudyFigure:
+    return msgspec.structs.replace(cost(published, low, high), bound=kind)
+
+
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [
+        (limit("most", 1.05, 0.99, 1.04), "holds"),
+        (limit("most", 1.05, 1.01, 1.05), "holds"),
+        (limit("most", 1.05, 1.02, 1.08), "open"),
+        (limit("most", 1.05, 1.06, 1.08), "fails"),
+        (limit("most", 1.05, 0.5, 0.6), "holds"),
+        (limit("least", 1.0, 1.01, 1.04), "holds"),
+        (limit("least", 1.0, 0.99, 1.04), "open"),
+        (limit("least", 1.0, 0.90, 0.99), "fails"),
+        (limit("either", 1.05, 0.96, 1.04), "holds"),
+        (limit("either", 1.05, 0.90, 0.94), "fails"),
+        (limit("either", 1.05, 0.94, 1.00), "open"),
+        (limit("either", 1.05, 0.94, 1.06), "open"),
+    ],
+    ids=str,
+)
+def test_a_published_limit_holds_if_our_whole_interval_is_within_it(figure: StudyFigure, expected: str) -> None:
+    assert agreement.agreement(figure) == expected
+
+
+HOLDS, FAILS, BETWEEN = (limit("most", 1.05, 1.01, 1.02), limit("most", 1.05, 1.1, 1.2), limit("most", 1.05, 1.0, 1.1))
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ([HOLDS, HOLDS], "Published limits hold: all 2 published costs hold as limits"),
+        ([HOLDS, FAILS], "Published limits hold in part: of 2 published costs, 1 holds as a limit, 1 does not hold"),
+        ([FAILS], "Published limits do not hold: the one published cost does not hold as a limit"),
+        ([BETWEEN], "Published limits not resolved: the one published cost was not resolved here"),
+        ([HOLDS, WITHIN], "Replicated in direction and size: of 2 published costs, 1 lies within our 95 % interval, 1"),
+        ([HOLDS, OPEN], "Partly replicated in direction and size"),
+        ([FAILS, UNKNOWN], "Replicated neither in direction nor in size, as far as this run shows"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_limits_are_counted_in_plain_words(figures: list[StudyFigure], words: str) -> None:
+    assert agreement.counted(Judged(figures)).startswith(words)
+
+
+def test_a_limit_has_its_own_criterion() -> None:
+    assert Judged([HOLDS]).criterion == agreement.LIMITS
+    both = Judged([HOLDS, WITHIN]).criterion
+    assert both.startswith(agreement.CRITERION)
+    assert agreement.LIMITS.removeprefix("Criterion: a ") in both
+    assert Judged([WITHIN]).criterion == agreement.CRITERION
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        (limit("most", 1.05, 1, 1), "at most 5.0 % more"),
+        (limit("least", 1.2, 1, 1), "at least 20.0 % more"),
+        (limit("least", 1.0, 1, 1), "not less"),
+        (limit("most", 1.0, 1, 1), "not more"),
+        (limit("either", 1 / 0.97, 1, 1), "at most 3.1 % apart"),
+        (cost(1.05), "5.0 % more"),
+        (cost(None), "-"),
+    ],
+    ids=str,
+)
+def test_a_limit_is_printed_as_one(figure: StudyFigure, words: str) -> None:
+    assert costs.claimed(figure) == words

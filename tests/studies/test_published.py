@@ -45,6 +45,10 @@ CHECKS = (
     Check("mysql-tls", "response_time.csv", "mysql_tls_response_time.csv", ("operation",), 8),
     Check("postgres-tde", "figures.csv", "postgres_tde.csv", ("server", "encryption", "rows"), 45),
     Check("postgres-tde", "progress.csv", "postgres_tde_progress.csv", ("figure", "caption", "time_s"), 78, blank=3),
+    Check("valkey-tls", "figures.csv", "valkey_tls.csv", ("figure",), 6, blank=4),
+    Check("cybertec-tde-cost", "figures.csv", "cybertec_tde_cost.csv", ("bits", "checksums"), 16),
+    Check("mysql-openssl", "limits.csv", "mysql_openssl.csv", ("server", "operation", "version"), 6),
+    Check("pq-tls", "claims.csv", "pq_tls.csv", ("link", "file"), 5),
 )
 
 
@@ -86,7 +90,10 @@ def test_no_transcription_is_left_out() -> None:
 
 def test_the_counts_are_those_of_the_audit() -> None:
     """Of the audited tables: all agree except for one value, which MySQL's table has as NULL."""
-    audited = [check for check in CHECKS if check.file not in ("change.csv", "progress.csv")]
+    later = ("valkey-tls", "cybertec-tde-cost", "mysql-openssl", "pq-tls")
+    audited = [
+        check for check in CHECKS if check.file not in ("change.csv", "progress.csv") and check.study not in later
+    ]
     counts = Counter[str]()
     every = Counter[str]()
     for check in audited:

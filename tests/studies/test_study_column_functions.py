@@ -701,7 +701,10 @@ def test_a_plan_that_one_arm_alone_compiles_is_reported() -> None:
         (("--engine", "mariadb,oracle"), "does not run on 'oracle'"),
         (("--engine", "firebrid"), "did you mean 'firebird'"),
         (("--engine", ","), "names no server"),
-        (("--scale", "3"), "study column-functions has no option --scale, which postgres-tde has"),
+        (
+            ("--scale", "3"),
+            "study column-functions has no option --scale, which cybertec-tde-cost and postgres-tde have",
+        ),
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else "",
 )

@@ -24,7 +24,8 @@ from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
 from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import replicate
-from ciphercost.studies.postgres_tde import PostgresTde, findings, pgbench, procedure, published, servers
+from ciphercost.studies import pgbench, pgbench_runs, tde_pairs
+from ciphercost.studies.postgres_tde import PostgresTde, findings, published
 from conftest import RequirePossible
 
 STUDY = studies.get("postgres-tde")
@@ -510,15 +511,15 @@ def test_a_mechanism_that_no_server_would_use_is_refused(tmp_path: Path, monkeyp
     tde = f"tde={vendor(tmp_path, 'tde', '16.4', '--data-encryption')}"
     stock = f"stock={vendor(tmp_path, 'stock', '16.4')}"
     with pytest.raises(UsageError, match=r"--mechanism fscrypt: every server .* leave --mechanism out"):
-        servers.pairs([tde], ["fscrypt"])
-    assert [each.mechanism for each in servers.pairs([tde, stock], ["fscrypt"])] == ["edb-tde", "fscrypt"]
+        tde_pairs.pairs([tde], ["fscrypt"])
+    assert [each.mechanism for each in tde_pairs.pairs([tde, stock], ["fscrypt"])] == ["edb-tde", "fscrypt"]
 
 
-@pytest.mark.parametrize("mechanism", servers.FACTORS_256)
+@pytest.mark.parametrize("mechanism", tde_pairs.FACTORS_256)
 def test_every_mechanism_has_a_key_of_256_bits(mechanism: str) -> None:
     assert (
-        servers.FACTORS_256[mechanism].items()
-        <= mechanisms.get(mechanism).check(servers.FACTORS_256[mechanism]).items()
+        tde_pairs.FACTORS_256[mechanism].items()
+        <= mechanisms.get(mechanism).check(tde_pairs.FACTORS_256[mechanism]).items()
     )
 
 
@@ -541,9 +542,9 @@ def test_stand_ins_encrypt_with_256_bits() -> None:
 )
 def test_the_key_length_comes_from_the_witnesses(said: str, bits: int | None) -> None:
     assert (
-        servers.bits_in([Proof("plain", "server", True, "AES-128"), Proof("encrypted", "server", True, said)]) == bits
+        tde_pairs.bits_in([Proof("plain", "server", True, "AES-128"), Proof("encrypted", "server", True, said)]) == bits
     )
-    assert servers.bits_in([Proof("encrypted", "server", False, said)]) is None
+    assert tde_pairs.bits_in([Proof("encrypted", "server", False, said)]) is None
 
 
 def test_a_key_length_that_no_witness_shows_is_the_requested_one() -> None:
@@ -552,9 +553,9 @@ def test_a_key_length_that_no_witness_shows_is_the_requested_one() -> None:
     assert "AES key: none 128 bits as requested; no witness shows the length (published: 256 bits)" in (
         STUDY.compare(kept, []).procedure
     )
-    assert servers.asked_bits("edb-tde", {"bits": "128"}) == {"key_bits": 128}
-    assert servers.asked_bits("gocryptfs", {"cipher": "aes-gcm"}) == {"key_bits": 256}
-    assert servers.asked_bits("none", {}) == {}
+    assert tde_pairs.asked_bits("edb-tde", {"bits": "128"}) == {"key_bits": 128}
+    assert tde_pairs.asked_bits("gocryptfs", {"cipher": "aes-gcm"}) == {"key_bits": 256}
+    assert tde_pairs.asked_bits("none", {}) == {}
 
 
 def test_a_record_of_an_earlier_version_is_read() -> None:
@@ -604,7 +605,10 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--mechanism", "fscript"), "--mechanism fscript: did you mean 'fscrypt'"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "/y"), "--bindir /y: with several servers each needs a name"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "a=/y"), "two servers are named a"),
-        (("mysql-tls", "--scale", "10"), "study mysql-tls has no option --scale, which postgres-tde has"),
+        (
+            ("mysql-tls", "--scale", "10"),
+            "study mysql-tls has no option --scale, which cybertec-tde-cost and postgres-tde have",
+        ),
         (("mysql-tls", "--bindir", "/"), "study mysql-tls has no option --bindir"),
         (("postgres-tde", "--scale", "0"), "--scale 0: must be at least 1"),
         (("postgres-tde", "--duration", "soon"), "--duration: 'soon' is not a duration"),
@@ -635,9 +639,9 @@ def test_options_go_to_the_studies_that_have_them() -> None:
 
 
 def test_a_missing_pgbench_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(procedure, "version_of", lambda _: "")
+    monkeypatch.setattr(pgbench_runs, "version_of", lambda _: "")
     with pytest.raises(MissingServer, match=r"no pgbench beside .*install postgresql@17"):
-        procedure.find(Installation("postgresql", "17.5", "path", str(tmp_path)))
+        pgbench_runs.find(Installation("postgresql", "17.5", "path", str(tmp_path)))
 
 
 @pytest.mark.parametrize("mechanism", ["none", "fscrypt"])
@@ -646,7 +650,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
 ) -> None:
     if mechanism == "fscrypt":
         require_possible(image.check_rights)
-    require_possible(lambda: procedure.find(require_postgresql))
+    require_possible(lambda: pgbench_runs.find(require_postgresql))
     small = PostgresTde((100_000,), (3,), 2.0, mechanisms=(mechanism,))
     spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")
@@ -728,7 +732,7 @@ def test_a_run_that_pgbench_gives_up_leaves_the_reason(
     tmp_path: Path, require_postgresql: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The repeated column is absent with a reason, and our method still runs."""
-    monkeypatch.setattr(procedure, "find", lambda _: (Path("/bin/false"), "17"))
+    monkeypatch.setattr(pgbench_runs, "find", lambda _: (Path("/bin/false"), "17"))
     assert require_postgresql
     small = PostgresTde((100_000,), (2,), 1.0, mechanisms=("none",))
     spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)

@@ -13,9 +13,9 @@ from ciphercost.model.errors import UsageError
 
 def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
-    from ciphercost.load import tables, units, workloads
+    from ciphercost.load import tables, units
     from ciphercost.model.spec import CellSpec
-    from ciphercost.plan import targets
+    from ciphercost.plan import objective, targets
 
     engine, version, mechanism = targets.target(target)
     factors = pairs("--set", given["factors"], "version=1.2")
@@ -40,7 +40,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         engine=engine,
         version=version,
         mechanism=mechanism,
-        workload=workloads.full_name(given["workload"] or usual),
+        workload=given["workload"] or usual,
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,
@@ -65,6 +65,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         max_connections=given.get("max_connections") or 0,
         max_errors=units.share(given["max_errors"], "--max-errors") if given.get("max_errors") else 0.0,
         max_latency=units.duration(given["max_latency"], "--max-latency") if given.get("max_latency") else 0.0,
+        objective=objective.parse(given["objective"]).text if given.get("objective") else "",
         settings=pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
     )
 
@@ -147,6 +148,7 @@ def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
             time=time,
             precision=units.share(given["precision"]) if given["precision"] else 0.0,
             latency=not given["no_latency"],
+            profile=given.get("profile", False),
             **where(given),
         )
     )

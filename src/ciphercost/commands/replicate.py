@@ -29,6 +29,8 @@ STUDY_OPTIONS = (
     "memory",
     "loop",
     "cpu_crypto",
+    "bandwidth",
+    "delay",
 )
 """Options that only some studies have."""
 
@@ -47,6 +49,11 @@ STUDY_OPTIONS = (
         shell_complete=_completers.engines,
     ),
     time_option("Load time of each operation by ciphercost's method. [default: the study's, 14s to 60s]"),
+    click.option(
+        "--quick",
+        is_flag=True,
+        help="One session for each cell of ciphercost's method: a trial, whose intervals hold for these server pairs only.",
+    ),
     click.option(
         "--scale", type=int, metavar="N", help="Scale of the data, if the study has one. [default: the study's]"
     ),
@@ -84,7 +91,8 @@ STUDY_OPTIONS = (
         "--runs",
         type=int,
         metavar="N",
-        help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5].",
+        help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5]. pq-tls: fetches "
+        "of each file [default: 20]. valkey-tls, mysql-openssl, cybertec-tde-cost: published runs of each arm [default: 3].",
     ),
     click.option(
         "--csv",
@@ -124,6 +132,10 @@ STUDY_OPTIONS = (
         type=click.Choice(["on", "off"]),
         help="column-functions: off hides the CPU's AES instructions from both arms, as in the study. [default: on]",
     ),
+    click.option(
+        "--bandwidth", metavar="RATE", help="pq-tls: bandwidth of its slow link, e.g. 1mbit. [default: 2mbit]"
+    ),
+    click.option("--delay", metavar="DURATION", help="pq-tls: delay of its slow link, e.g. 200ms. [default: 50ms]"),
     *OUTPUT,
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:
@@ -136,6 +148,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     of the time that --time gives to ciphercost's method.
     """
     from ciphercost.load import units
+    from ciphercost.model.errors import UsageError
     from ciphercost.runs import replicate
 
     if given["duration"]:
@@ -143,6 +156,8 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     given["bindir"], given["select_only"] = list(given["bindir"]) or None, given["select_only"] or None
     options_ = {name: given[name] for name in STUDY_OPTIONS if given[name] is not None}
     seconds = units.duration(given["time_"]) if given["time_"] else 0.0
+    if study == "all" and given["quick"]:
+        raise UsageError("--quick is for one study; name it, or leave --quick out")
     if study == "all":
         from ciphercost.runs import replicate_all
 
@@ -150,6 +165,8 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
         all_studies(replicate_all.begin(given["output"], asked), given)
     (chosen,) = replicate.chosen(study, options_)
     made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
+    if given["quick"]:
+        made = replicate.quick(made)
     failed = measure(given, partial(replicate.run_in, chosen, made, options=options_), replicate.failed)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 

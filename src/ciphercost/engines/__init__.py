@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ciphercost.host.installation import Installation
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Witness
-from ciphercost.model.spec import Language
+from ciphercost.model.spec import Language, Layer
 
 if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
@@ -83,9 +83,13 @@ class Engine(ABC):
     no_url: str = ""
     """Why the engine takes no `--url`. Follows the engine's name in the error; empty: a general reason."""
     mute: tuple[Witness, ...] = ()
-    """Witnesses that can't report on this engine, such as `server` if the server reports nothing about its sessions."""
+    """Witnesses that can't report on this engine's connections, such as `server` if it reports nothing about its sessions."""
     caches_logins: bool = False
     """Whether the first login after a start takes a different, slower path than later ones."""
+
+    def silent(self, layer: Layer) -> tuple[Witness, ...]:
+        """Witnesses that can't report on cells of this layer. At rest each of them looks at files, not at connections."""
+        return () if layer == "rest" else self.mute
 
     @abstractmethod
     def available(self) -> Iterable[Installation]:
@@ -146,6 +150,10 @@ class Engine(ABC):
         """Return the settings that this many clients per arm need."""
         return {}
 
+    def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:  # noqa: ARG002
+        """Return the settings that a workload's parameters need."""
+        return {}
+
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: B027
         """Refuse factors of a mechanism that this server can't honour, before anything starts. Raises UsageError.
 
@@ -162,8 +170,17 @@ class Engine(ABC):
         """
         return {}
 
-    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
-        """Return the `connect` fields that a workload's parameters need in both arms. Raises UsageError."""
+    def workload_fields(
+        self,
+        version: str,  # noqa: ARG002
+        parameters: Mapping[str, int | str],  # noqa: ARG002
+        *,
+        encrypted: bool,  # noqa: ARG002
+    ) -> dict[str, object]:
+        """Return the `connect` fields that a workload's parameters need in an arm. Raises UsageError.
+
+        `version`: empty if it is not known yet; `encrypted`: whether the arm's connections are.
+        """
         return {}
 
     def greet(self, agent: Agent, arm: str) -> str:  # noqa: ARG002

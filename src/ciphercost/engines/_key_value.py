@@ -17,7 +17,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import free_port
-from ciphercost.model.errors import UsageError
+from ciphercost.model.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
@@ -32,7 +32,7 @@ class KeyValueStore(Packaged, HasTls):
     places = ("usr/bin", "usr/local/bin")
     version_option = "--version"
     no_url = "is started by ciphercost: leave --url out"
-    mute = ("server",)  # it reports nothing about the encryption of a session
+    mute = ("server",)  # it reports nothing about the encryption of a connection
     tls_resumption = ("on",)
     certificate_setting: str
     """The setting that names the certificate; with it the server also listens with TLS."""
@@ -79,7 +79,12 @@ class KeyValueStore(Packaged, HasTls):
     ) -> Server:
         """TLS has a port of its own, given by `Server.other_ports`."""
         given, env, address = apart(settings)
-        password = (directory / PASSWORD_FILE).read_text()
+        try:
+            password = (directory / PASSWORD_FILE).read_text()
+        except OSError as error:
+            raise RunError(
+                f"{self.title} was not started, because its directory can't be read: {error.strerror}: {directory}"
+            ) from None
         tls: list[int] = []
 
         def command(port: int) -> list[str | Path]:

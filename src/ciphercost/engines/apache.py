@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web, versions_and_suites
+from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
 from ciphercost.host import tls_names
 from ciphercost.model.errors import MissingServer
@@ -49,7 +49,7 @@ DirectoryIndex index.html
 </Directory>
 SetEnvIf Connection close noted
 SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
-LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x" {note}
+LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x\\t%H" {note}
 CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""
@@ -79,9 +79,10 @@ CLIENT = """
     SSLVerifyDepth 1"""
 
 
-class Apache(Web):
+class Apache(LargeDocument, Web):
     name = "apache"
     title = "Apache"
+    no_http3 = "the Apache HTTP server has no HTTP/3"
     programs = ("apache2", "httpd")
     suites = MappingProxyType({"2.4": "trixie"})
     packages = ("apache2-bin",)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web, versions_and_suites
+from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
 from ciphercost.host import versions
 
@@ -37,18 +37,21 @@ http {{
     index index.html;
     {http2}
     map "$connection_requests $arg_{note}" $noted {{ "~^1 " 1; "~ ." 1; default 0; }}
-    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused\\t$ssl_client_verify";
+    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused\\t$ssl_client_verify\\t$server_protocol";
     access_log {log} ciphercost if=$noted;
 {servers}}}
 """
 SERVER = """\
     server {{
-        listen {address}:{port}{ssl} backlog=4096;
+        listen {address}:{port}{ssl} backlog=4096;{quic}
         sendfile {sendfile};
         location / {{ error_page 405 =200 $uri; }}{tls}
     }}
 """
 """A POST to a document returns the document."""
+QUIC = """
+        listen {address}:{port} quic reuseport;"""
+"""Each worker has a socket of its own, so that a connection's datagrams all reach the same one."""
 TLS = """
         ssl_certificate {certificate};
         ssl_certificate_key {key};
@@ -64,20 +67,21 @@ CLIENT = """
         ssl_verify_client on;"""
 
 
-class Nginx(Web):
+class Nginx(LargeDocument, Web):
     name = "nginx"
     title = "nginx"
     programs = ("nginx",)
     suites = MappingProxyType({"1.18": "bullseye", "1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
     http2_since = "1.25.1"
+    http3_since = "1.25.0"
     sendfile_stalls_http2 = True  # seen with 1.26, for any client
     version_option = "-v"
     version_words = r"nginx/(\d[\d.]+)"
 
     def write(self, config: Config, version: str) -> list[str | Path]:
         ports, key = config.ports, versions.version_key(version)
-        server = partial(SERVER.format, address=config.address)
+        server = partial(SERVER.format, address=config.address, quic="")
         servers = [
             server(port=ports.clear, ssl="", sendfile="on", tls=""),
             server(port=ports.no_sendfile, ssl="", sendfile="off", tls=""),
@@ -95,7 +99,8 @@ class Nginx(Web):
                 tickets="on" if given["resumption"] == "tickets" else "off",
                 client=CLIENT.format(ca=given["client_ca"]) if given["client_ca"] else "",
             )
-            servers.append(server(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted))
+            quic = QUIC.format(address=config.address, port=ports.tls) if config.http3 else ""
+            servers.append(server(port=ports.tls, ssl=" ssl", sendfile="on", tls=encrypted, quic=quic))
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from ciphercost.engines import Server
-from ciphercost.engines._web.family import http_version, request_ok
+from ciphercost.engines._web.family import http_fields, request_ok
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
@@ -199,8 +199,14 @@ class Url(HasTls, TakesUrl):
             return super().hint(code)
         return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
 
-    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
-        return http_version(parameters)
+    def workload_fields(
+        self,
+        version: str,  # noqa: ARG002
+        parameters: Mapping[str, int | str],
+        *,
+        encrypted: bool,
+    ) -> dict[str, object]:
+        return http_fields(parameters, encrypted=encrypted)
 
     def greet(self, agent: Agent, arm: str) -> str:
         return request_ok(agent, arm, "GET")[1]

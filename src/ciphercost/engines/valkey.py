@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
+from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
 from ciphercost.host.marks import own_file
+from ciphercost.model.terms import CANARY_TABLE
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
 
-SETTINGS = {"save": "86400 1", "appendonly": "no", "maxclients": "10000"}
+SETTINGS = {"save": "86400 1", "appendonly": "no", "appendfsync": "everysec", "maxclients": "10000"}
 """Settings of both arms.
 
-One snapshot per day: the server saves loaded data when it stops, and never during measurement.
+One snapshot per day: the server saves loaded data when it stops, and never during measurement. At rest it also has an
+append-only file (`on_disk`), which it flushes to the disk once a second, its default.
 """
 
 
@@ -34,7 +38,7 @@ class ValkeyServer(StartedServer):
         return {name: value for name, value in super().connection().items() if name != "database"}
 
 
-class Valkey(KeyValueStore):
+class Valkey(KeyValueStore, StoresData, TakesSettings):
     name = "valkey"
     title = "Valkey"
     driver = "resp"
@@ -46,6 +50,19 @@ class Valkey(KeyValueStore):
     version_words = r"Valkey server v=(\d[\d.]+)"
     certificate_setting = "tls-cert-file"
     started = ValkeyServer
+    home = "CONFIG GET dir"
+    variables = "CONFIG GET *"
+    unlike = ("port", "tls-port", "requirepass")
+    on_disk = MappingProxyType({"appendonly": "yes"})
+    persistence = "CONFIG GET append*"
+    make_canaries = ()
+    first_canary = f"LINDEX {CANARY_TABLE} 0"
+    no_cache = "keeps all data in memory, so no read under load misses a cache"
+    kept_settings = (
+        "acl.*|append(dirname|filename|only)|bind.*|cluster.*|daemonize|dbfilename|dir|enable_.*|include|load.*|logfile"
+        "|(master|primary)(auth|user)|pidfile|port|protected_mode|rename_command|replicaof|requirepass|save|slaveof|supervised"
+        "|syslog.*|tls_.*|unixsocket.*|user"
+    )
 
     def arguments(
         self, directory: Path, password: str, address: str, port: int, tls_port: int, settings: Mapping[str, str]
@@ -55,6 +72,19 @@ class Valkey(KeyValueStore):
         chosen |= {"tls-port": str(tls_port)} if tls_port else {}
         lines = "".join(f"{name} {value}\n" for name, value in chosen.items())
         return [own_file(directory / "valkey.conf", lines)]
+
+    def keep_canary(self, word: str) -> str:
+        return f"RPUSH {CANARY_TABLE} {word}"
+
+    def pairs(self, rows: list[list[str | None]]) -> list[tuple[str | None, str | None]]:
+        """Each name and each value is a row of its own."""
+        words = [row[0] for row in rows]
+        return list(zip(words[::2], words[1::2], strict=True))
+
+    def persists(self, rows: list[list[str | None]]) -> tuple[bool, str]:
+        known = dict(self.pairs(rows))
+        words = ", ".join(f"{name} {known.get(name)}" for name in ("appendonly", "appendfsync"))
+        return known.get("appendonly") == "yes", words
 
     def echo(self, text: str) -> str:
         return f"ECHO {text}"

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import latency_ratios, statistics, totals
+from ciphercost.estimate import latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
-from ciphercost.estimate.tally import QUANTILES, Tally
+from ciphercost.estimate.tally import QUANTILES, Arms, Tally
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
 from ciphercost.model import checked
@@ -27,16 +27,20 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, decode, merge
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
-from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.model.spec import ARMS, SEARCHING, Arm, Mode
 
-UNITS = {"throughput": "operations/s"} | {name: unit for name, _, _, unit in RATIOS}
+UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"} | {
+    name: unit for name, _, _, unit in RATIOS
+}
 
 
 class CellEstimator(CellSoFar):
     """Keeps all that a recorded cell's slices say, for the estimate at the end."""
 
-    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False) -> None:
-        super().__init__(void_sessions, sequential=sequential)
+    KEEPS_CURVE = True
+
+    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, objective: str = "") -> None:
+        super().__init__(void_sessions, sequential=sequential, objective=objective)
         self._tallies = {"capacity": Tally(), "latency": Tally()}
 
     def void(self, session: int) -> None:
@@ -47,6 +51,8 @@ class CellEstimator(CellSoFar):
     def _keep(self, records: Sequence[SliceRecord], sign: int) -> bool:
         latencies = None
         phase = records[0].phase
+        if phase in SEARCHING:
+            return super()._keep(records, sign)
         if phase == "latency":
             latencies = self._histograms(records, sign)
             if latencies is None:
@@ -82,16 +88,21 @@ class CellEstimator(CellSoFar):
             )
         return found
 
+    def main(self) -> tuple[Arms, str]:
+        """The blocks of the closed loop, or of the open loop if there are no others; and the name of that phase."""
+        capacity = self._tallies["capacity"].arms()
+        return (capacity, "capacity") if len(capacity.sessions) else (self._tallies["latency"].arms(), "latency")
+
     # ── at the end ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def finish(self, mode: Mode = "full", margin: float = 0.01) -> CellEstimate:
-        """The cell's estimate; equivalence is judged within ± log(1 + `margin`).
+    def finish(self, mode: Mode = "full", margin: float = 0.01, lowest: float = 0.0) -> CellEstimate:
+        """The cell's estimate; equivalence is judged within ± log(1 + `margin`). `lowest`: rate that the search for an objective could try.
 
         Raises UsageError without a complete block.
         """
         self._close_block()
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
-        main, tally = (capacity, "capacity") if len(capacity.sessions) else (latency, "latency")
+        main, tally = self.main()
         if not len(main.sessions):
             raise UsageError(
                 "no complete block of four good slices: there is nothing to estimate; give the run more --time"
@@ -105,7 +116,7 @@ class CellEstimator(CellSoFar):
             if (share := QUANTILES_BY_METRIC.get(name)) and latency.unit_of(share, mode) == "session":
                 estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
-        primary = "latency_p50" if latency is main and "latency_p50" in log_ratios else "throughput"
+        primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
         judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
         levels = self.typical(mode)
         carried = self.carryover()
@@ -127,15 +138,21 @@ class CellEstimator(CellSoFar):
                 | {"typical": levels[arm]}
                 for arm in ARMS
             },
-            warnings=warnings(
-                self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
-            ),
+            warnings=[
+                *warnings(
+                    self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
+                ),
+                *(self._capacities.warnings() if self._capacities else []),
+            ],
             smallest_effect=judged.smallest_effect,
             sessions_needed=judged.sessions_needed,
             totals_open=judged.totals_open,
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             added=added(main, mode),
+            objective=self._capacities.finish(mode, self._most_nu, self.plain_capacity(), lowest)
+            if self._capacities
+            else None,
         )
 
     def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
@@ -156,6 +173,8 @@ class CellEstimator(CellSoFar):
                 found[f"latency_{name}"] = own
                 if own is not None:
                     found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
+        if self._capacities:
+            found[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
         for name, numerator, denominator, _ in RATIOS:
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
@@ -203,6 +222,9 @@ class CellEstimator(CellSoFar):
             level = float(np.mean([statistics.hodges_lehmann(own) for own in middles]))
             for arm, value in around(level, interval.centre).items():
                 found[arm]["throughput"] = value
+        if self._capacities:
+            for arm, value in self._capacities.levels(mode).items():
+                found[arm][objective_capacity.METRIC] = value
         latency = self._tallies["latency"].arms()
         for column, (name, share) in enumerate(QUANTILES):
             if not (unit := latency.unit_of(share, mode)):

@@ -41,6 +41,12 @@ def quantiles(histogram: Histogram, shares: Sequence[float]) -> Floats:
     return values
 
 
+def above(histogram: Histogram, value: float) -> float:
+    """Number of values above one, in the histogram's unit; interpolated within its cell."""
+    low, high = bounds(histogram.layout, histogram.indices)
+    return float(np.clip((high - value) / (high - low), 0.0, 1.0) @ histogram.counts)
+
+
 class Total:
     """All histograms of an arm, added up in one dense array."""
 

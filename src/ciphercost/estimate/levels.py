@@ -25,6 +25,7 @@ def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
 
 LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "throughput": (_typical("throughput"), "/s"),
+    "rate_at_objective": (_typical("rate_at_objective"), "/s"),
     "server_cpu_per_op": (lambda arm: arm.get("server_cpu_us_per_op"), "µs"),
     "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
     "hop_cpu_per_op": (lambda arm: arm.get("hop_cpu_us_per_op"), "µs"),

@@ -87,7 +87,7 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
         cells=numbers,
         worst=float(distance.max()),
         break_even_bytes=break_even(handshake, byte, covariance * excess, quantile),
-        floor_ns=_floor(cells[numbers[0]], end),
+        floor_ns=floor(cells[numbers[0]], end),
     )
 
 
@@ -101,7 +101,7 @@ def break_even(handshake: Part, byte: Part, covariance: NDArray[np.float64], qua
     return Part(value, value * float(np.exp(-half)), value * float(np.exp(half)))
 
 
-def _floor(cell: Cell, end: str) -> float | None:
+def floor(cell: Cell, end: str) -> float | None:
     """The cost of the negotiated cipher alone, in ns per byte. Nearly all bytes go to the client: the server encrypts, the client decrypts.
 
     It was measured with the agent's library. The server may use another one, which the report mentions.

@@ -6,27 +6,28 @@ Only runs recorded in format 1 need today's registries (`plan.facts.upgraded`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
+from ciphercost.estimate import curves, imported, link_model, parts, profile, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
+from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
-from ciphercost.model.run_directory import read_imported, read_proofs, read_slices, read_storage
-from ciphercost.model.slices import Proof, StorageSlice
-from ciphercost.model.spec import ARMS, Mode
+from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
+from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
+from ciphercost.model.spec import ARMS, COUNTED, Mode
 from ciphercost.model.terms import FORMAT
 from ciphercost.model.version import VERSION
-from ciphercost.plan import conditions, schedule
+from ciphercost.plan import conditions, objective, schedule
 from ciphercost.plan import facts as plan_facts
 from ciphercost.prove import proof_verdict
 
@@ -66,11 +67,17 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         # The spec only names the cells; it can't repeat their measurement.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     skews: dict[int, list[float]] = {}
-    estimators = [CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells]
+    estimators = [
+        CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), objective=cell.spec.objective)
+        for cell in facts.cells
+    ]
     counted: set[tuple[int, int]] = set()
+    profiled: dict[int, list[SliceRecord]] = {}
     for slice_record in read_slices(directory):
+        if slice_record.phase == "profile":
+            profiled.setdefault(slice_record.cell, []).append(slice_record)
         estimators[slice_record.cell].add(slice_record)
-        if slice_record.phase in ("capacity", "latency"):
+        if slice_record.phase in COUNTED:
             counted.add((slice_record.cell, slice_record.session))
             if slice_record.start_skew is not None:
                 skews.setdefault(slice_record.cell, []).append(slice_record.start_skew)
@@ -78,7 +85,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     storage = list(read_storage(directory))
     refuse_unproven(facts, counted, proofs)
     estimates: list[CellEstimate | None] = [
-        estimator.finish(facts.spec.mode, facts.spec.margin)
+        estimator.finish(facts.spec.mode, facts.spec.margin, lowest_rate(facts, cell))
         if cell.status in ("ok", None) and estimator.blocks
         else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
@@ -92,9 +99,17 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         )
         for number, found in enumerate(estimates)
     ]
+    cells = with_profiles(facts, cells, estimators, profiled, directory)
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     return contract(facts, cells), estimators
+
+
+def lowest_rate(facts: RunFacts, known: CellFacts) -> float:
+    """The lowest rate, operations/s, that the search for the cell's objective could try; 0 without an objective. Pure."""
+    if (made := objective.of(known.spec)) is None:
+        return 0.0
+    return objective.lowest_rate(made, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds)
 
 
 def contract(facts: RunFacts, cells: list[Cell]) -> Result:
@@ -123,6 +138,28 @@ def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     levels = storage.levels(slices, mode)
     arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
     return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
+
+
+def with_profiles(
+    facts: RunFacts,
+    cells: list[Cell],
+    estimators: Sequence[CellEstimator],
+    slices: Mapping[int, list[SliceRecord]],
+    directory: Path,
+) -> list[Cell]:
+    """The cells; those with a number and profiled slices get their profile."""
+    samples: dict[int, list[ProfileSlice]] = {}
+    for each in read_profile(directory) if slices else ():
+        samples.setdefault(each.cell, []).append(each)
+    made = list(cells)
+    for number, own in samples.items():
+        if made[number].added:
+            void = facts.cells[number].void_sessions
+            found = profile.profile(
+                own, slices.get(number, []), estimators[number].main()[0], made[number].added, facts.spec.mode, void
+            )
+            made[number] = msgspec.structs.replace(made[number], profile=found)
+    return made
 
 
 def with_skew(made: Cell, skews: list[float]) -> Cell:
@@ -257,6 +294,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         disturbed=found.disturbed if found else False,
         carryover=found.carryover if found else {},
         added=found.added if found else {},
+        objective=found.objective if found else None,
         group=known.spec.group,
         variant=known.spec.variant,
         embedded=registered(known).embedded,
@@ -266,8 +304,8 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
 
 
 def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
-    """The predicted cost of TLS from the link alone. Pure."""
-    if known.spec.mechanism != "tls":
+    """The predicted cost of TLS from the link alone; {} where the arms differ in more, as by HTTP/3 over QUIC. Pure."""
+    if known.spec.mechanism != "tls" or known.encryption.get("http") == "HTTP/3":
         return {}
     encrypted = found.arms["encrypted"]
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0

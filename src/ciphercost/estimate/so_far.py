@@ -14,6 +14,8 @@ import numpy as np
 
 from ciphercost.estimate import durations, statistics
 from ciphercost.estimate.histogram import quantiles
+from ciphercost.estimate.objective_capacity import Capacities
+from ciphercost.estimate.objective_search import Search
 from ciphercost.estimate.rows import Rows
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Carryover, Interval
@@ -23,7 +25,8 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import decode
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import AgentSlice, SliceRecord
-from ciphercost.model.spec import Arm, Mode
+from ciphercost.model.spec import ARMS, COUNTED, SEARCHING, Arm, Mode, Phase
+from ciphercost.plan.objective import parse
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
 OFFERED, MOST_OFFERED = 0.6, 0.75
@@ -36,10 +39,13 @@ class CellSoFar:
     """Takes the slices of one cell in the order of the record. What it tells is available at any time.
 
     `void_sessions`: numbers of sessions that were repeated; their slices are ignored. `sequential`: the run may stop on
-    precision, which limits the degrees of freedom to those of LEAST_SESSIONS sessions.
+    precision, which limits the degrees of freedom to those of LEAST_SESSIONS sessions. `objective`: the cell's, `p99=5ms`.
     """
 
-    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False) -> None:
+    KEEPS_CURVE = False
+    """Whether it keeps the slices of the load–latency curve."""
+
+    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, objective: str = "") -> None:
         self.counts: Counter[str] = Counter()
         """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
         self.error_kinds: Counter[str] = Counter()
@@ -59,6 +65,7 @@ class CellSoFar:
         self._open: tuple[str, int, int] | None = None
         self._pending: dict[int, SliceRecord] = {}
         self._broken = False
+        self._capacities = Capacities(parse(objective, "objective")) if objective else None
 
     # ── input ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -68,7 +75,9 @@ class CellSoFar:
             return
         agent = record.agent
         failed = bool(record.error) or agent is None or agent.done <= 0 or agent.seconds <= 0
-        if record.phase not in ("capacity", "latency"):
+        if record.phase in SEARCHING and agent is not None and not record.error:
+            failed = False  # in a search, a rate at which no operation finishes is an answer
+        if record.phase not in COUNTED:
             if agent is not None and not failed and record.arm == "plain":
                 self._other["work"] += agent.done
                 self._other["seconds"] += agent.seconds
@@ -107,6 +116,8 @@ class CellSoFar:
         self._void.add(session)
         for by_session in (self._rates, self._done, self._latency_blocks):
             by_session.pop(session, None)
+        if self._capacities:
+            self._capacities.drop(session)
         self._close_block()
 
     def _close_block(self) -> None:
@@ -123,6 +134,10 @@ class CellSoFar:
     def _keep(self, records: Sequence[SliceRecord], sign: int) -> bool:
         """Take over a complete block, `sign` +1 for ABBA. False if something is missing after all."""
         session = records[0].session
+        if records[0].phase in SEARCHING:
+            if self._capacities:
+                self._capacities.add(records, keep=self.KEEPS_CURVE)
+            return True
         if records[0].phase == "latency":
             self._latency_blocks[session] += 1
             return True
@@ -192,6 +207,22 @@ class CellSoFar:
             rate = min(rate, MOST_THINKING * clients / think_s)
         return rate
 
+    def next_of_search(self, session: int, lowest: float, *, alone: bool) -> tuple[Phase, dict[Arm, float]] | None:
+        """The next block of the search for capacity at the cell's objective: phase and each arm's rate. None: the search is over.
+
+        `lowest`: the lowest rate that has enough requests; `alone`: the run has one session.
+        """
+        if self._capacities is None:
+            return None
+        search = Search(
+            self._capacities.objective,
+            {arm: self._capacities.arms[arm] for arm in ARMS},
+            self.plain_capacity(),
+            lowest,
+            alone,
+        )
+        return search.next(session)
+
     def carryover(self, session: int | None = None) -> Carryover:
         """λ with its p-value, of one session or of all capacity blocks so far."""
         sessions = list(self._rates) if session is None else [session]
@@ -232,6 +263,6 @@ class CellSoFar:
         return statistics.block_interval(every) if len(every) >= 2 else None
 
 
-def watching(void_sessions: Iterable[int], sequential: bool) -> CellSoFar:
-    """What a cell has shown so far, during measurement. `sequential`: the run may stop before its time is over."""
-    return CellSoFar(void_sessions, sequential=sequential)
+def watching(void_sessions: Iterable[int], sequential: bool, objective: str = "") -> CellSoFar:
+    """What a cell has shown so far, during measurement. `sequential`: the run may stop before its time is over. `objective`: the cell's."""
+    return CellSoFar(void_sessions, sequential=sequential, objective=objective)

@@ -16,7 +16,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import decode
 from ciphercost.model.run_directory import read_facts, read_slices
 from ciphercost.model.slices import SliceRecord
-from ciphercost.model.spec import ARMS, Arm, Phase
+from ciphercost.model.spec import ARMS, COUNTED, Arm, Phase
 
 MOST_HISTOGRAMS = 256
 """Most histograms per arm that are read of a closed loop's slices, evenly spread. The shape needs no more, and each takes
@@ -85,13 +85,13 @@ class _Cell:
         self.pending: list[SliceRecord] = []
 
     def add(self, record: SliceRecord) -> None:
-        if record.session in self.void:
+        if record.session in self.void or record.phase == "profile":
             return
         self.began = record.started if self.began is None else self.began
         agent = record.agent
         done = agent.done if agent is not None and not record.error else 0.0
         good = agent is not None and done > 0 and agent.seconds > 0
-        counted = record.phase in ("capacity", "latency")
+        counted = record.phase in COUNTED
         if counted and record.position == 0:
             self.counts["lead-in"] += 1
         elif counted:

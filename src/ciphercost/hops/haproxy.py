@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ciphercost.hops import Wanted
 from ciphercost.hops._program import Program
-from ciphercost.host.marks import own_file
+from ciphercost.host import haproxy
 
 CONFIGURATION = """\
 global
@@ -33,22 +33,20 @@ backend server
 class HAProxy(Program):
     name = "haproxy"
     title = "HAProxy"
-    program = "haproxy"
-    package = "haproxy"
-    version_option = "-v"
-    version_words = r"HAProxy version (\d+\.\d+[\w.]*)"
+    program = haproxy.PROGRAM
+    package = haproxy.PACKAGE
+    version_option = haproxy.VERSION_OPTION
+    version_words = haproxy.VERSION_WORDS
 
     def command(self, program: Path, wanted: Wanted, port: int) -> list[str | Path]:
         tls = ""
         if wanted.stage.accepts:
-            # It wants certificate and key in one file.
-            both = wanted.pki.certificate.read_text() + wanted.pki.key.read_text()
-            tls = f" ssl crt {own_file(wanted.directory / 'server.both.pem', both)}"
+            tls = f" ssl crt {haproxy.both(wanted.directory, wanted.pki.certificate, wanted.pki.key)}"
         host, target = wanted.target
         text = CONFIGURATION.format(
             maxconn=2 * wanted.clients + 100, address=wanted.address, port=port, tls=tls, host=host, target=target
         )
-        return [program, "-db", "-f", own_file(wanted.directory / "haproxy.cfg", text)]
+        return [program, *haproxy.arguments(wanted.directory, text)]
 
 
 HOP = HAProxy()

@@ -47,6 +47,8 @@ class Launch(msgspec.Struct):
     port: int
     cgroups: tuple[Path, ...]
     address: str = LOOPBACK
+    log: Path = Path()
+    """What it prints."""
 
 
 def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str], str]:
@@ -114,7 +116,7 @@ def launch(
         try:
             ports = [port, *also()]
             if _wait(process, address, ports, title, answers, partial(_after, log, begin, hopeless)):
-                return Launch(process, port, cgroups, address)
+                return Launch(process, port, cgroups, address, log)
         except PortTaken as error:
             process.stop(5.0)
             output = str(error)

@@ -22,8 +22,14 @@ from ciphercost.model.errors import RunError, UsageError
 SERVER = "127.0.0.1"
 MTU = 1500
 """Default: Ethernet's."""
+FRAME = 14
+"""Bytes of a frame's header, which the shaper counts."""
 LEAST_BURST = 32 << 10
-"""Bytes that may be sent at once: a little over 20 packets, so that a slow link does not wait for every packet."""
+"""Bytes that a link from 26 Mbit/s on may send at once: a little over 20 packets, so that it does not wait for every packet."""
+SLOW_BURST_SECONDS, LEAST_PACKETS = 0.01, 2
+"""A slower link sends at most so much of its time at once, but so many packets. 32 KB would carry a whole post-quantum handshake past
+the shaper, as if the link had no bandwidth.
+"""
 BURST_SECONDS, QUEUE_SECONDS = 0.001, 0.1
 LEAST_QUEUE = 256 << 10
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
@@ -65,14 +71,15 @@ def check_rights() -> None:
         )
 
 
-def shaper(bits_per_second: float) -> list[str]:
+def shaper(bits_per_second: float, mtu: int = MTU) -> list[str]:
     """The arguments of `tc` for a token bucket of this rate. Pure.
 
-    Its burst is a millisecond's worth, its queue holds a tenth of a second's: enough for TCP to fill the link without
-    loss.
+    Its burst is a millisecond's worth (of a slow link up to ten), its queue holds a tenth of a second's: enough for TCP to
+    fill the link without loss.
     """
     per_second = bits_per_second / 8
-    burst = max(LEAST_BURST, round(per_second * BURST_SECONDS))
+    slow = max(LEAST_PACKETS * (mtu + FRAME), min(LEAST_BURST, round(per_second * SLOW_BURST_SECONDS)))
+    burst = max(slow, round(per_second * BURST_SECONDS))
     queue = max(LEAST_QUEUE, round(per_second * QUEUE_SECONDS))
     return ["tbf", "rate", f"{round(bits_per_second)}bit", "burst", str(burst), "limit", str(queue)]
 
@@ -119,7 +126,9 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator
         for where, device in ((inside, NEAR_END), ([], link.device)):
             supervisor.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
             if bits_per_second:
-                supervisor.run(["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second)])
+                supervisor.run(
+                    ["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second, mtu or MTU)]
+                )
             supervisor.run(["ip", *where, "link", "set", "dev", device, "up"])
         # The namespace's own loopback stays down, so 127.0.0.1 is not local there and goes over the link.
         supervisor.run(["ip", *inside, "address", "add", f"{agent}/32", "dev", NEAR_END])

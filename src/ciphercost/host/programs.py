@@ -39,6 +39,7 @@ PROGRAMS = (
     Program("tc", "iproute2", "--bandwidth and --mtu need it"),
     Program("mkfs.ext4", "e2fsprogs", "the mechanism fscrypt needs it"),
     Program("fio", "fio", "at rest it measures the directories without a server"),
+    Program("perf", "linux-perf", "--profile needs it; as root, ciphercost fetches it by itself"),
     Program("openssl", "openssl", "the mechanism edb-tde needs it"),
 )
 

@@ -28,7 +28,9 @@ class Tools(msgspec.Struct, frozen=True):
 FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "sid")
 """From sid: as root, the gocryptfs 2.5.1 of trixie changes the user of all its threads at once, and can't create files."""
 CRYFS = Tools("cryfs", ("cryfs",), ("usr/bin/cryfs",), "trixie")
-TOOLS = {Path(program).name: tools for tools in (FUSE, CRYFS) for program in tools.programs}
+PERF = Tools("perf", ("linux-perf",), ("usr/bin/perf",), "bookworm")
+"""perf of Linux 6.1: its software clock works with any kernel since 5.10."""
+TOOLS = {Path(program).name: tools for tools in (FUSE, CRYFS, PERF) for program in tools.programs}
 """Where each program comes from. A mechanism that needs a program from Debian adds an entry here."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure import fio, round_trips
+from ciphercost.measure import fio, profiling, round_trips
 from ciphercost.measure.facts import (
     describe,
     describe_agent,
@@ -39,8 +39,9 @@ from ciphercost.measure.facts import (
 from ciphercost.measure.fleet_cell import load_clients, on_those_left
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import PREPARING, Display
-from ciphercost.measure.session import CellMeasurement, NoSteadyState
-from ciphercost.measure.stopping import Stopping
+from ciphercost.measure.session import CellMeasurement
+from ciphercost.measure.stopping import Start
+from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import AgentError, CiphercostError, LoadStopped, RunError, Unproven, UsageError
 from ciphercost.model.facts import CellFacts
@@ -68,7 +69,7 @@ class Run(msgspec.Struct):
     supervisor: Supervisor
     scratch: Path
     display: Display
-    stopping: Callable[[Iterable[int], bool], Stopping]
+    stopping: Start
     """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
     """Servers that were already found."""
@@ -346,7 +347,13 @@ def open_unit(
         # Only after the proofs, which have read every file.
         places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return measurement.begin(session, pair, agent, samplers, functools.partial(on_those_left, open_arms), pause, awake)
+    phases = measurement.begin(
+        session, pair, agent, samplers, functools.partial(on_those_left, open_arms), pause, awake
+    )
+    blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
+    profiled = profiling.phase(measurement, session, blocks, pair, agent, bench.supervisor, run.scratch)
+    stack.callback(profiled.close)
+    return *phases, profiled
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
@@ -361,7 +368,8 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
     if bench.mask:
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
-    witnesses.require(proofs, bench.mechanism, bench.engine.mute, pair.closed, bench.factors)
+    mute = bench.engine.silent(bench.mechanism.layer)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
     return connected
 
 

@@ -49,12 +49,21 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
     return lines
 
 
+HTTP3_TEXT = (
+    "HTTP/3 has no unencrypted form: the plain arm speaks HTTP/1.1 over TCP, so this is the cost of QUIC, UDP and HTTP/3 together with "
+    "that of encryption; --matrix http=2,3 measures HTTP/2 over TLS and TCP beside it"
+)
 OLD_OPENSSL = ("OpenSSL 0.", "OpenSSL 1.")
 OLD_OPENSSL_TEXT = (
     "the server is linked to OpenSSL {}; that series has had no support since September 2023 and lacks VAES and "
     "recent key exchange, so encryption may cost more here than with a current OpenSSL"
 )
 """{}: its version."""
+FROM_MEMORY = (
+    "{} keeps all data in memory, so {} reads no file: encryption at rest acts on what is written; "
+    "a workload that writes shows its cost"
+)
+"""{}: the engine, the workload."""
 
 
 def describe(facts: CellFacts, bench: Bench) -> None:
@@ -86,9 +95,11 @@ def describe(facts: CellFacts, bench: Bench) -> None:
             Warning_(
                 "cpu-crypto-unproven",
                 "the server was started without the CPU's AES instructions, but only tls proves that it does not use "
-                "them: a library other than OpenSSL, or the kernel, would ignore the setting",
+                "them: a library other than OpenSSL or Go's, or the kernel, would ignore the setting",
             )
         )
+    if isinstance(bench.mechanism, AtRest) and bench.program.read_only and StoresData.of(bench.engine).no_cache:
+        facts.warnings.append(Warning_("reads-from-memory", FROM_MEMORY.format(bench.cell.engine, bench.cell.workload)))
     if reached := conditions.who_reaches_it(bench.planned.conditions, bench.engine):
         facts.warnings.append(Warning_("listens", reached))
     if bench.cell.url:
@@ -175,6 +186,8 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
     """Record what a session's server pair negotiated and where it runs."""
     facts.config_diff = config_diff(pair.connect)
     facts.encryption = client_witness.negotiated(connected)
+    if facts.encryption.get("http") == "HTTP/3":
+        warn(facts, "http3", [Warning_("http3", HTTP3_TEXT)])
     if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
         warning = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
         warn(facts, UNVERIFIED, [warning])
@@ -287,13 +300,13 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
 
 
 def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
-    """The settings among a server's (name, value) rows that can be compared with another server's: no ports, no
+    """The settings among the rows of a server's `variables` that can be compared with another server's: no ports, no
     identifiers, paths relative to its own place.
     """
     found = {}
-    place, unlike = str(look.volume.path), StoresData.of(look.rest.engine).unlike
-    for name, value in rows:
-        if name and not any(fnmatch(name, each) for each in unlike):
+    place, engine = str(look.volume.path), StoresData.of(look.rest.engine)
+    for name, value in engine.pairs(rows):
+        if name and not any(fnmatch(name, each) for each in engine.unlike):
             found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
     return found
 

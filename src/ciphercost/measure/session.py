@@ -9,28 +9,28 @@ counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import msgspec
-import numpy as np
 
 from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
-from ciphercost.measure import limits, load_witness
+from ciphercost.measure import limits, load_witness, search
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
 from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
-from ciphercost.measure.stopping import Stopping
+from ciphercost.measure.stopping import Start
+from ciphercost.measure.warm_up import WarmUp
 from ciphercost.model.errors import AgentError, LoadStopped, RunError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
 from ciphercost.model.slices import AgentSlice, Block, SliceRecord
-from ciphercost.model.spec import ARMS, Arm, CellSpec, Phase, Spec
-from ciphercost.plan import schedule
+from ciphercost.model.spec import ARMS, COUNTED, OPEN_LOOP, SEARCHING, Arm, CellSpec, Phase, Spec
+from ciphercost.plan import objective, schedule
 from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
@@ -61,10 +61,6 @@ def _cost(asked: float, began: float) -> float:
     return took if took > OVERRUN * asked else asked
 
 
-class NoSteadyState(RunError):
-    """The warm-up ended without a steady level to measure at."""
-
-
 class CellMeasurement:
     """Makes the load of one cell. One instance lives through all sessions of the cell."""
 
@@ -76,20 +72,18 @@ class CellMeasurement:
         seed: int,
         record: Record,
         display: Display,
-        stopping: Callable[[Iterable[int], bool], Stopping],
+        stopping: Start,
     ) -> None:
-        """`stopping`: makes a new `Stopping` from (sessions that do not count, whether the cell may stop before its
-        time is over).
-        """
         self.number = number
         self.spec = spec
         self.facts = facts
         self.seed = seed
         self.record = record
         self.display = display
-        self.estimator = stopping((), bool(spec.precision))
+        self.estimator = stopping((), bool(spec.precision), facts.spec.objective)
         self._stopping = stopping
         self.budget = schedule.budget(spec, facts.spec)
+        self._objective = objective.of(facts.spec)
         self._began = time.monotonic()
         self._failures = 0
         self._last_answer = 0.0
@@ -97,11 +91,13 @@ class CellMeasurement:
         """Slices in a row without heavy compiling."""
         self._pair: ServerPair
         self._agent: LoadClient
-        self._samplers: dict[Arm, SliceSampler]
+        self.samplers: dict[Arm, SliceSampler]
         self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
         """The arms in this session's order."""
+        self.draft: SliceRecord
+        """The slice that is being measured."""
         self._sealed: dict[Arm, int]
         """Values that the agent itself encrypted or decrypted in this session, by arm."""
 
@@ -125,18 +121,19 @@ class CellMeasurement:
         `awake` keeps cores from halting. A phase raises RunError if it can't continue, NoSteadyState if there is no
         level to measure at.
         """
-        self._pair, self._agent, self._samplers, self._open_arms = pair, agent, samplers, open_arms
+        self._pair, self._agent, self.samplers, self._open_arms = pair, agent, samplers, open_arms
         self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
         self._warm_for = 0
         self._sealed = dict.fromkeys(ARMS, 0)
         blocks = schedule.blocks(self.seed, self.number, number)
-        return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
+        phases = self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
+        return *phases, self._search(number, blocks)
 
     def recall(self, slices: Iterable[SliceRecord]) -> None:
         """Take over what an interrupted run has recorded of this cell."""
-        self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision))
+        self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision), self.cell.objective)
         ended = 0.0
         for each in slices:
             self.estimator.add(each)
@@ -227,44 +224,23 @@ class CellMeasurement:
     def _warm_up(self, session: int) -> None:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.number, session, "warm-up")
-        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
-        spent, step = 0.0, 0
+        seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate)), 0.0, 0
         length = limits.length(self.cell, max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
-        while True:
+        ended = False
+        while not ended:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
                 answer, cost = self._uncounted(session, "warmup", 2 * step, arm, length)
                 if answer is not None:
-                    rates[arm].append(log_rate(answer))
+                    seen.rates[arm].append(log_rate(answer))
                 spent += cost
             step += 1
-            # A limited rate is steady by itself.
-            steady = bool(self.cell.max_rate) or schedule.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
-            warm = not self._agent.compiles or self._warm_for >= COMPILED_SLICES
-            if spent >= self.budget.warmup_s and steady and warm:
-                return
-            if spent < self.budget.warmup_limit_s:
-                continue
-            if steady:
-                text = "Java was still compiling when the warm-up ended; use a longer --time"
-                self._warn("warmup-jit", text)
-                return
-            if step < schedule.WARMUP_POINTS:
-                # One slow operation outlasts a slice, and the number of slices that the steadiness test needs would
-                # take minutes.
-                text = (
-                    f"operations take {spent / (2 * step):.2g} s: the warm-up had {step} slices per arm, too few to "
-                    "check whether the throughput was steady; use a longer --time"
-                )
-                self._warn("warm-up-short", text)
-                return
-            raise NoSteadyState(
-                f"after {spent:.0f} s of warm-up the throughput is still not steady; use a longer --time, or check "
-                "what else runs on this machine"
-            )
+            ended, warning = seen.ended(spent, step, warm=not self._agent.compiles or self._warm_for >= COMPILED_SLICES)
+            if warning is not None:
+                self._warn(warning)
 
-    def _warn(self, code: str, text: str) -> None:
-        if all(each.code != code for each in self.facts.warnings):
-            self.facts.warnings = [*self.facts.warnings, Warning_(code, text)]
+    def _warn(self, warning: Warning_) -> None:
+        if all(each.code != warning.code for each in self.facts.warnings):
+            self.facts.warnings = [*self.facts.warnings, warning]
 
     def _uncounted(
         self, session: int, phase: Phase, position: int, arm: Arm, length: float
@@ -278,37 +254,53 @@ class CellMeasurement:
 
     def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
-        yield from self._run_blocks(
+        yield from self.run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
         load_witness.check_sealed(self._pair, self._sealed)
 
-    def _run_blocks(
+    def run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> Iterator[None]:
         spent, done = 0.0, 0
         unused_memory.settle()
         if phase == "capacity":
             self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
-        least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        usual = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        least = schedule.profile_blocks(self.spec.mode) if phase == "profile" else usual
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
-            block = next(blocks)
-            self.display.phase(self.number, session, phase)
-            for position, arm in enumerate(block.arms):
-                if position == 1:
-                    for sampler in set(self._samplers.values()):
-                        sampler.refresh(every=REFRESH)
-                asked = schedule.lead_in_seconds(length) if position == 0 else length
-                began = time.monotonic()
-                self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
-                spent += _cost(asked, began)
+            spent += self._block(session, phase, next(blocks), length, dict.fromkeys(ARMS, rate))
             done += 1
-            load_witness.count_handshakes(self.facts, self._pair)
-            unused_memory.give_back()
             if phase == "capacity":
                 self.display.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():
                     return
+            yield
+
+    def _block(self, session: int, phase: Phase, block: Block, length: float, rates: Mapping[Arm, float]) -> float:
+        """Run a lead-in and four slices, each arm at its own rate (0: closed loop). Returns the seconds that count as spent."""
+        spent = 0.0
+        self.display.phase(self.number, session, phase)
+        for position, arm in enumerate(block.arms):
+            if position == 1:
+                for sampler in set(self.samplers.values()):
+                    sampler.refresh(every=REFRESH)
+            asked = schedule.lead_in_seconds(length) if position == 0 else length
+            began = time.monotonic()
+            self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rates[arm])
+            spent += _cost(asked, began)
+        load_witness.count_handshakes(self.facts, self._pair)
+        unused_memory.give_back()
+        return spent
+
+    def _search(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+        """Open loop at several rates: find each arm's highest rate that keeps the cell's objective."""
+        if self._objective is None:
+            return
+        steps = search.Steps(self._objective, self.budget, self.facts.slice_seconds)
+        unused_memory.settle()
+        while (step := steps.next(self.estimator, session)) is not None:
+            steps.spent += self._block(session, step.phase, next(blocks), step.length, step.rates)
             yield
 
     def _latency(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
@@ -324,7 +316,7 @@ class CellMeasurement:
             self.record.save_facts()
         if self.facts.rate > 0:
             length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            yield from self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+            yield from self.run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -343,7 +335,7 @@ class CellMeasurement:
     ) -> AgentSlice | None:
         began = time.monotonic()
         rate = limits.rate(self.cell, rate)
-        draft = SliceRecord(
+        draft = self.draft = SliceRecord(
             cell=self.number,
             session=session,
             phase=phase,
@@ -360,7 +352,7 @@ class CellMeasurement:
         )
         self._pause.only(arm)
         self._awake.keep(self._polling(phase))
-        sampler = self._samplers[arm]
+        sampler = self.samplers[arm]
         sent = time.monotonic()
         if self._last_answer:
             self.record.facts.idle_seconds += sent - self._last_answer
@@ -371,7 +363,7 @@ class CellMeasurement:
                 discard=discard,
                 seed=seed,
                 rate=rate,
-                arrivals=self.facts.arrivals if rate else "even",
+                arrivals=("random" if phase in SEARCHING else self.facts.arrivals) if rate else "even",
                 on_counting=sampler.begin,
                 on_counted=sampler.stop,
             )
@@ -398,7 +390,7 @@ class CellMeasurement:
         self._check_limits(record)
         self.record.append(record)
         self.estimator.add(record)
-        counted = position > 0 and phase in ("capacity", "latency")
+        counted = position > 0 and phase in COUNTED
         speed = answer.done / answer.seconds if answer.seconds else 0.0
         self.display.slice(self.number, length, speed, arm, record.marks if counted else None)
         return answer
@@ -420,7 +412,7 @@ class CellMeasurement:
         """
         if self.facts.idle != "poll":
             return set()
-        closed = self.cell.regime != "latency" and phase != "latency"
+        closed = self.cell.regime != "latency" and phase not in OPEN_LOOP
         return self._pair.agent_cpus | (self._pair.server_cpus if closed else set())
 
     def _fail(self, draft: SliceRecord, reason: str, *, lost: bool = False, mistimed: bool = False) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import AgentSlice, SliceRecord
-from ciphercost.model.spec import Mode
+from ciphercost.model.spec import Arm, Mode, Phase
 
 
 class Stopping(Protocol):
@@ -48,3 +48,13 @@ class Stopping(Protocol):
 
     def open_loop_rate(self, fallback: float, *, clients: int, think_s: float) -> float:
         """Operations per second that the open loop requests of both arms."""
+
+    def next_of_search(self, session: int, lowest: float, *, alone: bool) -> tuple[Phase, dict[Arm, float]] | None:
+        """The next block of the search for capacity at the cell's objective: phase and each arm's rate. None: the search is over.
+
+        `lowest`: the lowest rate that has enough requests for the quantile; `alone`: the run has one session.
+        """
+
+
+Start = Callable[[Iterable[int], bool, str], Stopping]
+"""Makes the statistics of a cell from (sessions that do not count, whether it may stop before its time is over, its objective)."""

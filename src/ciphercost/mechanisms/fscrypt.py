@@ -168,8 +168,8 @@ def data_of(look: Look) -> Path:
         return look.volume.path
     with suppress(AgentError):
         rows = look.query(home)
-        if rows and rows[0][0]:
-            return Path(str(rows[0][0]))
+        if rows and rows[-1][-1]:
+            return Path(str(rows[-1][-1]))
     return Path()  # nowhere: the server does not answer
 
 

@@ -149,7 +149,7 @@ class Tls(Mechanism):
             raise UsageError(f"certificate={factors['certificate']}: {tls.no_post_quantum_keys}; choose another one")
         if factors["client-cert"] == "on" and not tls.tls_client_cert:
             raise UsageError(
-                f"client-cert=on: ciphercost sets up client certificates on nginx and apache only, not on {engine.name}; leave it out"
+                f"client-cert=on: ciphercost sets up client certificates on the web servers that it starts, not on {engine.name}; leave it out"
             )
         if cipher in SUITES_CBC and not tls.tls_cbc:
             raise UsageError(f"{engine.name} accepts no CBC suite: leave cipher={cipher} out")

@@ -18,7 +18,9 @@ import msgspec
 
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.slices import SliceRecord, StorageSlice
+from ciphercost.model.spec import COUNTED, Phase
 from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 
 T = TypeVar("T")
@@ -33,7 +35,8 @@ MOST_CORES = 4096
 """More cores than any machine has. The cores of this process are no limit: a server may run on others."""
 CPU_SLACK_NS = 10e9
 """A paused virtual machine, or a process that waits for a core, ends its slice late, so its CPU time exceeds the slice."""
-COUNTED = ("capacity", "latency")
+IN_BLOCKS: tuple[Phase, ...] = (*COUNTED, "profile")
+"""Phases whose slices form blocks."""
 
 
 class Whole(Protocol):
@@ -200,7 +203,7 @@ class Slices:
                 f"`started` {record.started:g} is before the start of the previous slice ({self._started[session]:g})"
             )
         self._started[session] = record.started
-        if record.phase in COUNTED:
+        if record.phase in IN_BLOCKS:
             place = record.block, record.position
             if place <= self._last.get((*session, record.phase), (-1, -1)):
                 return f"block {record.block}, position {record.position} occurs twice or out of order"
@@ -235,9 +238,9 @@ def outside(cell: int, cells: Sequence[CellFacts] | None) -> str:
     return f"a slice of cell {cell}, but plan.json has {len(cells)} cells; they belong to different runs"
 
 
-def in_order(record: SliceRecord | StorageSlice) -> str:
+def in_order(record: SliceRecord | StorageSlice | ProfileSlice) -> str:
     """What is wrong with the place of a slice in its block, or "". Pure."""
-    if isinstance(record, SliceRecord) and record.phase not in COUNTED:
+    if isinstance(record, SliceRecord) and record.phase not in IN_BLOCKS:
         return ""
     if record.position > 4:
         return f"`position` {record.position}: a block has positions 0 to 4"
@@ -273,6 +276,18 @@ def storage(record: StorageSlice, cells: Sequence[CellFacts] | None, where: obje
     problem = outside(record.cell, cells) or in_order(record)
     if not problem and not record.error and not (record.operations and record.bytes and record.seconds):
         problem = f"{record.operations} operations and {record.bytes} bytes in {record.seconds:g} s without an `error`"
+    if problem:
+        raise damaged(where, problem)
+
+
+def profile(record: ProfileSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
+    """Raises UsageError if the samples of a slice are impossible."""
+    samples = sum(each.count for each in record.stacks)
+    problem = outside(record.cell, cells) or in_order(record)
+    if not problem and any(frame >= len(record.frames) for each in record.stacks for frame in each.frames):
+        problem = f"a stack has a frame beyond the {len(record.frames)} in `frames`"
+    if not problem and sum(record.whole.values()) > samples:
+        problem = f"`whole` has {sum(record.whole.values())} samples, but there are {samples}"
     if problem:
         raise damaged(where, problem)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.fleet import FleetFacts
+from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.study import StudyResult
@@ -127,6 +128,58 @@ class Curve(msgspec.Struct, frozen=True):
     points: list[Point]
 
 
+class AtRate(msgspec.Struct, frozen=True):
+    """What one arm did at one rate of the open loop."""
+
+    latency_ms: float | None
+    """The objective's quantile. None: the arm did not keep up with the rate."""
+    p50_ms: float | None
+    """Median of the answered requests. None: there are none."""
+    done_per_s: float
+    """Answered operations per second."""
+    requests: int
+    """Answered requests, over all sessions."""
+
+
+class LoadPoint(msgspec.Struct, frozen=True):
+    """Both arms at one rate: a point of the load–latency curve."""
+
+    rate: float
+    """Requests per second."""
+    plain: AtRate
+    encrypted: AtRate
+
+
+class ObjectiveArm(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One arm's capacity at an objective: the highest rate that keeps it, operations per second."""
+
+    kind: Literal["within", "below", "above", "unknown"]
+    """within: between rates that were tried. below: under the lowest, which is `high`. above: over the highest, which is `low`. unknown:
+    not bracketed."""
+    rate: float | None = None
+    low: float | None = None
+    """95 % interval; only one end if the capacity is known from one side."""
+    high: float | None = None
+    fastest_ms: float | None = None
+    """below: the objective's quantile at the lowest rate. None: the arm did not keep up with that."""
+
+
+class ObjectiveCapacity(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What encryption costs in rate, at a latency that must be kept."""
+
+    objective: str
+    """`p99=5ms`."""
+    arms: dict[str, ObjectiveArm]
+    curve: list[LoadPoint]
+    ratio: Estimate | None = None
+    """Encrypted ÷ plain capacity. None: at least one of them is not known; then there may be a bound."""
+    at_most: float | None = None
+    """The ratio is below this, because the encrypted arm keeps no rate that was tried, or the plain arm keeps all of them."""
+    at_least: float | None = None
+    reason: str = ""
+    """Why there is no ratio."""
+
+
 class CellEstimate(msgspec.Struct, frozen=True):
     """What `estimate` computes from a cell's slices."""
 
@@ -150,6 +203,7 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """Carry-over λ and its p-value."""
     added: dict[str, Added] = {}
     """Keys: server_cpu, client_cpu, hop_cpu."""
+    objective: ObjectiveCapacity | None = None
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
@@ -240,6 +294,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Column encryption, by arm: table_bytes and index_bytes as the server reports them. Empty if it reports neither."""
     key_life: dict[str, float] = {}
     """rotation_s: time in which the server gave its data a new key. `overhead.start_time` has the cost of opening."""
+    profile: Profile | None = None
+    """Where the CPU time goes, by function. None: no `--profile`, or nothing could be sampled."""
     storage: dict[str, Estimate] = {}
     """Results of fio on both arms' directories, without a server: sequential_read, …, fsync_latency."""
     beside: dict[str, Estimate] = {}
@@ -271,6 +327,8 @@ class Cell(msgspec.Struct, frozen=True):
     """The cost in money. None: no `--price` was given."""
     fleet: FleetFacts | None = None
     """Nodes that made the load, their clocks, and what was lost. None: one agent on one machine made it."""
+    objective: ObjectiveCapacity | None = None
+    """Capacity at the objective of `--objective`. None: there was none. Its ratio is also `overhead.rate_at_objective`."""
 
 
 class Result(msgspec.Struct, frozen=True):

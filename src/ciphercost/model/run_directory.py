@@ -19,6 +19,7 @@ from ciphercost.model import checked, owned
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.imported import ImportedRecord
+from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Result
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
 from ciphercost.model.study import StudyRecord
@@ -112,6 +113,11 @@ class Record:
         with (self.directory / "storage.jsonl").open("ab", buffering=0) as file:
             append_whole(file, self._encoder.encode(record) + b"\n")
 
+    def append_profile(self, record: ProfileSlice) -> None:
+        """Append to profile.jsonl, which exists only if there are such slices."""
+        with (self.directory / "profile.jsonl").open("ab", buffering=0) as file:
+            append_whole(file, self._encoder.encode(record) + b"\n")
+
     def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
         self._proofs += [{"cell": cell, **msgspec.to_builtins(proof)} for proof in proofs]
         self._write("proofs.json", msgspec.json.format(self._encoder.encode(self._proofs)) + b"\n")
@@ -128,7 +134,11 @@ class Record:
 
     def _keep(self, keep: Callable[[int, int], bool]) -> None:
         """Remove all other slices from the files."""
-        read: dict[str, Callable[[Path], Iterator[Any]]] = {"slices.jsonl": read_slices, "storage.jsonl": read_storage}
+        read: dict[str, Callable[[Path], Iterator[Any]]] = {
+            "slices.jsonl": read_slices,
+            "storage.jsonl": read_storage,
+            "profile.jsonl": read_profile,
+        }
         for name in read:
             if not (self.directory / name).is_file():
                 continue
@@ -167,7 +177,7 @@ class Record:
         write_whole(self.directory / name, content)
 
 
-HASHED = ("slices.jsonl", "proofs.json", "storage.jsonl", "study.json")
+HASHED = ("slices.jsonl", "proofs.json", "storage.jsonl", "profile.jsonl", "study.json")
 """Files whose hashes the facts of a complete run hold."""
 
 
@@ -302,6 +312,14 @@ def read_storage(directory: Path) -> Iterator[StorageSlice]:
     facts = _facts_if_any(directory)
     for record, where in _lines(directory / "storage.jsonl", StorageSlice):
         checked.storage(record, facts.cells if facts else None, where)
+        yield record
+
+
+def read_profile(directory: Path) -> Iterator[ProfileSlice]:
+    """Read the samples of profiled slices, as `read_slices` reads the slices."""
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "profile.jsonl", ProfileSlice):
+        checked.profile(record, facts.cells if facts else None, where)
         yield record
 
 

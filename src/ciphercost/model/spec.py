@@ -12,7 +12,13 @@ from ciphercost.model.terms import Amount, Count, Seed
 Arm = Literal["plain", "encrypted"]
 ARMS: tuple[Arm, Arm] = ("plain", "encrypted")
 Order = Literal["ABBA", "BAAB"]
-Phase = Literal["pilot", "warmup", "capacity", "latency"]
+Phase = Literal["pilot", "warmup", "capacity", "latency", "curve", "objective", "profile"]
+"""In `curve` both arms get the same rate; in `objective` each gets the rate at which it may just keep the cell's objective."""
+COUNTED: tuple[Phase, ...] = ("capacity", "latency", "curve", "objective")
+"""Phases that consist of blocks."""
+OPEN_LOOP: tuple[Phase, ...] = ("latency", "curve", "objective")
+SEARCHING: tuple[Phase, ...] = ("curve", "objective")
+"""Phases of the search for capacity at an objective."""
 Regime = Literal["capacity", "one-core", "latency"]
 Mode = Literal["full", "quick"]
 Layer = Literal["transit", "rest", "column", "control"]
@@ -81,6 +87,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Share of a slice's operations that may fail before the load stops; 0: no limit, but MOST_ERRORS with `url`."""
     max_latency: Amount = 0.0
     """Seconds that the 99th percentile of a slice may reach before the load stops; 0: no limit."""
+    objective: str = ""
+    """Latency to keep, e.g. "p99=5ms": the run also finds each arm's highest rate that keeps it. Empty: none."""
     fio_bytes: Count = 0
     """At rest: size of fio's file, bytes; fio then runs in cells of any length. 0: the default size, in cells of a minute or more."""
 
@@ -103,6 +111,8 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_default
     """Measure latency in an open loop after the capacity phase."""
     slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""
+    profile: bool = False
+    """Sample both arms' CPU time by function, in slices of its own that count for nothing else."""
     cluster: str = ""
     """Ray cluster: `auto`, HOST:PORT or `ray://HOST:PORT`. Its nodes make the load, or with `spread` the whole run. Empty: this machine."""
     agents: Count = 0

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.terms import Amount, Count
+
+Bound = Literal["", "most", "least", "either"]
+"""What a published ratio limits. `most`: ours is at most that; `least`: at least that; `either`: at most that, and at least one over that."""
 
 # ── a published study, run as it was published: study.json ────────────────────────────────────────────────────────────
 
@@ -126,6 +131,8 @@ class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Records, megabytes or clients, if there are several loads."""
     source: str = ""
     """Where the publication prints `published`, e.g. `Table II`; one of the study's `sources`."""
+    bound: Bound = ""
+    """How `published` limits the cost, if the publication gives a limit and no figure (`below 5 %`)."""
 
 
 class StudyResult(msgspec.Struct, frozen=True):

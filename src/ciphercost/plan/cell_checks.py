@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost import mechanisms
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
@@ -78,6 +80,19 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     _check_share(cell, workload)
 
 
+def check_documents(cell: CellSpec, engine: Engine, workload: Workload, documents: Mapping[str, int]) -> None:
+    """Raises UsageError if the workload requests a document that the server is unable to serve. `documents`: bytes by path."""
+    if not isinstance(engine, Documents) or not engine.largest_document:
+        return
+    path, size = max(documents.items(), key=lambda each: each[1], default=("", 0))
+    if size > engine.largest_document:
+        sizes = [f"write --set {name}=10KB, or " for name in ("size", "page", "picture") if name in workload.parameters]
+        raise UsageError(
+            f"workload {cell.workload}: its document {path} has {size:,} bytes, but {cell.engine} serves at most "
+            f"{engine.largest_document:,}: {engine.why_largest}; {''.join(sizes[:1])}use --workload page"
+        )
+
+
 def _check_share(cell: CellSpec, workload: Workload) -> None:
     """Raises UsageError if only some requests are to be encrypted and the workload does not mark which."""
     if cell.factors.get("share", "all") == "all":
@@ -107,6 +122,30 @@ def check_column_client(cell: PlannedCell) -> None:
         cell.encrypted_program(codec)  # raises UsageError for what an application can't do
 
 
+def _check_http3(planned: PlannedCell) -> None:
+    """Raises UsageError if the cell's requests are to go by HTTP/3 and something of it does not go with QUIC over UDP."""
+    cell, factors = planned.spec, planned.factors
+    if str(planned.program.parameters.get("http")) != "3":
+        return
+    if planned.mechanism.name != "tls":
+        raise UsageError(
+            f"http=3: HTTP/3 is always encrypted, and {cell.mechanism} compares no TLS with its absence; use "
+            f"{cell.engine}:tls, or write http=1 or http=2"
+        )
+    if factors["version"] != "1.3":
+        raise UsageError(f"version={factors['version']} does not go with http=3: QUIC has TLS 1.3 only; remove version")
+    if factors["hop"]:
+        raise UsageError(f"hop={factors['hop']} does not go with http=3: no hop here forwards QUIC; remove one of them")
+    if factors["share"] != "all":
+        raise UsageError(
+            f"share={factors['share']} does not go with http=3: HTTP/3 can't leave requests unencrypted; remove one of them"
+        )
+    if cell.delay:
+        raise UsageError(
+            f"--delay {cell.delay} does not go with http=3: its relay forwards TCP only; use --bandwidth or --mtu, or remove one of them"
+        )
+
+
 def check_server(planned: PlannedCell) -> None:
     """Raises UsageError if the server does not support the cell's connections, HTTP version, --ca, certificate or --url."""
     cell, engine = planned.spec, planned.engine
@@ -121,6 +160,7 @@ def check_server(planned: PlannedCell) -> None:
             f"version={version} does not go with http=2: HTTP/2 requires TLS 1.2 or newer (RFC 9113, section 9.2); "
             "write version=1.2 or http=1"
         )
+    _check_http3(planned)
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
     if cell.ca and planned.client and REVOCATION_LIST in Path(cell.ca).read_bytes():

@@ -36,6 +36,8 @@ X86_MASK = "~0x200000200000000:~0x60000000000"
 """Hides AES-NI and PCLMULQDQ, then VAES and VPCLMULQDQ. Without the second word OpenSSL assumes 0, which slows ChaCha20 too."""
 ARM_BITS = {"asimd": 1 << 0, "sha1": 1 << 3, "sha2": 1 << 4, "sha512": 1 << 6}
 """Bits of OPENSSL_armcap that stay set; AES (1 << 2) and PMULL (1 << 5) are cleared."""
+GO_MASK = {"x86_64": "cpu.aes=off,cpu.pclmulqdq=off", "aarch64": "cpu.aes=off,cpu.pmull=off"}
+"""GODEBUG by machine: hides the same instructions from a server that is written in Go."""
 
 
 CACHE = {
@@ -235,6 +237,8 @@ def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:
         raise UsageError(f"--cache {cell.cache}: must be warm, cold or small")
     if not isinstance(engine, StoresData):
         raise UsageError(f"--cache {cell.cache}: {cell.engine} stores no data, so it has no cache; remove --cache")
+    if engine.no_cache:
+        raise UsageError(f"--cache {cell.cache}: {cell.engine} {engine.no_cache}; remove --cache")
     if cell.url:
         raise UsageError(
             f"--cache {cell.cache} does not work with --url: ciphercost would have to restart your server with other settings "
@@ -251,7 +255,9 @@ def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:
 
 
 def mask() -> dict[str, str]:
-    """Environment variables that hide this CPU's AES instructions from OpenSSL. Raises UsageError if there are none to hide."""
+    """Environment variables that hide this CPU's AES instructions from OpenSSL and Go. Raises UsageError if there are none to
+    hide.
+    """
     machine, flags = platform.machine(), cpu_flags()
     if machine not in ("x86_64", "aarch64"):
         raise UsageError(
@@ -263,8 +269,9 @@ def mask() -> dict[str, str]:
             "remove it: every run here is without them"
         )
     if machine == "x86_64":
-        return {"OPENSSL_ia32cap": X86_MASK}
-    return {"OPENSSL_armcap": hex(sum(bit for name, bit in ARM_BITS.items() if name in flags))}
+        return {"OPENSSL_ia32cap": X86_MASK, "GODEBUG": GO_MASK[machine]}
+    armcap = hex(sum(bit for name, bit in ARM_BITS.items() if name in flags))
+    return {"OPENSSL_armcap": armcap, "GODEBUG": GO_MASK[machine]}
 
 
 def mask_provable(cell: CellSpec) -> bool:

@@ -33,7 +33,7 @@ def registered(spec: CellSpec) -> Registered:
         mechanism_title=mechanism.title,
         layer=mechanism.layer,
         protects=mechanisms.protection(mechanism),
-        witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.mute],
+        witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.silent(mechanism.layer)],
         factors=[each.name for each in mechanism.factors],
     )
 

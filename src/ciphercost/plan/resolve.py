@@ -26,9 +26,13 @@ REQUEST_PARAMETERS = ("http",)
 def resolve(cell: CellSpec) -> PlannedCell:
     """The cell with engine, mechanism, workload, client and conditions resolved.
 
+    Its workload has its full name (`kv-get`), also where the user wrote `get`.
+
     Provisioning does what depends on a run's key or on an installed version. Reads the user's files; starts no server.
     Raises UsageError if the cell can't be run; the message has what is wrong, where, and what to write instead.
     """
+    if (name := workloads.full_name(cell.workload)) != cell.workload:
+        cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
     workload = workload_of(cell, engine)
     driver = options.driver_of(cell) if options.asked(cell) else None
@@ -47,10 +51,11 @@ def resolve(cell: CellSpec) -> PlannedCell:
         cell_checks.check_secrets(cell, mechanism, workload)
     cell_checks.check_language(cell, engine, workload)
     program = prepare(cell, engine, workload, parameters)
+    cell_checks.check_documents(cell, engine, workload, program.documents)
     choices = _choices(cell, workload)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
-    engine.workload_fields(cell.version, program.parameters)
+    engine.workload_fields(cell.version, program.parameters, encrypted=True)
     client = None
     if driver is not None:
         client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})
@@ -81,10 +86,15 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
     """The workload of a cell: a named one, or the user's statements. `engine`: the cell's, if already resolved. Raises UsageError."""
     if cell.sql:
         return workloads.from_sql(Path(cell.sql))
-    found = workloads.get(cell.workload)
+    found = workloads.get(workloads.full_name(cell.workload))
+    target = engine or engines.get(cell.engine)
+    if target.language != "http":
+        # Such a workload may serve web servers too.
+        rest = {name: value for name, value in found.parameters.items() if name not in REQUEST_PARAMETERS}
+        found = msgspec.structs.replace(found, parameters=rest)
     if found.records and cell.csv:
         return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
-    if (engine or engines.get(cell.engine)).foreign:
+    if target.foreign:
         # The size of its pages can't be chosen.
         own = {name: value for name, value in found.parameters.items() if name in REQUEST_PARAMETERS}
         return msgspec.structs.replace(found, parameters=own, documents={})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ciphercost import mechanisms
 from ciphercost.model.slices import Block
-from ciphercost.model.spec import ARMS, Arm, CellSpec, Regime, Spec
+from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
 from ciphercost.plan.change_points import change_points
 
 Floats = NDArray[np.float64]
@@ -51,6 +51,14 @@ LATENCY, LATENCY_AT_REST = 0.25, 0.45
 13.5 s per session, and each arm's counted slices are 4.8 s of it (4/4.5 without lead-ins, 0.8 without edges, half). A rate of
 60 % of 1,000 operations/s then gives 2,900 requests per session and arm, 29 of them beyond p99. The estimate needs 10, which
 it gets from 350 operations/s on."""
+PROFILE = 0.25
+"""Extra time for the profiled slices of a cell, as a share of its time."""
+PROFILE_SLICE = 0.5
+"""Shortest profiled slice, seconds: perf needs milliseconds to switch on and off, and a slice needs some hundred samples."""
+PROFILE_BLOCKS, PROFILE_BLOCKS_QUICK = 1, 8
+"""Fewest profiled blocks of a session: in full mode sessions are the unit, in quick mode blocks are."""
+OBJECTIVE, SECONDS_OBJECTIVE = 0.6, 240.0
+"""Share of a cell's time for the search for capacity at an objective, and the default time of such a cell: 18 s for each of eight sessions."""
 PENALTY = 11.0
 """Penalty of a change point in a warm-up: at most 5 % false alarms on stationary noise with autocorrelation up to 0.5."""
 WARMUP_POINTS = 40
@@ -71,13 +79,17 @@ def groups(spec: Spec) -> list[list[int]]:
 # ── order ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def blocks(seed: int, cell: int, session: int) -> Iterator[Block]:
+PROFILED = 5
+"""Purpose of the blocks of profiled slices: they have a coin of their own, so that a run's other blocks do not depend on them."""
+
+
+def blocks(seed: int, cell: int, session: int, purpose: int = 0) -> Iterator[Block]:
     """Endless blocks of one session, each ABBA or BAAB by a fair coin.
 
     The coin makes block values symmetric and uncorrelated, however the machine drifts. It depends only on (seed, cell,
-    session).
+    session) and on what the blocks are for.
     """
-    coin = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, cell, session, 0])))
+    coin = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, cell, session, purpose])))
     for number in itertools.count():
         yield Block(number, "ABBA" if coin.integers(2) else "BAAB")
 
@@ -156,16 +168,20 @@ class Budget(msgspec.Struct, frozen=True):
     """Closed loop of each session."""
     latency_s: float
     """Open loop of each session."""
+    profile_s: float
+    """Profiled slices of each session, in addition to `spec.time`; 0: none."""
     min_blocks: int
     """Blocks of a session for which the slice length must leave room."""
+    objective_s: float = 0.0
+    """Search for capacity at an objective, of each session."""
 
     @property
     def per_session_s(self) -> float:
-        return self.warmup_s + self.capacity_s + self.latency_s
+        return self.warmup_s + self.capacity_s + self.latency_s + self.objective_s + self.profile_s
 
     @property
     def total_s(self) -> float:
-        """Load time of the cell: the spec's time, unless warm-ups take longer."""
+        """Load time of the cell: the spec's time, and that of profiled slices, unless warm-ups take longer."""
         return self.pilot_s + self.sessions * self.per_session_s
 
 
@@ -176,31 +192,54 @@ def at_rest(cell: CellSpec) -> bool:
 
 def seconds(cells: Sequence[CellSpec]) -> float:
     """Default load time of each cell."""
-    return SECONDS_AT_REST if any(map(at_rest, cells)) else SECONDS
+    usual = SECONDS_AT_REST if any(map(at_rest, cells)) else SECONDS
+    if any(cell.objective for cell in cells):
+        # What the other phases would have had stays about the same.
+        return max(SECONDS_OBJECTIVE, 1.5 * usual)
+    return usual
 
 
 def budget(spec: Spec, cell: CellSpec) -> Budget:
     """Split `spec.time`: pilot 8 % (at most 6 s), warm-up 15 % of the rest, latency 25 % of all (at rest 45 %), capacity the remainder.
 
     In regime `latency`, capacity gets 25 %, because the rate is a share of it, or nothing if the rate or its limit is given;
-    latency gets the remainder.
+    latency gets the remainder. With an objective, the search for it gets 60 % of all, and there is no phase of latency alone.
+    Profiled slices get PROFILE of the time on top.
     """
     sessions = spec.sessions if spec.mode == "full" else 1
     pilot = 0.0 if spec.slice_seconds else min(0.08 * spec.time, 6.0)
     warmup = 0.15 * (spec.time - pilot)
     rest, quarter = spec.time - pilot - warmup, LATENCY * spec.time
-    open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time if spec.latency else 0.0
-    if cell.regime == "latency":
+    open_loop, searching = 0.0, 0.0
+    if cell.objective:
+        searching = OBJECTIVE * spec.time
+    elif cell.regime == "latency":
         open_loop = rest if cell.rate or cell.max_rate else rest - quarter
+    elif spec.latency:
+        open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time
     return Budget(
         sessions=sessions,
         pilot_s=pilot,
         warmup_s=warmup / sessions,
         warmup_limit_s=max(5.0, 4 * warmup / sessions),
-        capacity_s=(rest - open_loop) / sessions,
+        capacity_s=(rest - open_loop - searching) / sessions,
         latency_s=open_loop / sessions,
+        profile_s=_profile_s(spec, sessions),
         min_blocks=MIN_BLOCKS if spec.mode == "full" else LEAST_BLOCKS_QUICK,
+        objective_s=searching / sessions,
     )
+
+
+def profile_blocks(mode: Mode) -> int:
+    """Fewest profiled blocks of a session."""
+    return PROFILE_BLOCKS if mode == "full" else PROFILE_BLOCKS_QUICK
+
+
+def _profile_s(spec: Spec, sessions: int) -> float:
+    """Seconds of profiled slices in each session."""
+    if not spec.profile:
+        return 0.0
+    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * PROFILE_SLICE)
 
 
 def least_seconds(spec: Spec, cell: CellSpec) -> float:

@@ -6,19 +6,21 @@ import math
 import resource
 from collections.abc import Sequence
 
+import msgspec
+
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import cluster_checks, schedule
+from ciphercost.plan import cluster_checks, objective, schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
 
 
 def check(spec: Spec, *, load: bool = True) -> Spec:
-    """The spec, if every name is known and every number in range. Raises UsageError as `plan` does."""
-    plan(spec, load=load)
-    return spec
+    """The spec with full names, if every name is known and every number in range. Raises UsageError as `plan` does."""
+    cells = [each.spec for each in plan(spec, load=load)]
+    return spec if cells == spec.cells else msgspec.structs.replace(spec, cells=cells)
 
 
 def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
@@ -43,8 +45,13 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         )
     if not 0 <= spec.precision < 1:
         raise UsageError(f"precision {spec.precision}: must be between 0 and 1")
+    if spec.profile and (spec.cluster or spec.spread):
+        raise UsageError(
+            "--profile: perf samples processes of this machine only, so it can't be used with --cluster; remove one"
+        )
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
+    objective.check(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))

@@ -64,6 +64,8 @@ def negotiation_mismatch(
     """What in a `connected` answer differs from the arm's fields or from what was `promised`. Empty if nothing does.
     Pure.
     """
+    if fields.get("http") == "3" and answer.get("application") != tls_names.HTTP3_ALPN:
+        return "HTTP/3 was requested"
     asked = {
         "protocol": tls_names.PROTOCOLS.get(str(fields.get("tls_max")), ""),
         "cipher": str(fields.get("tls_ciphers", "")),
@@ -86,6 +88,8 @@ def negotiation_mismatch(
 def describe(answer: Mapping[str, Any]) -> str:
     """Describe a `connected` answer: `TLSv1.3 TLS_AES_256_GCM_SHA384 x25519, RSA 2048, peer verified`. Pure."""
     parts = [str(answer[name]) for name in ("protocol", "cipher", "group") if answer.get(name)]
+    if answer.get("application") == tls_names.HTTP3_ALPN:
+        parts.insert(0, "HTTP/3")
     words = [" ".join(parts)]
     if answer.get("peer_key"):
         words.append(str(answer["peer_key"]))
@@ -111,6 +115,8 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
         CLIENT_CERTIFICATE: CLIENT_CERTIFICATE,
     }
     found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
+    if answer.get("application") == tls_names.HTTP3_ALPN:
+        found = {"http": "HTTP/3"} | found
     if answer.get("peer") or answer.get("peer_key"):
         found["verified"] = "yes" if answer.get("verified") else "no"
         if "resumed" in answer:

@@ -29,7 +29,6 @@ from ciphercost.mechanisms._rest import AtRest, KeyState, Look
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Finding, Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import probe, rest_witnesses
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.server_pairs import encryption_line
@@ -106,7 +105,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
                     look.query(statement)
                 found.rotation_s = time.monotonic() - began
             last = canary_scan.canary()
-            look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{last}')")
+            look.query(StoresData.of(bench.engine).keep_canary(last))
             _kill(server.pid or agent.pid)
         finally:
             with contextlib.suppress(RunError, AgentError):
@@ -208,7 +207,7 @@ def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyStat
             try:
                 fields = probe.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
                 agent.connect("keyless", **fields)
-                rows = agent.query("keyless", f"SELECT word FROM {CANARY_TABLE}")
+                rows = agent.query("keyless", StoresData.of(bench.engine).first_canary)
             except AgentError as error:
                 return True, f"{words} it starts, but returns no data: {error}"
     if [bench.shared.canary] in rows:

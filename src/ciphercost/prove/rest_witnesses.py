@@ -11,7 +11,6 @@ from ciphercost.host import canary_scan
 from ciphercost.host.procfs import tree
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model.spec import Arm
-from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove.probe import NULL_SEEN, Probe
 
 TEMPORARY = "temporary, and judged separately"
@@ -23,9 +22,14 @@ def server_at_rest(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """Check that the server returns the canary, and reports the state of its files that matches the arm."""
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.pair.canary]]:
+    engine = StoresData.of(probe.engine)
+    if look.query(engine.first_canary) != [[probe.pair.canary]]:
         return False, "the canary row is missing"
-    return probe.mechanism.status(look)
+    right, words = probe.mechanism.status(look)
+    if not engine.persistence:
+        return right, words
+    kept, how = engine.persists(look.query(engine.persistence))
+    return right and kept, f"{words}; {how}"
 
 
 def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:

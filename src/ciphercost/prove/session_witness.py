@@ -9,6 +9,7 @@ from typing import Any
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
+from ciphercost.host.tls_names import HTTP3_LOGGED
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
@@ -26,12 +27,22 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     fields = single(probe.pair.connect[arm])
     mutual = "tls_certificate" in fields
     passed, detail = judge_sessions(rows, *server_end(probe.pair, arm, probe.connected[arm]), client_certificate=mutual)
+    if passed and (reason := other_http(rows, fields)):
+        return False, f"{detail}: {reason}"
     if not (passed and mutual):
         return passed, detail
     refused, words = without_certificate(probe, fields)
     if refused:
         probe.connected[arm][CLIENT_CERTIFICATE] = "verified by the server"
     return refused, f"{detail}; {words}"
+
+
+def other_http(rows: list[list[str | None]], fields: Mapping[str, object]) -> str:
+    """Why these rows don't fit the HTTP version of a `connect`; empty: they do. Pure."""
+    by_quic = sum(HTTP3_LOGGED in str(row[1]) for row in rows)
+    if fields.get("http") == "3" and by_quic < len(rows):
+        return f"{len(rows) - by_quic} of {len(rows)} requests did not come by HTTP/3"
+    return f"{by_quic} requests came by HTTP/3" if fields.get("http") != "3" and by_quic else ""
 
 
 def server_end(pair: ServerPair, arm: Arm, answer: Mapping[str, Any]) -> tuple[Arm, str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ciphercost.host.datagram_relay import DatagramRelay, quic_sign
 from ciphercost.host.relay import Relay, moved
 from ciphercost.mechanisms import tls
 from ciphercost.model.spec import Arm
 from ciphercost.prove.probe import NULL_SEEN, Probe, single
+
+NOT_ECHOED = "the server did not answer with the canary, so its absence would prove nothing"
 
 
 def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
@@ -20,6 +23,9 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
             return _on_each_part(probe, arm, pair.ways[arm].fields(chain), chain.relays, pair.legs(arm))
     fields = single(pair.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
+    if fields.get("http") == "3":
+        with DatagramRelay(host, port) as taken:
+            return _by_datagrams(probe, arm, moved(fields, "127.0.0.1", taken.port), taken)
     with Relay(host, port) as relay:
         return _on_each_part(probe, arm, moved(fields, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
 
@@ -28,12 +34,9 @@ def _on_each_part(
     probe: Probe, arm: Arm, fields: Mapping[str, object], relays: Sequence[Relay], legs: Sequence[bool]
 ) -> tuple[bool, str]:
     """Send the canary through relays, the client's first, and judge what each has seen."""
-    probe.agent.connect(f"wire-{arm}", **single(fields))
-    rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
-    probe.agent.disconnect(f"wire-{arm}")
-    words = probe.engine.echoed(rows, probe.pair.canary)
+    words = _echoed(probe, arm, fields)
     if not all(words):
-        return False, "the server did not answer with the canary, so its absence would prove nothing"
+        return False, NOT_ECHOED
     said = []
     for number, (relay, encrypted) in enumerate(zip(relays, legs, strict=True)):
         looks: Arm = "encrypted" if encrypted else "plain"
@@ -43,6 +46,27 @@ def _on_each_part(
         if not passed:
             return False, said[-1]
     return True, "; ".join(said)
+
+
+def _by_datagrams(probe: Probe, arm: Arm, fields: Mapping[str, object], relay: DatagramRelay) -> tuple[bool, str]:
+    """Send the canary through a relay of datagrams, and judge what it has seen."""
+    words = _echoed(probe, arm, fields)
+    if not all(words):
+        return False, NOT_ECHOED
+    seen = relay.datagrams
+
+    def sign(sent: bytes, received: bytes) -> tuple[bool, str]:  # noqa: ARG001 - datagrams have borders, bytes have none
+        return quic_sign(seen["to_server"], seen["to_client"])
+
+    return judge_wire(relay.to_server, relay.to_client, words, arm, sign)
+
+
+def _echoed(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[str, str]:
+    """The texts that the server has echoed over a connection of these fields; see `Engine.echoed`."""
+    probe.agent.connect(f"wire-{arm}", **single(fields))
+    rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
+    probe.agent.disconnect(f"wire-{arm}")
+    return probe.engine.echoed(rows, probe.pair.canary)
 
 
 def part(number: int, parts: int) -> str:

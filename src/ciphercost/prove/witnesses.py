@@ -46,7 +46,7 @@ def prove(
         # The client witness goes first: without a connection the others have nothing to examine.
         probe.ended |= arm == "plain" and bool(pair.closed)
         chosen: set[Witness] = {"process"} if pair.library else set()
-        due = {*mechanism.witnesses, *chosen}.difference(engine.mute)
+        due = {*mechanism.witnesses, *chosen}.difference(engine.silent(mechanism.layer))
         for witness in sorted(due, key=lambda name: (name != "client", name)):
             if probe.ended:
                 break

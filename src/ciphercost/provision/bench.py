@@ -150,13 +150,14 @@ class Bench(msgspec.Struct):
     def settings(self, place: str) -> dict[str, str]:
         """Settings that the user and the mechanism require of a server that ciphercost starts."""
         if isinstance(self.mechanism, AtRest):
-            wanted = self.mechanism.settings(arm_at(place), self.rest)
+            wanted = {**StoresData.of(self.engine).on_disk, **self.mechanism.settings(arm_at(place), self.rest)}
         else:
             address = self.planned.conditions.listen
             wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets, address)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.dataset.bytes, self.direct_io)
+        wanted = wanted | self.engine.workload_settings(self.program.parameters)
         ours = wanted | self.engine.settings_for(self.shared.clients) | masks | self.listening
         return conditions.merged(self.planned.conditions.settings, ours)
 
@@ -201,8 +202,9 @@ class Bench(msgspec.Struct):
                 fields |= {f"clear_{name}": clear[name] for name in ("host", "port", "authority")}
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
-        fields |= self.engine.workload_fields(self.installation.version, self.program.parameters)
-        if fields.get("http") == "2" and fields.get("tls", "off") == "off":
+        secured = fields.get("tls", "off") != "off"
+        fields |= self.engine.workload_fields(self.installation.version, self.program.parameters, encrypted=secured)
+        if fields.get("http") == "2" and not secured:
             fields |= server.other_ports.get("http2-in-clear", {})
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.dataset.bytes))
         if self.cell.per_request or self.program.per_request:

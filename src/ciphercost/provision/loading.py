@@ -8,6 +8,7 @@ from functools import partial
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import deadlines, marks
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load import redact
@@ -15,7 +16,6 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.provision import columns
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.dataset import arm_at
@@ -92,8 +92,9 @@ def _fill_arms(bench: Bench, look: Look) -> None:
 def fill(bench: Bench, agent: Agent, arm: Arm = "plain") -> None:
     """Create and fill an arm's tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
     if isinstance(bench.mechanism, AtRest):
-        agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
-        agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{bench.shared.canary}')")
+        engine = StoresData.of(bench.engine)
+        for statement in (*engine.make_canaries, engine.keep_canary(bench.shared.canary)):
+            agent.query("loader", statement)
     if bench.sealing is not None:
         for statement in bench.sealing.mechanism.prepare(bench.engine, bench.sealing.factors, ours=not bench.cell.url):
             agent.query("loader", statement)

@@ -22,7 +22,7 @@ from ciphercost.estimate.notation import interval, worded
 from ciphercost.load.units import minutes
 from ciphercost.measure.progress import PREPARING, Asked, Display
 from ciphercost.model.result import Estimate
-from ciphercost.model.spec import ARMS
+from ciphercost.model.spec import ARMS, COUNTED
 from ciphercost.report.layout import wrap
 from ciphercost.report.words.figure_text import printable
 
@@ -337,7 +337,7 @@ class Screen(Display):
 
     def phase(self, cell: int, session: int, name: str) -> None:
         own = self._cells[cell]
-        quiet = name not in ("capacity", "latency", "warmup", "warm-up", "pilot")
+        quiet = name not in (*COUNTED, "warmup", "warm-up", "pilot")
         if session != own.session and name != PREPARING:
             own.session, own.begun = session, own.begun + 1
             own.sessions = max(own.sessions, own.begun)

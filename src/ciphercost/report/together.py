@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ciphercost import studies
-from ciphercost.model.study import StudyFigure, StudyResult
+from ciphercost.model.study import Bound, StudyFigure, StudyResult
 from ciphercost.report.layout import row, wrap
 from ciphercost.studies import agreement
-from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.costs import change, claimed, with_interval
 from ciphercost.studies.table import NOT_PUBLISHED, what
 
 
@@ -44,6 +44,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """95 % interval of `ours`."""
     source: str = ""
     """Where the publication prints it."""
+    bound: Bound = ""
+    """How `published` limits the figure, if it is a limit."""
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
@@ -66,6 +68,7 @@ def rows_of(result: StudyResult) -> list[Row]:
             each.low,
             each.high,
             each.source if each.published is not None else "",
+            each.bound,
         )
         for each in shown
     ]
@@ -77,7 +80,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     for each in outcomes:
         said = "without a result"
         if each.result is not None:
-            head = agreement.HEADS[agreement.verdict(studies.get(each.study).judged(each.result))]
+            head = agreement.head(studies.get(each.study).judged(each.result))
             said = (head[0].lower() + head[1:]).removeprefix("direction and size ")
         counts[said] = counts.get(said, 0) + 1
     several = f"{len(outcomes)} published stud{'y' if len(outcomes) == 1 else 'ies'}"
@@ -117,8 +120,10 @@ def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
         where = f" (published: {', '.join(printed)})" if printed else ""
         yield from wrap(f"{figure}, encrypted compared with plain{where}", "  ", "    ")
         for each in (one for one in found if one.figure == figure):
-            published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
-            ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)
+            ours = StudyFigure(
+                "", figure, "", "cost", each.published, None, each.ours, each.low, each.high, bound=each.bound
+            )
+            published = claimed(ours) if each.published is not None else NOT_PUBLISHED
             yield from _columns(each.what, published, change(each.here, figure), with_interval(ours))
 
 

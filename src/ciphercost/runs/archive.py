@@ -18,7 +18,16 @@ from typing import IO
 from ciphercost.model.errors import UsageError
 
 SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".zip")
-FILES = ("plan.json", "slices.jsonl", "proofs.json", "storage.jsonl", "study.json", "imported.json", "result.json")
+FILES = (
+    "plan.json",
+    "slices.jsonl",
+    "proofs.json",
+    "storage.jsonl",
+    "profile.jsonl",
+    "study.json",
+    "imported.json",
+    "result.json",
+)
 """Files of a record that are read from an archive. Others, such as logs, are skipped."""
 LARGEST = 1 << 30
 """Most bytes of a record, unpacked."""

@@ -19,6 +19,7 @@ import msgspec
 from ciphercost.host.ports import is_loopback
 from ciphercost.model.run_directory import HASHED, read_facts
 from ciphercost.model.slices import SliceRecord
+from ciphercost.model.spec import OPEN_LOOP
 from ciphercost.runs.archive import FILES
 
 HIDDEN = "…"
@@ -50,7 +51,7 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     for name, content in files.items():
         if name == "slices.jsonl":
             made[name] = _lines(content, hide, condense)
-        elif name != "storage.jsonl":
+        elif name not in ("storage.jsonl", "profile.jsonl"):
             made[name] = _document(content, hide)
     changed = [name for name in HASHED if name in made and made[name] != files[name]]
     if changed and facts.hashes:
@@ -157,7 +158,7 @@ def _lines(content: bytes, hide: Change, condense: bool) -> bytes:
             fresh = agent
             if agent.first_error and hide(agent.first_error) != agent.first_error:
                 fresh = msgspec.structs.replace(fresh, first_error=hide(agent.first_error))
-            if condense and agent.histogram and not (record.phase == "latency" and record.position):
+            if condense and agent.histogram and not (record.phase in OPEN_LOOP and record.position):
                 fresh = msgspec.structs.replace(fresh, histogram="")
             new = new if fresh is agent else msgspec.structs.replace(new, agent=fresh)
         made.append(line if new is record else encoder.encode(new) + b"\n")

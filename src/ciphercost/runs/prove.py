@@ -103,7 +103,7 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
             "The server refuses unencrypted connections: it enforces encryption, so there is no unencrypted control.",
             "  ",
         )
-    mechanism, mute = bench.mechanism, bench.engine.mute
+    mechanism, mute = bench.mechanism, bench.engine.silent(bench.mechanism.layer)
     proven = not (
         witnesses.unproven(
             encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute, bench.factors

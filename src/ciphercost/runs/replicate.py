@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ciphercost import studies
 from ciphercost.host import idle, memory
 from ciphercost.host.supervisor import Supervisor
@@ -23,6 +25,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import resolve
+from ciphercost.plan.specs import check
 from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.bench import Bench
@@ -42,6 +45,11 @@ def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
     if unknown := [option for option in given if not any(option in each.options for each in every)]:
         every[0].configured(dict.fromkeys(unknown))
     return [each.configured({key: given[key] for key in given if key in each.options}) for each in every]
+
+
+def quick(spec: Spec) -> Spec:
+    """The spec with one session for each cell. Raises UsageError."""
+    return check(msgspec.structs.replace(spec, mode="quick", sessions=1))
 
 
 def before(study: Study, spec: Spec) -> pipeline.Before:
@@ -70,7 +78,7 @@ def as_published(
 ) -> None:
     """Run the published procedure, on arms that are proven first (the study's own were not). Records a failure's reason."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
-    kept.witnesses = pairs.witnesses_of(kept)
+    kept.witnesses = pairs.witnesses_of(kept, study.procedure_cells(kept.engine))
     record.save_study(kept)
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
     with (
@@ -99,7 +107,7 @@ def _pairs(
         # Pairs that start with the same data load it only once.
         shared, servers = Shared(scratch / "secrets" / "study"), Servers()
         for number, cell in enumerate(cells, start=1):
-            name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
+            name = f"{cell.engine}:{cell.mechanism}" if kept.engines else f"{cell.variant} {cell.mechanism}".strip()
             # Time that one pair does not use goes to the next pairs.
             share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
             place = len(record.facts.cells) + number - 1
@@ -184,7 +192,7 @@ class _Pair:
         kept.proofs += proofs
         kept.encryption = kept.encryption or client_witness.negotiated(connected)
         self._progress.record.save_study(kept)
-        witnesses.require(proofs, bench.mechanism)
+        witnesses.require(proofs, bench.mechanism, bench.engine.mute, factors=bench.factors)
         return servers, agent
 
     def renew(self, stage: Stage) -> None:

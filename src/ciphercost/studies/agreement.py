@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -9,13 +10,15 @@ from typing import Literal, NamedTuple
 from ciphercost.model.result import Cell
 from ciphercost.model.study import StudyFigure
 
-Agreement = Literal["within", "direction", "differs", "open", ""]
+Agreement = Literal["within", "direction", "differs", "holds", "fails", "open", ""]
 Verdict = Literal["replicated", "partly", "direction", "direction-partly", "not", "not-partly", "open", ""]
 
 SHORT: dict[Agreement, str] = {
     "within": "within interval",
     "direction": "same direction",
     "differs": "not confirmed",
+    "holds": "limit holds",
+    "fails": "limit fails",
     "open": "not resolved",
     "": "-",
 }
@@ -29,12 +32,25 @@ HEADS: dict[Verdict, str] = {
     "open": "Direction and size not resolved",
     "": "Direction and size not judged",
 }
-LEAST_FAVOURABLE: tuple[Agreement, ...] = ("differs", "open", "direction", "within", "")
+HEADS_OF_LIMITS: dict[Verdict, str] = {
+    "replicated": "Published limits hold",
+    "partly": "Published limits hold in part",
+    "not": "Published limits do not hold",
+    "not-partly": "Published limits do not hold, as far as this run shows",
+    "open": "Published limits not resolved",
+    "": "Published limits not judged",
+}
+"""The same for a study that published limits only."""
+LEAST_FAVOURABLE: tuple[Agreement, ...] = ("fails", "differs", "open", "direction", "holds", "within", "")
 CRITERION = (
     "Criterion: a published cost is replicated if it lies within the 95 % interval of our method and that interval excludes no change. "
     "If both only lie on the same side of no change, its direction is replicated. Otherwise it is not confirmed, or not resolved if the "
     "interval includes both the published cost and no change. The published figures come from other hardware and have no confidence interval: "
     "a different size does not refute them."
+)
+LIMITS = (
+    "Criterion: a published limit holds if the whole 95 % interval of our method is within it, and fails if the whole interval is beyond it. "
+    "Otherwise it is not resolved."
 )
 DIRECTION_ONLY = (
     "Criterion: a published cost and the 95 % interval of our method lie on the same side of no change. A cost is not resolved if that "
@@ -58,7 +74,18 @@ class Judged(NamedTuple):
 
     @property
     def criterion(self) -> str:
-        return DIRECTION_ONLY if self.direction_only else CRITERION
+        limits = {bool(each.bound) for each in self.figures if each.published is not None}
+        if self.direction_only:
+            return DIRECTION_ONLY
+        if True not in limits:
+            return CRITERION
+        return f"{CRITERION} {LIMITS.replace('Criterion: a', 'A', 1)}" if False in limits else LIMITS
+
+    @property
+    def limits_only(self) -> bool:
+        """Whether all published costs are limits."""
+        published = [each for each in self.figures if each.published is not None]
+        return bool(published) and all(each.bound for each in published)
 
     def of(self, figure: StudyFigure) -> Agreement:
         found = agreement(figure)
@@ -81,6 +108,12 @@ def agreement(figure: StudyFigure) -> Agreement:
     """Agreement of one cost; empty if it was not published or our method has no interval for it."""
     if figure.published is None or figure.ours is None or figure.low is None or figure.high is None:
         return ""
+    if figure.bound:
+        least = {"most": 0.0, "least": figure.published, "either": 1 / figure.published}[figure.bound]
+        most = math.inf if figure.bound == "least" else figure.published
+        if least <= figure.low and figure.high <= most:
+            return "holds"
+        return "fails" if figure.high < least or most < figure.low else "open"
     holds = figure.low <= figure.published <= figure.high
     # An interval that includes no change can't confirm that there is one.
     if _includes_no_change(figure):
@@ -100,13 +133,18 @@ def verdict(judged: Judged) -> Verdict:
     whole = len(found) == 1
     if not found - {""}:
         return ""
-    if "within" in found:
-        return "replicated" if whole else "partly"
+    if found & {"within", "holds"}:
+        return "replicated" if found <= {"within", "holds"} else "partly"
     if "direction" in found:
         return "direction" if whole else "direction-partly"
-    if "differs" in found:
-        return "not" if whole else "not-partly"
+    if found & {"differs", "fails"}:
+        return "not" if found <= {"differs", "fails"} else "not-partly"
     return "open"
+
+
+def head(judged: Judged) -> str:
+    """The verdict in words."""
+    return (HEADS_OF_LIMITS if judged.limits_only else HEADS)[verdict(judged)]
 
 
 def counted(judged: Judged) -> str:
@@ -114,12 +152,14 @@ def counted(judged: Judged) -> str:
     counts = Counter(judged.published())
     published = sum(counts.values())
     if not published - counts[""]:
-        return f"{HEADS['']}: this run has no 95 % interval for any published cost"
+        return f"{head(judged)}: this run has no 95 % interval for any published cost"
     same = "same direction as ours" if judged.direction_only else "same direction as ours but another size"
     words: dict[Agreement, tuple[str, str]] = {
         "within": ("lies within our 95 % interval", "lie within our 95 % interval"),
         "direction": (f"has the {same}", f"have the {same}"),
         "differs": ("was not confirmed", "were not confirmed"),
+        "holds": ("holds as a limit", "hold as limits"),
+        "fails": ("does not hold as a limit", "do not hold as limits"),
         "open": ("was not resolved here", "were not resolved here"),
         "": ("was not measured here", "were not measured here"),
     }
@@ -143,7 +183,7 @@ def counted(judged: Judged) -> str:
         said += f", compared with each of {measured} costs measured here"
     if judged.direction_only:
         said += "; their sizes cannot be compared"
-    return f"{HEADS[verdict(judged)]}: {said}"
+    return f"{head(judged)}: {said}"
 
 
 def unreliable(cells: Sequence[Cell]) -> str:

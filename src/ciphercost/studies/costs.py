@@ -6,7 +6,7 @@ from ciphercost.estimate import notation
 from ciphercost.model.result import Estimate
 from ciphercost.model.study import StudyFigure
 
-RATES = frozenset({"TPS", "operations/s", "network bytes a second", "no sendfile", "TLS itself"})
+RATES = frozenset({"TPS", "operations/s", "sets/s", "queries/s", "network bytes a second", "no sendfile", "TLS itself"})
 """Figures that count things: encryption gives fewer, not less."""
 TOO_WIDE = "too wide"
 WIDEST = 4.0
@@ -21,6 +21,19 @@ def change(ratio: float | None, figure: str = "") -> str:
     if ratio >= notation.DOUBLING:
         return notation.factor(ratio)
     return notation.percent(ratio, 1, *more_and_less(figure))
+
+
+def claimed(cost: StudyFigure) -> str:
+    """A published cost: `33.0 % more`; as a limit `at most 5.0 % more`, `at most 3.1 % apart`, `not less`."""
+    said = change(cost.published, cost.figure)
+    if cost.published is None or not cost.bound:
+        return said
+    more, less = more_and_less(cost.figure)
+    if cost.bound == "either":
+        return f"at most {said.removesuffix(f' {more}').removesuffix(f' {less}')} apart"
+    if cost.published == 1:
+        return f"not {less}" if cost.bound == "least" else f"not {more}"
+    return f"at {cost.bound} {said}"
 
 
 def bounds(low: float, high: float, figure: str = "") -> str:

@@ -6,13 +6,23 @@ from collections.abc import Mapping, Sequence
 
 from ciphercost import mechanisms
 from ciphercost.model.slices import Witness
+from ciphercost.model.spec import CellSpec
 from ciphercost.model.study import StudyRecord
+from ciphercost.plan.facts import registered
 from ciphercost.prove import proof_verdict
 
 
-def witnesses_of(record: StudyRecord) -> dict[str, list[Witness]]:
-    """Witnesses that must report, by mechanism: written into the record before anything runs."""
-    return {name: list(mechanisms.get(name).witnesses) for name in [record.mechanism, *record.mechanisms]}
+def witnesses_of(record: StudyRecord, cells: Sequence[CellSpec] = ()) -> dict[str, list[Witness]]:
+    """Witnesses that must report, by mechanism: written into the record before anything runs. `cells`: the procedure's.
+
+    A server that can't be asked has no server witness, and a server with another OpenSSL has a process witness. If several cells
+    have the same mechanism, those that all of them have.
+    """
+    found = {name: list(mechanisms.get(name).witnesses) for name in [record.mechanism, *record.mechanisms]}
+    for name in {cell.mechanism for cell in cells}:
+        each = [registered(cell).witnesses for cell in cells if cell.mechanism == name]
+        found[name] = [witness for witness in each[0] if all(witness in own for own in each)]
+    return found
 
 
 def unproven(record: StudyRecord) -> str:

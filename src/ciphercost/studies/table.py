@@ -10,7 +10,7 @@ from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies import agreement
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.costs import change, claimed, with_interval
 from ciphercost.studies.sheet import Report, Sheet, cite
 
 NOT_PUBLISHED = "not published"
@@ -88,7 +88,7 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
         rows += [
             (
                 figure if single else place(each, judged),
-                cite(change(each.published, each.figure), each) if each.published is not None else NOT_PUBLISHED,
+                cite(claimed(each), each) if each.published is not None else NOT_PUBLISHED,
                 change(each.here, each.figure),
                 with_interval(each),
                 agreement.SHORT[judged.of(each)],
@@ -121,6 +121,26 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
     yield Sheet("Every figure", head, rows)
 
 
+def by_variant(title: str, study: StudyResult, figure: str, of: str, what: Sequence[str] = ARMS) -> Sheet:
+    """One figure by `operation, variant`: a heading for each operation, a row for each variant, and what encryption costs it.
+
+    `of`: the figure in words, in the head. `what`: arms of the procedure here.
+    """
+    rows: list[tuple[str, ...]] = []
+    own = [each for each in study.figures if each.figure == figure]
+    repeated = any(each.here is not None for each in own)
+    names = dict.fromkeys(each.operation for each in own)
+    for operation in dict.fromkeys(name.partition(", ")[0] for name in names):
+        rows.append((operation,))
+        for name in (each for each in names if each.partition(", ")[0] == operation):
+            by_arm = {each.arm: each for each in own if each.operation == name}
+            here = (pair([by_arm[arm].here for arm in what]) or "-",) if repeated else ()
+            ours = pair([by_arm[arm].ours for arm in ARMS]) or "-"
+            rows.append((name.partition(", ")[2], *here, ours, with_interval(by_arm["cost"])))
+    again = (f"the same here\n{of}, {' → '.join(what)}",) if repeated else ()
+    return Sheet(title, ("", *again, f"our method\n{of}, plain → encrypted", "encryption costs\n(95 %)"), rows)
+
+
 def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     """Rows of one figure of one operation."""
     by_arm = {each.arm: each for each in figures}
@@ -136,7 +156,7 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     if cost := by_arm.get("cost"):
         yield (
             "encryption costs",
-            cite(change(cost.published, cost.figure), cost),
+            cite(claimed(cost), cost),
             change(cost.here, cost.figure),
             with_interval(cost),
         )

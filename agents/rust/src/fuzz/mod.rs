@@ -8,6 +8,7 @@ mod requests;
 mod sealed;
 mod servers;
 mod statements;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub const TARGETS: &[Target] = &[
     ("firebird", |data| servers::meet(&servers::FIREBIRD, data)),
     ("http-1", |data| servers::meet(&servers::HTTP_1, data)),
     ("http-2", |data| servers::meet(&servers::HTTP_2, data)),
+    ("http-3", streams::meet),
     ("resp", |data| servers::meet(&servers::RESP, data)),
     ("memcached", |data| servers::meet(&servers::MEMCACHED, data)),
 ];

@@ -1,6 +1,8 @@
 //! The fields of `connect`, driver by driver.
 
 use super::embedded::{DuckDb, Sqlite};
+use super::http::Http;
+use super::server::Server;
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
@@ -67,80 +69,6 @@ pub struct Null {
     pub jitter: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tls {
-    #[default]
-    Off,
-    Require,
-    VerifyCa,
-    VerifyFull,
-}
-
-impl Server {
-    /// Whether another machine could pose as the server and read what we send: no TLS, and the connected address is not
-    /// loopback or belongs to a relay to another machine. A name is not an address: it may resolve to anything. On a
-    /// trusted network nobody does.
-    pub fn exposed(&self) -> bool {
-        let address = self.address.or_else(|| self.host.parse().ok());
-        let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
-        self.tls == Tls::Off && !self.trusted && (self.relayed || !loopback)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Deserialize)]
-pub enum TlsVersion {
-    #[serde(rename = "1.0")]
-    V10,
-    #[serde(rename = "1.1")]
-    V11,
-    #[serde(rename = "1.2")]
-    V12,
-    #[serde(rename = "1.3")]
-    V13,
-}
-
-/// A server reached over TCP; `check` refuses the fields that its driver does not have.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    pub host: String,
-    pub port: u16,
-    pub user: String,
-    pub database: Option<String>,
-    pub password: Option<String>,
-    pub search_path: Option<String>,
-    /// Statements that run first on each connection.
-    pub setup: Option<String>,
-    /// The address is that of a relay to a server on another machine.
-    #[serde(default)]
-    pub relayed: bool,
-    /// The user trusts the network to the server.
-    #[serde(default)]
-    pub trusted: bool,
-    /// The resolved address of `host`.
-    #[serde(skip)]
-    pub address: Option<std::net::IpAddr>,
-    #[serde(default)]
-    pub tls: Tls,
-    /// TLS begins with the first byte, as a proxy that ends it expects; the server is not asked for it.
-    #[serde(default)]
-    pub tls_at_once: bool,
-    pub tls_ca: Option<String>,
-    pub tls_server_name: Option<String>,
-    pub tls_min: Option<TlsVersion>,
-    pub tls_max: Option<TlsVersion>,
-    pub tls_ciphers: Option<String>,
-    pub tls_groups: Option<String>,
-    /// OpenSSL's security level, 0 to 5. Absent: the library's default.
-    pub tls_security_level: Option<u8>,
-    /// PEM files: the client's certificate and its key, for a server that requests one.
-    pub tls_certificate: Option<String>,
-    pub tls_key: Option<String>,
-    #[serde(default)]
-    pub resumption: bool,
-}
-
 /// Firebird's wire encryption plugins in the agent, the preferred one first.
 pub const WIRE_CRYPT_PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
 
@@ -180,102 +108,6 @@ impl Firebird {
     pub fn plugins(&self) -> impl Iterator<Item = &str> {
         let named = self.wire_crypt_plugins.as_deref().unwrap_or(WIRE_CRYPT_PLUGINS[0]);
         named.split([',', ' ']).filter(|name| !name.is_empty())
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-pub enum HttpVersion {
-    #[default]
-    #[serde(rename = "1.1")]
-    V11,
-    #[serde(rename = "2")]
-    V2,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Http {
-    pub host: String,
-    pub port: u16,
-    #[serde(default)]
-    pub http: HttpVersion,
-    pub authority: Option<String>,
-    /// The default path of a request.
-    #[serde(default = "root")]
-    pub path: String,
-    pub clear_host: Option<String>,
-    pub clear_port: Option<u16>,
-    pub clear_authority: Option<String>,
-    #[serde(default)]
-    pub tls: Tls,
-    pub tls_ca: Option<String>,
-    pub tls_server_name: Option<String>,
-    pub tls_min: Option<TlsVersion>,
-    pub tls_max: Option<TlsVersion>,
-    pub tls_ciphers: Option<String>,
-    pub tls_groups: Option<String>,
-    /// OpenSSL's security level, 0 to 5. Absent: the library's default.
-    pub tls_security_level: Option<u8>,
-    /// PEM files: the client's certificate and its key, for a server that requests one.
-    pub tls_certificate: Option<String>,
-    pub tls_key: Option<String>,
-    #[serde(default)]
-    pub resumption: bool,
-}
-
-fn root() -> String {
-    "/".to_string()
-}
-
-impl Http {
-    /// The server of requests.
-    pub fn server(&self) -> Server {
-        Server {
-            host: self.host.clone(),
-            port: self.port,
-            user: String::new(),
-            database: None,
-            password: None,
-            search_path: None,
-            setup: None,
-            relayed: false,
-            trusted: false,
-            address: None,
-            tls: self.tls,
-            tls_at_once: false,
-            tls_ca: self.tls_ca.clone(),
-            tls_server_name: self.tls_server_name.clone(),
-            tls_min: self.tls_min,
-            tls_max: self.tls_max,
-            tls_ciphers: self.tls_ciphers.clone(),
-            tls_groups: self.tls_groups.clone(),
-            tls_security_level: self.tls_security_level,
-            tls_certificate: self.tls_certificate.clone(),
-            tls_key: self.tls_key.clone(),
-            resumption: self.resumption,
-        }
-    }
-
-    /// The server of `CLEAR` requests, if there is one.
-    pub fn clear_server(&self) -> Option<Server> {
-        let host = self.clear_host.as_ref().unwrap_or(&self.host).clone();
-        self.clear_port.map(|port| Server { host, port, tls: Tls::Off, ..self.server() })
-    }
-
-    fn check(&self) -> Result<()> {
-        if !self.path.starts_with('/') || self.path.contains(|letter: char| letter.is_whitespace() || letter == '#') {
-            return Err(Failure::bad_message("path: must begin with / and contain no space and no #"));
-        }
-        for (name, value) in [("authority", &self.authority), ("clear_authority", &self.clear_authority)] {
-            let word = |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
-            if !value.as_ref().is_none_or(word) {
-                return Err(Failure::bad_message(format!("{name}: must be one word of ASCII")));
-            }
-        }
-        if self.clear_port.is_none() && (self.clear_host.is_some() || self.clear_authority.is_some()) {
-            return Err(Failure::bad_message("clear_host, clear_authority: only with clear_port"));
-        }
-        Ok(())
     }
 }
 

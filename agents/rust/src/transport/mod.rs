@@ -1,5 +1,7 @@
-//! A TCP connection, unencrypted, under TLS or under Firebird's wire encryption, with as few system calls as there are flights.
+//! A connection, unencrypted, under TLS, under Firebird's wire encryption or by QUIC, with as few system calls as there are flights.
 
+mod datagrams;
+pub mod quic;
 #[cfg(any(test, fuzzing))]
 pub mod scripted;
 pub mod socket;
@@ -7,8 +9,10 @@ pub mod tls;
 pub mod traffic;
 pub mod wirecrypt;
 
+use bytes::Bytes;
 use foreign_types_shared::ForeignTypeRef;
 use openssl::ssl::{ErrorCode, SslStream};
+use quic::Quic;
 use socket::Socket;
 use std::io;
 
@@ -18,6 +22,8 @@ pub enum Transport {
     Clear(Socket),
     Tls(SslStream<Socket>),
     WireCrypt(wirecrypt::WireCrypt),
+    /// Each message to the server and the one back is a stream of its own.
+    Quic(Box<Quic>),
 }
 
 impl Transport {
@@ -26,15 +32,17 @@ impl Transport {
             Transport::Clear(socket) => socket,
             Transport::Tls(stream) => stream.get_ref(),
             Transport::WireCrypt(stream) => stream.socket(),
+            Transport::Quic(quic) => quic.socket(),
         }
     }
 
-    /// Reads available bytes, at most `into.len()`; 0 is the end of the connection.
+    /// Reads available bytes, at most `into.len()`; 0 is the end of the connection or, by QUIC, of the message.
     #[inline]
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Transport::Clear(socket) => socket.receive(into),
             Transport::WireCrypt(stream) => stream.receive(into),
+            Transport::Quic(quic) => quic.receive(into),
             Transport::Tls(stream) => loop {
                 match stream.ssl_read(into) {
                     Ok(read) => return Ok(read),
@@ -55,6 +63,9 @@ impl Transport {
         match self {
             Transport::Clear(socket) => socket.send_all(bytes),
             Transport::WireCrypt(stream) => stream.send(bytes),
+            // Only an HTTP version that must send in parts is used with QUIC: whatever sends whole has nothing to say.
+            Transport::Quic(_) if bytes.is_empty() => Ok(()),
+            Transport::Quic(_) => Err(io::Error::other("a message by QUIC is sent in parts")),
             Transport::Tls(stream) => {
                 let mut rest = bytes;
                 while !rest.is_empty() {
@@ -79,6 +90,44 @@ impl Transport {
             Transport::Clear(socket) => socket.send_some(bytes),
             Transport::WireCrypt(stream) => stream.send_some(bytes),
             Transport::Tls(stream) => stream.ssl_write(bytes).map_err(as_io),
+            Transport::Quic(quic) => quic.send_some(bytes),
+        }
+    }
+
+    /// The request is complete: whatever still waits for that goes out.
+    #[inline]
+    pub fn conclude(&mut self) -> io::Result<()> {
+        match self {
+            Transport::Quic(quic) => quic.conclude(),
+            _ => Ok(()),
+        }
+    }
+
+    /// What to wait for when a request can't be sent any further.
+    #[inline]
+    pub fn waits_to_send_for(&self) -> i32 {
+        match self {
+            // The server says how much more it takes.
+            Transport::Quic(_) => libc::EPOLLIN,
+            _ => libc::EPOLLOUT,
+        }
+    }
+
+    /// When it has something to do although nothing arrives (monotonic clock).
+    #[inline]
+    pub fn timer_ns(&self) -> Option<u64> {
+        match self {
+            Transport::Quic(quic) => quic.timer_ns(),
+            _ => None,
+        }
+    }
+
+    /// What the server has said on streams of its own: the stream's number, bytes, and whether it has ended.
+    #[inline]
+    pub fn aside(&mut self) -> Option<(u64, Bytes, bool)> {
+        match self {
+            Transport::Quic(quic) if quic.has_aside() => quic.take_aside(),
+            _ => None,
         }
     }
 
@@ -88,14 +137,17 @@ impl Transport {
         match self {
             // SAFETY: the session is valid, and the call only reads it.
             Transport::Tls(stream) => unsafe { SSL_has_pending(stream.ssl().as_ptr()) == 1 },
+            Transport::Quic(quic) => quic.holds_more(),
             _ => false,
         }
     }
 
-    /// Says goodbye like a driver: TLS's close_notify, if there is TLS. The socket stays open for the peer's close.
+    /// Says goodbye like a driver: TLS's close_notify, QUIC's CONNECTION_CLOSE. The socket stays open for the peer's close.
     pub fn say_goodbye(&mut self) {
-        if let Transport::Tls(stream) = self {
-            let _ = stream.shutdown();
+        match self {
+            Transport::Tls(stream) => drop(stream.shutdown()),
+            Transport::Quic(quic) => quic.say_goodbye(),
+            _ => {}
         }
     }
 
@@ -104,6 +156,7 @@ impl Transport {
             Transport::Clear(socket) => socket,
             Transport::Tls(mut stream) => stream.get_mut().take(),
             Transport::WireCrypt(stream) => stream.into_socket(),
+            Transport::Quic(quic) => (*quic).into_socket(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A TCP socket whose every call is one system call, and its TCP_INFO.
+//! A socket whose every call is one system call, and what it has moved: by TCP_INFO, or counted (`datagrams`).
 
 #[cfg(any(test, fuzzing))]
 use super::scripted;
@@ -9,17 +9,30 @@ use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
-/// A TCP socket. It closes itself when it is dropped.
+/// What a socket carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// TCP.
+    Stream,
+    /// UDP.
+    Datagrams,
+}
+
+/// A socket. It closes itself when it is dropped.
 #[derive(Debug)]
 pub struct Socket {
     fd: Option<OwnedFd>,
+    kind: Kind,
     /// Calls never wait.
     polled: Cell<bool>,
     /// How long a blocking call waits, in milliseconds; -1: no limit.
     patience_ms: Cell<i32>,
     /// Its bytes count for its thread as they move.
-    counts: Cell<bool>,
+    pub(super) counts: Cell<bool>,
+    /// What it has moved, if it carries datagrams.
+    pub(super) moved: Cell<Traffic>,
 }
 
 /// How a socket waits.
@@ -38,20 +51,27 @@ pub const MOMENT_MS: i32 = 50;
 impl Socket {
     /// Begins a connection. A blocking socket is connected on return; for a polled one `connected` returns the outcome.
     pub fn open(address: SocketAddr, mode: Mode) -> Result<Socket> {
+        Socket::open_as(Kind::Stream, address, mode)
+    }
+
+    pub(super) fn open_as(kind: Kind, address: SocketAddr, mode: Mode) -> Result<Socket> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let polled = if mode == Mode::Polled { libc::SOCK_NONBLOCK } else { 0 };
+        let carries = if kind == Kind::Stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
         // SAFETY: socket takes no pointers; a non-negative descriptor belongs to us alone.
         let fd = unsafe {
-            let fd = libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | polled, 0);
+            let fd = libc::socket(family, carries | libc::SOCK_CLOEXEC | polled, 0);
             if fd < 0 {
                 return Err(refused(address, io::Error::last_os_error()));
             }
             OwnedFd::from_raw_fd(fd)
         };
-        let socket = Socket::from(fd);
+        let socket = Socket { kind, ..Socket::from(fd) };
         socket.polled.set(mode == Mode::Polled);
-        // Requests and responses alternate: Nagle's algorithm could only delay them.
-        socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
+        if kind == Kind::Stream {
+            // Requests and responses alternate: Nagle's algorithm could only delay them.
+            socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
+        }
         if mode == Mode::Blocking {
             deadline::check()?;
             // The kernel's own timeout, since `connect` can't be polled here.
@@ -124,6 +144,16 @@ impl Socket {
         self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
     }
 
+    /// Whether calls never wait.
+    pub fn is_polled(&self) -> bool {
+        self.polled.get()
+    }
+
+    /// How long calls wait; None: without limit.
+    pub fn patience(&self) -> Option<Duration> {
+        u64::try_from(self.patience_ms.get()).ok().map(Duration::from_millis)
+    }
+
     /// Its bytes count when its owner counts them, and not as they move.
     pub fn count_later(&self) {
         self.counts.set(false);
@@ -143,7 +173,7 @@ impl Socket {
     /// Reads what the peer still sends until it closes, then closes: returns all traffic of this connection. A polled
     /// socket shares its thread with others: it waits a moment only.
     pub fn finish(self) -> Traffic {
-        if self.polled.get() {
+        if self.polled.get() || self.kind == Kind::Datagrams {
             return self.finish_within(MOMENT_MS);
         }
         let mut rest = [0; 1024];
@@ -152,8 +182,11 @@ impl Socket {
         self.reset()
     }
 
-    /// The same, but waits at most this many milliseconds for the peer to close.
+    /// The same, but waits at most this many milliseconds for the peer to close. A peer of datagrams closes nothing.
     pub fn finish_within(self, ms: i32) -> Traffic {
+        if self.kind == Kind::Datagrams {
+            return self.traffic();
+        }
         let mut rest = [0; 1024];
         let _ = self.set_mode(Mode::Polled);
         loop {
@@ -265,7 +298,7 @@ impl Socket {
         }
     }
 
-    fn set<T>(&self, level: i32, name: i32, value: &T) -> Result<()> {
+    pub(super) fn set<T>(&self, level: i32, name: i32, value: &T) -> Result<()> {
         // SAFETY: the value is fully initialised and passed with its own length.
         let result = unsafe {
             libc::setsockopt(self.as_raw_fd(), level, name, (&raw const *value).cast(), size_of::<T>() as u32)
@@ -282,6 +315,9 @@ impl Socket {
 
     /// Traffic of this connection so far.
     pub fn traffic(&self) -> Traffic {
+        if self.kind == Kind::Datagrams {
+            return self.moved.get();
+        }
         let info: TcpInfo = self.get(libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default();
         let wide = |at: usize| u64::from(info.0[at]) | u64::from(info.0[at + 1]) << 32;
         Traffic {
@@ -297,9 +333,11 @@ impl Socket {
     pub fn take(&mut self) -> Socket {
         Socket {
             fd: self.fd.take(),
+            kind: self.kind,
             polled: self.polled.clone(),
             patience_ms: self.patience_ms.clone(),
             counts: self.counts.clone(),
+            moved: self.moved.clone(),
         }
     }
 }
@@ -326,7 +364,14 @@ impl AsRawFd for Socket {
 impl From<OwnedFd> for Socket {
     /// Wraps a socket that someone else opened.
     fn from(fd: OwnedFd) -> Socket {
-        Socket { fd: Some(fd), polled: Cell::new(false), patience_ms: Cell::new(-1), counts: Cell::new(true) }
+        Socket {
+            fd: Some(fd),
+            kind: Kind::Stream,
+            polled: Cell::new(false),
+            patience_ms: Cell::new(-1),
+            counts: Cell::new(true),
+            moved: Cell::default(),
+        }
     }
 }
 

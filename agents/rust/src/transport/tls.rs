@@ -156,7 +156,13 @@ impl TlsClient {
 
     /// A session that is ready to shake hands on this socket.
     pub fn start(&self, socket: Socket) -> Result<SslStream<Socket>> {
-        let begin = || -> std::result::Result<SslStream<Socket>, ErrorStack> {
+        SslStream::new(self.session()?, socket)
+            .map_err(|error| Failure::tls(format!("TLS cannot start: {}", reason(&error))))
+    }
+
+    /// A session that is ready to shake hands: it asks for the server's name, and resumes an earlier session if there is one.
+    pub fn session(&self) -> Result<Ssl> {
+        let begin = || -> std::result::Result<Ssl, ErrorStack> {
             let mut ssl = Ssl::new(&self.context)?;
             match self.name.parse::<IpAddr>() {
                 Ok(ip) if self.verify_name => ssl.param_mut().set_ip(ip)?,
@@ -174,13 +180,13 @@ impl TlsClient {
                     // SAFETY: this very context made the session.
                     unsafe { ssl.set_session(&session)? };
                     // A ticket of TLS 1.3 works once: OpenSSL invalidates it, and the server sends another. One of 1.2 works until there
-                    // is a newer one.
+                    // is a newer one (`keep_renewed`).
                     if session.protocol_version() != SslVersion::TLS1_3 {
                         sessions.push_back(session);
                     }
                 }
             }
-            SslStream::new(ssl, socket)
+            Ok(ssl)
         };
         begin().map_err(|error| Failure::tls(format!("TLS cannot start: {}", reason(&error))))
     }
@@ -189,15 +195,35 @@ impl TlsClient {
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
             match stream.connect() {
-                Ok(()) => return self.agreed(stream.ssl()).map(|()| true),
+                Ok(()) => {
+                    self.keep_renewed(stream.ssl());
+                    return self.agreed(stream.ssl()).map(|()| true);
+                }
                 Err(error) if error.code() == ErrorCode::WANT_READ => return Ok(false),
                 Err(error) if error.code() == ErrorCode::WANT_WRITE => stream.get_ref().wait(libc::POLLOUT)?,
-                Err(error) => return Err(self.refusal(stream.ssl(), &error)),
+                Err(error) => return Err(self.refusal(stream.ssl(), error.ssl_error(), error.io_error())),
             }
         }
     }
 
-    fn agreed(&self, ssl: &SslRef) -> Result<()> {
+    /// Keeps the session of TLS 1.2 whose ticket the server renewed in an abbreviated handshake, as Go's servers do. OpenSSL then
+    /// invalidates the older session, and calls `new_session` for full handshakes only.
+    fn keep_renewed(&self, ssl: &SslRef) {
+        let (Some(sessions), Some(session)) = (&self.sessions, ssl.session()) else { return };
+        if !ssl.session_reused() || session.protocol_version() == SslVersion::TLS1_3 {
+            return;
+        }
+        let mut sessions = sessions.lock().unwrap();
+        if sessions.back().is_none_or(|last| last.id() != session.id()) {
+            if sessions.len() == MOST_SESSIONS {
+                sessions.pop_front();
+            }
+            sessions.push_back(session.to_owned());
+        }
+    }
+
+    /// Checks that the server speaks the protocol that it must.
+    pub fn agreed(&self, ssl: &SslRef) -> Result<()> {
         match self.application {
             Some(wanted) if ssl.selected_alpn_protocol() != Some(wanted.name.as_bytes()) => {
                 Err(Failure::tls(format!("the server did not agree, by ALPN, to speak {}", wanted.name)))
@@ -206,13 +232,14 @@ impl TlsClient {
         }
     }
 
-    fn refusal(&self, ssl: &SslRef, error: &openssl::ssl::Error) -> Failure {
+    /// Describes a failed handshake.
+    pub fn refusal(&self, ssl: &SslRef, stack: Option<&ErrorStack>, io: Option<&std::io::Error>) -> Failure {
         let verdict = ssl.verify_result();
         if self.verify_chain && verdict != X509VerifyResult::OK {
             let (subject, names) = REFUSED.take().unwrap_or_default();
             return Failure::tls(rejected(&subject, verdict, &names, &self.name));
         }
-        match error.ssl_error() {
+        match stack {
             Some(stack) if has_reason(stack, &[WRONG_VERSION_NUMBER, PACKET_LENGTH_TOO_LONG, HTTP_REQUEST]) => {
                 Failure::tls("the server does not speak TLS on this port (its answer was not encrypted)")
             }
@@ -223,7 +250,7 @@ impl TlsClient {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
             }
             Some(stack) => Failure::tls(format!("TLS handshake failed: {}", reason(stack))),
-            None => match error.io_error() {
+            None => match io {
                 Some(io) => Failure::tls(format!("TLS handshake failed: {io}")),
                 None => Failure::tls("TLS handshake failed: the server closed the connection"),
             },

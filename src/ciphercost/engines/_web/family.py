@@ -17,7 +17,7 @@ import numpy as np
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
-from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines._web.log import NOTE, VERIFIED, Line, Log
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.tls import HasTls
@@ -43,6 +43,8 @@ PAYLOAD = "/ciphercost.bin"
 PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
+HTTP3 = "http3"
+"""The server's setting for HTTP/3 beside its TLS port, on the same number by UDP."""
 CONNECTIONS = 128
 """Connections that a server accepts at the same time by default."""
 
@@ -52,7 +54,8 @@ class Ports(msgspec.Struct, frozen=True):
 
     clear: int
     tls: int
-    no_sendfile: int
+    no_sendfile: int = 0
+    """0: the server never uses sendfile (`Web.sendfile`)."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -69,6 +72,8 @@ class Config(msgspec.Struct, frozen=True):
     connections: int = CONNECTIONS
     """How many connections the server must be able to keep open."""
     address: str = LOOPBACK
+    http3: bool = False
+    """Whether the server also speaks HTTP/3: by UDP, on the port of TLS."""
 
     @property
     def documents(self) -> Path:
@@ -84,11 +89,17 @@ class WebServer(StartedServer):
 
     driver = "http"
 
-    def __init__(self, started: Launch, config: Config, *, stalls: bool) -> None:
-        """`stalls`: see `Web.sendfile_stalls_http2`."""
-        super().__init__(started, config.directory)
-        self.log = Log(config.log)
-        self.other_ports = {"tls": {"port": config.ports.tls}, "no-sendfile": {"port": config.ports.no_sendfile}}
+    def __init__(
+        self, started: Launch, config: Config, log: Log, *, stalls: bool = False, library: str | None = None
+    ) -> None:
+        """`stalls`: see `Web.sendfile_stalls_http2`. `library`: the cryptographic library, if it is not an OpenSSL that the
+        process has loaded.
+        """
+        super().__init__(started, config.directory, library)
+        self.log = log
+        self.other_ports = {"tls": {"port": config.ports.tls}}
+        if config.ports.no_sendfile:
+            self.other_ports["no-sendfile"] = {"port": config.ports.no_sendfile}
         if stalls:
             self.other_ports["http2-in-clear"] = self.other_ports["no-sendfile"]
 
@@ -103,7 +114,7 @@ class WebServer(StartedServer):
         return found
 
 
-class Web(Packaged, HasTls, Payload, Documents):
+class Web(Packaged, HasTls, Documents):
     """An engine of this family. A subclass names its programs and packages and writes its configuration."""
 
     driver = "http"
@@ -112,19 +123,32 @@ class Web(Packaged, HasTls, Payload, Documents):
     usual_workload = "file"
     loads = False
     no_url = "is started by ciphercost; for a web server you already run use url:tls --url http://… --url https://…"
-    tls_resumption = ("tickets", "cache")
+    tls_resumption: tuple[str, ...] = ("tickets", "cache")
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
+    sendfile: bool = True
+    """Whether it sends documents by sendfile where it can, so that it gets a port on which it doesn't."""
     sendfile_stalls_http2: bool = False
     """Whether small unencrypted HTTP/2 responses wait 40 ms for an acknowledgement when sent by sendfile."""
     http2_since: str = ""
     """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
-    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
+    http3_since: str = ""
+    """Oldest version that speaks HTTP/3."""
+    no_http3: str = ""
+    """Why it can't speak HTTP/3; empty: it can, from `http3_since` on. User-visible."""
 
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
         """Write the configuration into the server's directory. Returns the arguments that follow the program's name."""
+
+    def environment(self, directory: Path, given: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Return the server's environment variables. `directory`: its own; `given`: those that the run asks for."""
+        return dict(given)
+
+    def running(self, installation: Installation, started: Launch, config: Config) -> WebServer:  # noqa: ARG002
+        """Return the server that was started."""
+        return WebServer(started, config, Log(config.log), stalls=self.sendfile_stalls_http2)
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -141,7 +165,7 @@ class Web(Packaged, HasTls, Payload, Documents):
 
     def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:
         """Write incompressible bytes, the same in every run. A copy of the directory links to them."""
-        place.mkdir(mode=0o711)
+        place.mkdir(mode=0o755)  # Caddy opens it to find index.html
         (place / CANARY_PATH.lstrip("/")).write_text(canary)
         for path, size in documents.items():
             target = place / path.lstrip("/")
@@ -166,14 +190,16 @@ class Web(Packaged, HasTls, Payload, Documents):
     ) -> Server:
         given, env, address = apart(settings)
         connections = int(given.pop("connections", CONNECTIONS))
+        http3 = given.pop(HTTP3, "") == "on"
         chosen = sorted(cpus) if cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ports = Ports(port, *two_more_ports(port, address))
+            ports = Ports(port, *more_ports(port, address, 2 if self.sendfile else 1, first_by_udp=http3))
             cores = len(chosen) if chosen else 1
-            made.append(Config(directory, ports, cores, given, program.parent.parent, connections, address))
+            root = program.parent.parent
+            made.append(Config(directory, ports, cores, given, root, connections, address, http3))
             return [program, *self.write(made[-1], installation.version)]
 
         started = launch(
@@ -183,13 +209,13 @@ class Web(Packaged, HasTls, Payload, Documents):
             answers,
             directory=directory,
             logs=logs,
-            env=env,
+            env=self.environment(directory, env),
             cpus=chosen,
-            also=lambda: (made[-1].ports.tls, made[-1].ports.no_sendfile),
+            also=lambda: [each for each in (made[-1].ports.tls, made[-1].ports.no_sendfile) if each],
             writable=[Path(EVERYWHERE)],  # it opens a file for each request, and a check would slow each of them
             address=address,
         )
-        return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
+        return self.running(installation, started, made[-1])
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for those of the witnesses."""
@@ -208,17 +234,25 @@ class Web(Packaged, HasTls, Payload, Documents):
             "client_ca": str(pki.ca) if factors["client-cert"] == "on" else "",
         }
 
-    def workload_fields(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
-        fields = http_version(parameters)
-        if fields and version and versions.version_key(version) < versions.version_key(self.http2_since):
+    def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:
+        return {HTTP3: "on"} if http_version(parameters) == "3" else {}
+
+    def workload_fields(
+        self, version: str, parameters: Mapping[str, int | str], *, encrypted: bool
+    ) -> dict[str, object]:
+        wanted = http_version(parameters)
+        if wanted == "3" and self.no_http3:
+            raise UsageError(f"http=3: {self.no_http3}; use nginx, or write http=2")
+        if wanted == "2" and _older(version, self.http2_since):
             raise UsageError(
                 f"{self.title} {version} can't speak unencrypted HTTP/2 on the port that speaks HTTP/1.1; use "
                 f"{self.title} {self.http2_since} or later, or leave http=2 out"
             )
-        return fields
-
-    def payload(self, size: int) -> str:  # noqa: ARG002
-        return f"GET {PAYLOAD}"
+        if wanted == "3" and _older(version, self.http3_since):
+            raise UsageError(
+                f"{self.title} {version} has no HTTP/3; use {self.title} {self.http3_since} or later, or write http=2 or http=1"
+            )
+        return http_fields(parameters, encrypted=encrypted)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -236,7 +270,7 @@ class Web(Packaged, HasTls, Payload, Documents):
         if len(found) != len(answers):
             raise AgentError(f"the server's log has only {len(found)} of this witness's {len(answers)} requests", "log")
         return [
-            ["t" if each.protocol else "f", each.protocol, each.cipher, *([VERIFIED] if each.client else [])]
+            ["t" if each.protocol else "f", spoken(each), each.cipher, *([VERIFIED] if each.client else [])]
             for each in found
         ]
 
@@ -245,6 +279,20 @@ class Web(Packaged, HasTls, Payload, Documents):
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+class LargeDocument(Payload, Documents):
+    """A web server that sends documents of any size."""
+
+    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
+
+    def payload(self, size: int) -> str:  # noqa: ARG002
+        return f"GET {PAYLOAD}"
+
+
+def spoken(of: Line) -> str:
+    """What a connection spoke, as the server's log has it: `TLSv1.3`, by HTTP/3 `HTTP/3.0 TLSv1.3`. Pure."""
+    return f"{of.http} {of.protocol}" if of.http == tls_names.HTTP3_LOGGED else of.protocol
 
 
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
@@ -261,21 +309,50 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     )
 
 
-def two_more_ports(port: int, address: str) -> tuple[int, int]:
-    """Return two more free ports of this address. Each is free when found, so one might be found twice."""
-    found = {port}
-    while len(found) < 3:
-        found.add(free_port(address))
-    first, second = found - {port}
-    return first, second
+def more_ports(port: int, address: str, count: int, *, first_by_udp: bool = False) -> list[int]:
+    """Return `count` more free ports of this address. Each is free when found, so one might be found twice.
+
+    `first_by_udp`: the first one is free for UDP too.
+    """
+    found = [port]
+    while len(found) <= count:
+        more = free_port(address)
+        if more not in found and (len(found) > 1 or not first_by_udp or _free_by_udp(address, more)):
+            found.append(more)
+    return found[1:]
 
 
-def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:
-    """Return the `connect` field for the workload's parameter `http`. Raises UsageError. Pure."""
+def _free_by_udp(address: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.bind((address, port))
+        except OSError:
+            return False
+    return True
+
+
+def http_version(parameters: Mapping[str, int | str]) -> str:
+    """Return the workload's parameter `http`: `1` (HTTP/1.1), `2` or `3`. Raises UsageError. Pure."""
     wanted = str(parameters.get("http", 1))
-    if wanted not in ("1", "2"):
-        raise UsageError(f"http={wanted}: unknown HTTP version; write --set http=1 (HTTP/1.1) or --set http=2")
-    return {"http": "2"} if wanted == "2" else {}
+    if wanted not in ("1", "2", "3"):
+        raise UsageError(
+            f"http={wanted}: unknown HTTP version; write --set http=1 (HTTP/1.1), --set http=2 or --set http=3"
+        )
+    return wanted
+
+
+def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> dict[str, object]:
+    """Return the `connect` field for an arm's HTTP version. Raises UsageError. Pure.
+
+    HTTP/3 has no unencrypted form: beside it, the plain arm speaks HTTP/1.1.
+    """
+    wanted = http_version(parameters)
+    return {"http": wanted} if wanted == "2" or (wanted == "3" and encrypted) else {}
+
+
+def _older(version: str, since: str) -> bool:
+    """Whether a known version is older than this one. Pure."""
+    return bool(version) and versions.version_key(version) < versions.version_key(since)
 
 
 def request_ok(agent: LoadClient, arm: str, request: str) -> tuple[str, str, str]:

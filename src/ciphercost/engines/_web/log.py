@@ -1,19 +1,20 @@
 """Reads what a web server's own log states about its connections.
 
-One line each, separated by tabs: note, protocol, cipher, whether the session was resumed, client certificate. The
-servers log the first request of a connection (or the last one) and every request with a note, so they write little
-under load.
+One line each. Most servers write the fields that `line` parses, separated by tabs: note, protocol, cipher, whether the
+session was resumed, client certificate, HTTP version. The servers log the first request of a connection (or the last one) and
+every request with a note, so they write little under load.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 NOTE = "ciphercost"
 """Parameter in a URL's query by which a witness recognises its own request."""
-FIELDS = ("note", "protocol", "cipher", "resumed", "client")
+FIELDS = ("note", "protocol", "cipher", "resumed", "client", "http")
 WAIT_SECONDS = 5.0
 NOTHING = ("", "-")
 RESUMED = ("r", "Resumed")
@@ -32,6 +33,8 @@ class Line(NamedTuple):
     resumed: bool
     client: bool = False
     """Whether the server verified a client certificate."""
+    http: str = ""
+    """`HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`."""
 
 
 def line(text: str) -> Line | None:
@@ -39,15 +42,17 @@ def line(text: str) -> Line | None:
     fields = text.split("\t")
     if len(fields) != len(FIELDS):
         return None
-    note, protocol, cipher, resumed, client = ("" if each in NOTHING else each for each in fields)
-    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED)
+    note, protocol, cipher, resumed, client, http = ("" if each in NOTHING else each for each in fields)
+    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED, http)
 
 
 class Log:
     """A growing log, read from its start; returns each line once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parse: Callable[[str], Line | None] = line) -> None:
+        """`parse`: returns None for a line that states nothing about a connection."""
         self.path = path
+        self._parse = parse
         self._at = 0
         self.full = 0
         """Number of full TLS handshakes, without those of witnesses."""
@@ -62,7 +67,7 @@ class Log:
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._at += len(whole)
-        found = [made for each in whole.decode(errors="replace").splitlines() if (made := line(each))]
+        found = [made for each in whole.decode(errors="replace").splitlines() if (made := self._parse(each))]
         for each in found:
             if each.protocol and not each.note:
                 self.resumed += each.resumed

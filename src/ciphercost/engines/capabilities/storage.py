@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 
 from ciphercost.engines.capabilities import Capability
+from ciphercost.model.terms import CANARY_TABLE
 
 
 class Spill(msgspec.Struct, frozen=True):
@@ -24,9 +28,19 @@ class StoresData(Capability):
     missing = "stores no data on disk"
 
     home: str = ""
-    """SQL that returns the server's data directory (or file); empty: SQL can't ask."""
+    """Statement whose last value is the server's data directory (or file); empty: no statement can ask."""
     variables: str = ""
-    """SQL that returns (name, value) of every setting in force; empty: SQL can't ask."""
+    """Statement that returns every setting in force, for `pairs`; empty: no statement can ask."""
+    on_disk: Mapping[str, str] = MappingProxyType({})
+    """Settings of both arms with which the server keeps its data on disk as it changes; none: it always does."""
+    persistence: str = ""
+    """Statement that asks the server how it does that, for `persists`; empty: nothing is to be asked."""
+    make_canaries: tuple[str, ...] = (f"CREATE TABLE {CANARY_TABLE} (word varchar(100))",)
+    """Statements that make room for canaries."""
+    first_canary: str = f"SELECT word FROM {CANARY_TABLE}"
+    """Statement that returns the canary as its only row, as long as there is one."""
+    no_cache: str = ""
+    """Why `--cache` has nothing to resize or to empty; empty: it has. Follows the engine's name in the error; user-visible."""
     unlike: tuple[str, ...] = ()
     """Settings that always differ between two servers (ports, paths, identifiers); comparing the arms skips them.
 
@@ -42,6 +56,18 @@ class StoresData(Capability):
 
     `what` and `fix` are user-visible.
     """
+
+    def keep_canary(self, word: str) -> str:
+        """Return a statement that stores a word after those that are there. Pure."""
+        return f"INSERT INTO {CANARY_TABLE} VALUES ('{word}')"
+
+    def pairs(self, rows: list[list[str | None]]) -> list[tuple[str | None, str | None]]:
+        """Return the (name, value) of every setting among the rows of `variables`. Pure."""
+        return [(name, value) for name, value in rows]
+
+    def persists(self, rows: list[list[str | None]]) -> tuple[bool, str]:  # noqa: ARG002
+        """Judge the rows of `persistence`: (whether it keeps its data on disk as it changes, how). Pure."""
+        return True, ""
 
     def does_direct_io(self, version: str) -> bool:  # noqa: ARG002
         """Whether this version of the server can bypass the page cache (direct I/O) for its data."""

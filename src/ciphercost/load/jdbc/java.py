@@ -38,6 +38,7 @@ OTHERS = {"JAVA_TOOL_OPTIONS": "", "JDK_JAVA_OPTIONS": "", "_JAVA_OPTIONS": ""}
 
 They are cleared, so that it runs the same way everywhere.
 """
+JCMD_SECONDS = 20.0
 GET = f"Install it (Debian: apt-get install default-jdk-headless), or set JAVA_HOME to a Java {OLDEST} or newer."
 
 
@@ -127,6 +128,19 @@ def jar(*, fetch: bool = True) -> Path:
         return Receipt("tools", "", "built", ".")
 
     return Path(package_cache.keep("tools", name, make).location) / JAR
+
+
+def perf_map(pid: int) -> Path | None:
+    """Let a virtual machine write the names of the functions that it has compiled, where perf looks for them.
+
+    Returns the file, which the caller removes; None if there is no `jcmd` beside `java`, or it can't.
+    """
+    client = find().resolve().parent / "jcmd"
+    place = Path(f"/tmp/perf-{pid}.map")  # noqa: S108 - perf reads no other
+    if not client.is_file() or place.exists() or place.is_symlink():
+        return None
+    printed([client, str(pid), "Compiler.perfmap"], JCMD_SECONDS, OTHERS)
+    return place if place.is_file() else None
 
 
 def command(options: Iterable[str] = (), *, aes: bool = True) -> list[str]:

@@ -14,8 +14,6 @@ from ciphercost.report import tracked
 from ciphercost.report.tracked import Tracked
 from ciphercost.report.words import cell_text, figure_text
 
-MORE_IS_BETTER = ("throughput",)
-
 
 def render(result: Result) -> str:
     """Indented JSON. A cell that was not proven, or has no number, is left out."""
@@ -27,7 +25,7 @@ def _entry(each: Tracked) -> dict[str, str | float]:
     key, estimate = each.row.key, each.row.estimate
     value, low, high = estimate.ratio, estimate.low, estimate.high
     unit = "encrypted ÷ plain"
-    if key in MORE_IS_BETTER:
+    if key in figure_text.MORE_IS_BETTER:
         value, low, high = 1 / value, 1 / high, 1 / low
         unit = "plain ÷ encrypted"
     label = figure_text.quantity(each.cell, key)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves, limit, notation
 from ciphercost.host.volumes import disk
+from ciphercost.model.profile import EndProfile
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed, money
+from ciphercost.report import advice, capacity, disturbed, money, objective
 from ciphercost.report.advice import Report
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
@@ -126,14 +127,30 @@ def _details(cell: Cell) -> Iterator[str]:
         yield item(priced)
     if limited := limit.line(cell):
         yield item(limited)
+    if cell.objective is not None:
+        yield item(objective.line(cell))
     yield item(f"verdict: {verdict_text.verdict(cell)}")
     yield item(cell_text.proof_line(cell), 2 * LONGEST)
     for said in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.logged(cell)):
         yield item(said)
+    for end in cell.profile.ends if cell.profile else ():
+        yield from profiled(cell, end)
     for each in cell_text.by_severity(cell.findings):
         yield item(f"finding, {each.severity}: {cell_text.left_open(each)}")
     for warning in cell.warnings:
         yield item(f"warning: {warning.text}")
+
+
+def profiled(cell: Cell, end: EndProfile) -> Iterator[str]:
+    """Where one end's CPU time goes: its parts, and how they were found."""
+    yield ""
+    yield f"**{escaped(profile_text.title(cell, end))}**"
+    yield ""
+    yield row(*profile_text.HEAD)
+    yield row("---", *["---:"] * (len(profile_text.HEAD) - 1))
+    yield from (row(escaped(line.name), *map(escaped, line[1:])) for line in profile_text.parts(end))
+    yield ""
+    yield from (item(note) for note in profile_text.notes(cell, end))
 
 
 def advice_list(report: Report, result: Result) -> str:

@@ -13,8 +13,8 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, disturbed, money
-from ciphercost.report.formats import _imported, _study
+from ciphercost.report import capacity, disturbed, money, objective
+from ciphercost.report.formats import _imported, _profile, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words.cell_text import (
     by_severity,
@@ -68,7 +68,7 @@ def render(result: Result) -> str:
         alone = shown[0] if len(shown) == 1 else None
         made = block(alone, result.cells, above) if alone else table(shown, result.cells)
         above = alone
-        blocks.append("\n".join([made, *lost(controls, shown)]))
+        blocks.append("\n".join([made, *lost(controls, shown), *_profile.lines(shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
@@ -211,6 +211,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
+        yield from objective.lines(cell, f"{names[id(cell)]}: ")
         for said in (*fleet(cell), *hop(cell), *logged(cell)):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
@@ -354,6 +355,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         yield from wrap(priced_, "  ", "    ")
     if limited := limit.line(cell):
         yield from wrap(limited, "  ", "    ")
+    yield from objective.lines(cell)
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     if above is not None and not above.status == cell.status == "ok":
         above = None

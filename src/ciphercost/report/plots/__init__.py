@@ -4,6 +4,7 @@ published a study's published costs beside our intervals
 forest    every cell's cost with its interval, and the budget's line
 where     where the cost comes from: handshake, request and byte, or CPU by end and mode
 curve     cost against size or clients
+objective both arms' load–latency curves, for cells with an objective
 latency   both arms' latencies, on an axis of nines
 slices    every slice over the run's time
 """
@@ -23,7 +24,7 @@ from ciphercost.model.result import Result
 from ciphercost.report.plots._draw import Chart, png, svg
 from ciphercost.report.words import cell_text
 
-KINDS = ("published", "forest", "where", "curve", "latency", "slices")
+KINDS = ("published", "forest", "where", "curve", "objective", "profile", "latency", "slices")
 FORMATS = ("svg", "png")
 Width = Literal["wide", "narrow"]
 

@@ -14,7 +14,7 @@ from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.report import layout
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, PUBLISHED, Chart, by_row, caps
-from ciphercost.studies.costs import NONE, change, too_wide, with_interval
+from ciphercost.studies.costs import NONE, claimed, too_wide, with_interval
 
 NAME = "published"
 REACH = 0.6
@@ -96,7 +96,7 @@ def _known(each: StudyFigure) -> bool:
 
 def _row(number: int, each: StudyFigure, label: str, axis: _Axis) -> dict[str, Any]:
     """One figure's positions on the axis, and its texts."""
-    printed = change(each.published, each.figure)
+    printed = claimed(each)
     found: dict[str, Any] = {
         "n": number,
         "label": label,

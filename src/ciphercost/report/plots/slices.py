@@ -9,7 +9,7 @@ from typing import Any
 
 from ciphercost.estimate import notation
 from ciphercost.estimate.trace import Tick, Trace
-from ciphercost.model.spec import ARMS
+from ciphercost.model.spec import ARMS, OPEN_LOOP
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, ENCRYPTED, GRID, PLAIN, Chart
 from ciphercost.report.words import cell_text
@@ -21,7 +21,7 @@ LONG = 180.0
 ON_A_PAGE, LEAST, MOST = 3600, 40, 110
 """Points on a whole page, and the least and most points per arm of a cell."""
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
-PHASES = {"pilot": "before", "warmup": "before", "capacity": "capacity", "latency": "open loop"}
+PHASES = {"pilot": "before", "warmup": "before", "capacity": "capacity"} | dict.fromkeys(OPEN_LOOP, "open loop")
 
 
 def plots(of: Subject) -> Iterator[Plot]:

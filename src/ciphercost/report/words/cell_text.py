@@ -194,7 +194,7 @@ def proof_line(cell: Cell) -> str:
         return f"control: neither arm is encrypted; {shown}"
     said = [
         cell.encryption[name]
-        for name in ("protocol", "cipher", "group", "peer_key", "implementation")
+        for name in ("http", "protocol", "cipher", "group", "peer_key", "implementation")
         if cell.encryption.get(name)
     ]
     if cell.encryption.get("verified"):

@@ -20,6 +20,7 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("client_cpu_per_op", "client CPU per operation", "more", "less"),
     ("hop_cpu_per_op", "the hop's CPU per operation", "more", "less"),
     ("throughput", "operations per second", "more", "fewer"),
+    ("rate_at_objective", "operations/s at the objective", "more", "fewer"),
     ("latency_p50", "latency p50", "higher", "lower"),
     ("latency_p99", "latency p99", "higher", "lower"),
     ("latency_mean", "mean latency", "higher", "lower"),
@@ -203,8 +204,14 @@ SHORT = {
 UNRESOLVED = " (unresolved)"
 
 
+MORE_IS_BETTER = ("throughput", "rate_at_objective")
+"""Metrics of which encryption costs some."""
+
+
 def label(cell: Cell, key: str) -> str:
     """A metric's name in a table of this cell: `operations per second`, `process CPU per operation`."""
+    if key == "rate_at_objective" and cell.objective is not None:
+        return f"operations/s at {cell.objective.objective}"
     return PROCESS_CPU if key == "client_cpu_per_op" and cell.embedded else LABELS.get(key, key)
 
 
@@ -269,7 +276,7 @@ def priced(cell: Cell, key: str = "") -> str:
 
 def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
     """(cost, low, high) as shares, higher is worse: the loss of throughput, or the added latency."""
-    if key == "throughput":
+    if key in MORE_IS_BETTER:
         return 1 - estimate.ratio, 1 - estimate.high, 1 - estimate.low
     return estimate.ratio - 1, estimate.low - 1, estimate.high - 1
 

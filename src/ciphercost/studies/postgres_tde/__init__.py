@@ -12,9 +12,9 @@ from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan.specs import check
-from ciphercost.studies import Stage, Study
+from ciphercost.studies import Stage, Study, tde_pairs
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.postgres_tde import compare, grid, procedure, published, report, servers
+from ciphercost.studies.postgres_tde import compare, grid, procedure, published, report
 from ciphercost.studies.sheet import Sheet
 
 PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
@@ -47,7 +47,7 @@ class PostgresTde(Study):
     ) -> None:
         """`sizes`: rows of pgbench_accounts. `bindir`: servers, each `DIR` or `NAME=DIR`; empty: any server found.
 
-        `mechanisms`: what encrypts if the server has no TDE; empty: `servers.FILE_SYSTEMS`.
+        `mechanisms`: what encrypts if the server has no TDE; empty: `tde_pairs.FILE_SYSTEMS`.
         """
         self.sizes, self.clients, self.duration, self.bindir = sizes, clients, duration, bindir
         self.select_only, self.sessions = select_only, sessions
@@ -68,8 +68,8 @@ class PostgresTde(Study):
             sizes,
             grid.numbers(given["clients"], "--clients") if "clients" in given else self.clients,
             given.get("duration", self.duration),
-            servers.bindirs(given["bindir"]) if "bindir" in given else self.bindir,
-            servers.chosen(given["mechanism"]) if "mechanism" in given else self._mechanisms,
+            tde_pairs.bindirs(given["bindir"]) if "bindir" in given else self.bindir,
+            tde_pairs.chosen(given["mechanism"]) if "mechanism" in given else self._mechanisms,
             select_only=bool(given.get("select_only", self.select_only)),
             sessions=self.sessions,
         )
@@ -79,9 +79,9 @@ class PostgresTde(Study):
         return grid.points(self.sizes, self.clients, self.operations if self.select_only else (grid.TPCB,))
 
     @functools.cached_property
-    def pairs(self) -> list[servers.Pair]:
+    def pairs(self) -> list[tde_pairs.Pair]:
         """The pairs of arms. Raises UsageError, MissingServer."""
-        return servers.pairs(self.bindir, self._mechanisms)
+        return tde_pairs.pairs(self.bindir, self._mechanisms)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """One cell per pair and point. Cells that differ only in clients share their servers, and their blocks alternate."""
@@ -89,7 +89,7 @@ class PostgresTde(Study):
         cells = [self._cell(engine, pair, point) for pair in self.pairs for point in self.points]
         return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
 
-    def _cell(self, engine: str, pair: servers.Pair, point: grid.Point) -> CellSpec:
+    def _cell(self, engine: str, pair: tde_pairs.Pair, point: grid.Point) -> CellSpec:
         several = len(self.clients) > 1
         group = f"{pair.name}, {point.title}, {point.rows:,} rows" if several else ""
         variant = [pair.server, f"rows={point.rows}" * (len(self.sizes) > 1), f"clients={point.clients}" * several]
@@ -168,7 +168,7 @@ class PostgresTde(Study):
 def _below(figures: Sequence[StudyFigure]) -> list[str]:
     """The mechanisms here that aren't part of the server."""
     own = dict.fromkeys(each.operation.split()[-1] for each in figures)
-    return [name for name in own if name not in servers.VENDORS]
+    return [name for name in own if name not in tde_pairs.VENDORS]
 
 
 STUDY = PostgresTde()

@@ -11,8 +11,8 @@ from ciphercost.estimate.levels import level
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.studies import pairs, ran_on
-from ciphercost.studies.postgres_tde import findings, grid, published, servers
+from ciphercost.studies import pairs, ran_on, tde_pairs
+from ciphercost.studies.postgres_tde import findings, grid, published
 from ciphercost.studies.table import COUNT
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 def names_of(record: StudyRecord) -> list[str]:
     """Names of the pairs."""
     given = record.servers or [""] * len(record.mechanisms)
-    return [servers.name_of(*each) for each in zip(given, record.mechanisms, strict=True)]
+    return [tde_pairs.name_of(*each) for each in zip(given, record.mechanisms, strict=True)]
 
 
 def here_at(record: StudyRecord, point: grid.Point, unproven: Mapping[str, str]) -> Here:
     """The published procedure's runs at one point."""
     found = {}
     for run in record.runs:
-        name = servers.name_of(run.server, run.mechanism)
+        name = tde_pairs.name_of(run.server, run.mechanism)
         if name not in unproven and grid.of_run(run, record) == point:
             found[name, run.arm] = run
     return found
@@ -86,7 +86,7 @@ def ours_at(record: StudyRecord, point: grid.Point, cells: Sequence[Cell]) -> di
     """Our cells at one point, by pair."""
     given = record.servers or [""] * len(record.mechanisms)
     return {
-        servers.name_of(server, cell.mechanism): cell
+        tde_pairs.name_of(server, cell.mechanism): cell
         for cell in cells
         for server in given
         if (not server or cell.variant.split(" ")[0] == server)
@@ -108,20 +108,20 @@ def key_length(record: StudyRecord) -> str:
     """`AES key: fscrypt 256 bits, as the witnesses saw it (published: 256)`."""
     said = []
     for number, name in enumerate(names_of(record), start=1):
-        seen = servers.bits_in(proof for proof in record.proofs if proof.session == number)
-        runs = [run for run in record.runs if servers.name_of(run.server, run.mechanism) == name]
+        seen = tde_pairs.bits_in(proof for proof in record.proofs if proof.session == number)
+        runs = [run for run in record.runs if tde_pairs.name_of(run.server, run.mechanism) == name]
         asked = next((run.load["key_bits"] for run in runs if "key_bits" in run.load), None)
         if seen:
             said.append(f"{name} {seen} bits, seen by a witness")
         elif asked:
             said.append(f"{name} {asked:.0f} bits as requested; no witness shows the length")
-    return f"AES key: {'; '.join(said)} (published: {servers.BITS} bits)" if said else ""
+    return f"AES key: {'; '.join(said)} (published: {tde_pairs.BITS} bits)" if said else ""
 
 
 def what_encrypts(record: StudyRecord) -> str:
     """Whether the server encrypts, as in the study."""
     names = names_of(record)
-    own = [name for name, by in zip(names, record.mechanisms, strict=True) if by in servers.VENDORS]
+    own = [name for name, by in zip(names, record.mechanisms, strict=True) if by in tde_pairs.VENDORS]
     below = [name for name in names if name not in own]
     said = []
     if own:
@@ -197,8 +197,8 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
         ]
         found += [*levels, *cost_of(heading(name), figure, levels, cell)]
     number = names_of(record).index(name) + 1
-    witnessed = servers.bits_in(proof for proof in record.proofs if proof.session == number)
-    ours = servers.bits_in(cell.proofs) if cell else None
+    witnessed = tde_pairs.bits_in(proof for proof in record.proofs if proof.session == number)
+    ours = tde_pairs.bits_in(cell.proofs) if cell else None
     found += [
         StudyFigure(heading(name), KEY, COUNT, "plain"),
         StudyFigure(

@@ -1,42 +1,19 @@
 """Run the study as published: `pgbench -i -s N`, then `pgbench -c 50 -j 50 -P 1 -T 600`, on one server and then on the other. I/O.
 
-The program is that of the server's own version if there is one, since it is part of what was measured. A size that pgbench can't
-create is cut from the next larger one; pgbench then runs its own statements from a file that draws from the remaining rows.
+A size that pgbench can't create is cut from the next larger one; pgbench then runs its own statements from a file that draws from the remaining rows.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
-from ciphercost import engines
-from ciphercost.engines.postgresql import major
-from ciphercost.host.environment import child_environment
-from ciphercost.host.installation import Installation
-from ciphercost.host.marks import hand_over, server_user
+from ciphercost.host.marks import hand_over
 from ciphercost.measure.pause import Pause
-from ciphercost.model.errors import MissingServer, RunError
-from ciphercost.model.secret import reveal
 from ciphercost.model.study import StudyRun
-from ciphercost.prove.probe import single
-from ciphercost.studies import Stage
-from ciphercost.studies.postgres_tde import grid, pgbench, servers
-
-LOAD_SECONDS = 600.0
-"""Timeout of `pgbench -i`, plus the same for every ten units of scale."""
-END_SECONDS = 300.0
-"""Time for the last transactions after a run's time is up."""
-ASKED = ("fsync", "synchronous_commit", "full_page_writes", "checkpoint_timeout", "max_wal_size", "shared_buffers")
-"""Settings that decide how much of a transaction reaches the disk, and when."""
-CHECKPOINTS = {
-    True: "SELECT num_timed + num_requested FROM pg_stat_checkpointer",
-    False: "SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter",
-}
-"""Checkpoints since the server's start; by whether its version is 17 or later."""
-
+from ciphercost.studies import Stage, pgbench, pgbench_runs, tde_pairs
+from ciphercost.studies.postgres_tde import grid
 
 SCRIPTS = {
     grid.TPCB: """\\set aid random(1, {rows})
@@ -58,8 +35,8 @@ END;
 
 def run(stage: Stage) -> None:
     """Run every size under every load on the first arm, then on the second. Raises RunError, MissingServer."""
-    program, stage.record.tools["pgbench"] = find(stage.bench.installation)
-    stage.record.versions[pair_of(stage)] = stage.bench.installation.version
+    program, stage.record.tools["pgbench"] = pgbench_runs.find(stage.bench.installation)
+    stage.record.versions[pgbench_runs.pair_of(stage)] = stage.bench.installation.version
     wanted = grid.of_record(stage.record)
     began = time.monotonic()
     # As published, one server was up at a time: the other one is paused.
@@ -73,35 +50,31 @@ def run(stage: Stage) -> None:
                     stage.keep(one(stage, program, arm, point, time.monotonic() - began))
 
 
-def pair_of(stage: Stage) -> str:
-    return servers.name_of(stage.bench.cell.variant, stage.bench.mechanism.name)
-
-
 def load(stage: Stage, program: Path, arm: str, point: grid.Point) -> None:
     """Let pgbench recreate its own tables."""
     making = ["-i", "-s", f"{point.scale}"]
-    stage.say(f"as published: {pair_of(stage)}, {arm}: pgbench {' '.join(making)}")
-    seconds = LOAD_SECONDS * (1 + point.scale / 10)
-    _run(stage, program, arm, f"load-{point.rows}", making, seconds)
+    stage.say(f"as published: {pgbench_runs.pair_of(stage)}, {arm}: pgbench {' '.join(making)}")
+    seconds = pgbench_runs.LOAD_SECONDS * (1 + point.scale / 10)
+    pgbench_runs.run(stage, program, arm, f"load-{point.rows}", making, seconds)
     if point.cut:
-        query(stage, arm, f"DELETE FROM pgbench_accounts WHERE aid > {point.rows}", seconds)
-        query(stage, arm, "VACUUM (FULL, ANALYZE) pgbench_accounts", seconds)
+        pgbench_runs.query(stage, arm, f"DELETE FROM pgbench_accounts WHERE aid > {point.rows}", seconds)
+        pgbench_runs.query(stage, arm, "VACUUM (FULL, ANALYZE) pgbench_accounts", seconds)
 
 
 def one(stage: Stage, program: Path, arm: str, point: grid.Point, started: float) -> StudyRun:
     """Run pgbench once on one arm."""
-    name, length = pair_of(stage), stage.record.settings["duration_s"]
+    name, length = pgbench_runs.pair_of(stage), stage.record.settings["duration_s"]
     under = ["-c", f"{point.clients}", "-j", f"{point.clients}", "-P", "1", "-T", f"{length:.0f}"]
     file = [str(_script(stage, point))] if point.cut else []
     under += ["-f"] if point.cut else ["-S"] if point.operation == grid.SELECT else []
     shown = " ".join([*under, *(["FILE"] if file else [])])
     stage.say(f"as published: {name}, {arm}, {point.rows:,} rows: pgbench {shown}")
-    asked, before = ask(stage, arm), checkpoints(stage, arm)
+    asked, before = pgbench_runs.ask(stage, arm), pgbench_runs.checkpoints(stage, arm)
     what = f"{point.operation}-{point.rows}-{point.clients}"
-    report = pgbench.parse(_run(stage, program, arm, what, under + file, length + END_SECONDS))
-    made = series(report) | {"checkpoints": [checkpoints(stage, arm) - before]}
+    report = pgbench.parse(pgbench_runs.run(stage, program, arm, what, under + file, length + pgbench_runs.END_SECONDS))
+    made = pgbench_runs.series(report) | {"checkpoints": [pgbench_runs.checkpoints(stage, arm) - before]}
     cell = stage.bench.cell
-    given = stage.record.settings | point.load | asked | servers.asked_bits(cell.mechanism, cell.factors)
+    given = stage.record.settings | point.load | asked | tde_pairs.asked_bits(cell.mechanism, cell.factors)
     return StudyRun(point.operation, arm, round(started, 3), given, made, mechanism=cell.mechanism, server=cell.variant)
 
 
@@ -111,107 +84,3 @@ def _script(stage: Stage, point: grid.Point) -> Path:
     path.write_text(SCRIPTS[point.operation].format(rows=point.rows, scale=point.scale))
     hand_over(path)
     return path
-
-
-def series(report: pgbench.Report) -> dict[str, list[float]]:
-    """The figures of a run, as the record keeps them. Pure."""
-    whole = {
-        "tps": report.tps,
-        "latency_average_ms": report.latency_average_ms,
-        "latency_stddev_ms": report.latency_stddev_ms,
-        "initial_connection_ms": report.initial_connection_ms,
-        "transactions": float(report.transactions),
-        "failed": float(report.failed),
-    }
-    return {
-        **{name: [value] for name, value in whole.items()},
-        "progress_at_s": [each.at_s for each in report.progress],
-        "progress_tps": [each.tps for each in report.progress],
-        "progress_latency_ms": [each.latency_ms for each in report.progress],
-        "progress_stddev_ms": [each.stddev_ms for each in report.progress],
-        "progress_failed": [float(each.failed) for each in report.progress],
-    }
-
-
-# ── pgbench ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def find(installation: Installation) -> tuple[Path, str]:
-    """(pgbench, its version): beside the server, else of the server's version, else on PATH, else any. Raises MissingServer."""
-    own = major(installation.version)
-    others = sorted(engines.get("postgresql").available(), key=lambda each: major(each.version) != own)
-    same = [Path(each.location) / "pgbench" for each in others if major(each.version) == own]
-    rest = [Path(each.location) / "pgbench" for each in others if major(each.version) != own]
-    on_path = [Path(path)] if (path := shutil.which("pgbench")) else []
-    for program in (Path(installation.location) / "pgbench", *same, *on_path, *rest):
-        if found := version_of(program):
-            return program, found
-    raise MissingServer(
-        f"no pgbench beside {installation.location} or on PATH, but the published procedure runs it. Install it "
-        "(Debian: postgresql-contrib), or `ciphercost install postgresql@17 --source debian`, which brings one."
-    )
-
-
-def version_of(program: Path) -> str:
-    """The version that it prints; empty if there is none, or if it does not run here."""
-    try:
-        done = subprocess.run(
-            [program, "-V"], capture_output=True, text=True, check=True, timeout=10, env=child_environment()
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return pgbench.version(done.stdout)
-
-
-def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:
-    """The complete output of one run, which is also kept in the logs. Raises RunError."""
-    fields = stage.pair.connect[arm]  # type: ignore[index]
-    log = stage.bench.logs / f"pgbench-{pair_of(stage).replace(' ', '-')}-{arm}-{what}.log"
-    reach = ["-h", str(fields["host"]), "-p", str(fields["port"]), "-U", str(fields["user"])]
-    process = stage.bench.supervisor.spawn(
-        [program, *reach, *argv, str(fields["database"])],
-        # Every user could read an argument.
-        env={"PGPASSWORD": reveal(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
-        user=server_user(),
-        log=log,
-    )
-    try:
-        status = process.wait(seconds)
-    finally:
-        process.stop(timeout=1.0)
-    text = log.read_text(errors="replace")
-    if status:
-        last = "\n".join(text.strip().splitlines()[-pgbench.LAST_LINES :])
-        raise RunError(f"{arm} arm: pgbench ended with status {status} (log: {log}):\n{last}")
-    return text
-
-
-# ── what the server says of itself ────────────────────────────────────────────────────────────────────────────────────
-
-
-def query(stage: Stage, arm: str, sql: str, seconds: float | None = None) -> list[list[str | None]]:
-    """Rows of a query on a connection of its own, closed afterwards: only pgbench's are open under load."""
-    stage.agent.connect("asker", **single(stage.pair.connect[arm]))  # type: ignore[index]
-    rows = stage.agent.query("asker", sql, timeout=seconds)
-    stage.agent.disconnect("asker")
-    return rows
-
-
-def ask(stage: Stage, arm: str) -> dict[str, float]:
-    """The settings in ASKED: switches as 1 and 0, sizes in bytes, times in seconds."""
-    names = ", ".join(f"'{name}'" for name in ASKED)
-    rows = query(stage, arm, f"SELECT name, setting, coalesce(unit, '') FROM pg_settings WHERE name IN ({names})")
-    return {str(name): value_of(str(value), str(unit)) for name, value, unit in rows}
-
-
-def value_of(text: str, unit: str) -> float:
-    """`on` is 1, 16384 of 8kB is 134217728. Pure."""
-    if not text.lstrip("-").isdigit():
-        return 0.0 if text == "off" else 1.0
-    return float(text) * {"": 1, "s": 1, "kB": 1024, "8kB": 8192, "MB": 1024**2}[unit]
-
-
-def checkpoints(stage: Stage, arm: str) -> float:
-    """Checkpoints since the server's start."""
-    rows = query(stage, arm, CHECKPOINTS[major(stage.bench.installation.version) >= 17])
-    return float(rows[0][0] or 0)

@@ -261,6 +261,10 @@ impl<E: Exchange> Client<E> {
                 Err(_) => break,
             }
         }
+        if let (false, Some(transport)) = (full, link.transport()) {
+            // The same holds.
+            let _ = transport.conclude();
+        }
         link.outbox = outbox;
         if full && !polled {
             return Err(self.silent());
@@ -279,7 +283,11 @@ impl<E: Exchange> Client<E> {
         let heard = RECEIVED.with_borrow_mut(|room| {
             loop {
                 let Some(transport) = link.transport() else { return Err(Failure::internal("not open")) };
-                match transport.receive(room) {
+                let received = transport.receive(room);
+                while let Some((stream, bytes, ended)) = transport.aside() {
+                    exchange.aside(stream, &bytes, ended)?;
+                }
+                match received {
                     Ok(0) => {
                         if !exchange.begun() && !fresh {
                             return Ok(Heard::Silence);
@@ -310,6 +318,8 @@ impl<E: Exchange> Client<E> {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         return Ok(Heard::Nothing);
                     }
+                    // Something was said aside.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                         return Err(Failure::new("timeout", error.to_string()));
                     }
@@ -361,6 +371,13 @@ impl<E: Exchange> Client<E> {
     #[cold]
     pub fn not_opened(&self) -> Failure {
         Failure::new("connect", format!("the server did not answer within {} seconds", self.site.patience.open))
+    }
+
+    /// When the peer's time is up, or its connection has something to do.
+    #[inline]
+    pub fn wakes_ns(&self) -> u64 {
+        let until_ns = self.until_ns();
+        self.link().timer_ns().map_or(until_ns, |ns| ns.min(until_ns))
     }
 
     /// When the peer's time is up.

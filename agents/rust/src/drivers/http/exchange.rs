@@ -36,7 +36,11 @@ pub trait Exchange: Wire<Asked = message::Server> + Default {
     fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<Taken>;
     /// The same while no request is pending. Err: the connection is unusable.
     fn idle(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<()>;
-    /// The connection has ended. Ok: and so has the response.
+    /// Takes what the server says on a stream of its own, by the stream's number. Err: the connection is unusable.
+    fn aside(&mut self, _stream: u64, _bytes: &[u8], _ended: bool) -> Result<()> {
+        Ok(())
+    }
+    /// The connection, or the response's own stream, has ended. Ok: and so has the response.
     fn end(&mut self, cleanly: bool) -> Result<()>;
     /// Whether some part of the response has arrived.
     fn begun(&self) -> bool;

@@ -1,4 +1,5 @@
-//! HPACK (RFC 7541) without a dynamic table, which this client doesn't allow: encodes and decodes header blocks.
+//! HPACK (RFC 7541) without a dynamic table, which this client doesn't allow: encodes and decodes header blocks. QPACK takes over its
+//! integers, strings and Huffman code.
 
 use std::sync::OnceLock;
 
@@ -35,7 +36,7 @@ impl Name {
         }
     }
 
-    fn read(name: &[u8]) -> Name {
+    pub fn read(name: &[u8]) -> Name {
         match name {
             b":status" => Name::Status,
             b"content-length" => Name::ContentLength,
@@ -71,13 +72,13 @@ pub fn decode(block: &[u8], room: &mut Vec<u8>, mut see: impl FnMut(Name, &[u8])
         let entry = integer(&mut rest, if first & 0x40 != 0 { 6 } else { 4 })?;
         let name = match entry {
             0 => {
-                let (huffman, text) = string(&mut rest)?;
+                let (huffman, text) = string(&mut rest, 7)?;
                 Name::read(plain(huffman, text, room)?)
             }
             1..=STATIC_ENTRIES => Name::of_entry(entry),
             _ => return None,
         };
-        let (huffman, text) = string(&mut rest)?;
+        let (huffman, text) = string(&mut rest, 7)?;
         match name {
             Name::Other => see(name, text),
             _ => see(name, plain(huffman, text, room)?),
@@ -88,7 +89,7 @@ pub fn decode(block: &[u8], room: &mut Vec<u8>, mut see: impl FnMut(Name, &[u8])
 
 /// An integer whose first byte has `bits` of it (RFC 7541, 5.1).
 #[inline]
-fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
+pub fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
     let (&first, mut left) = rest.split_first()?;
     let most = (1usize << bits) - 1;
     let mut value = usize::from(first) & most;
@@ -111,17 +112,18 @@ fn integer(rest: &mut &[u8], bits: u32) -> Option<usize> {
     Some(value)
 }
 
-/// A string's bytes, and whether they are Huffman-coded.
+/// A string's bytes, and whether they are Huffman-coded. The first byte has `bits` of its length, and the flag before them.
 #[inline]
-fn string<'a>(rest: &mut &'a [u8]) -> Option<(bool, &'a [u8])> {
-    let huffman = rest.first()? & 0x80 != 0;
-    let length = integer(rest, 7)?;
+pub fn string<'a>(rest: &mut &'a [u8], bits: u32) -> Option<(bool, &'a [u8])> {
+    let huffman = rest.first()? & 1 << bits != 0;
+    let length = integer(rest, bits)?;
     let (text, more) = rest.split_at_checked(length)?;
     *rest = more;
     Some((huffman, text))
 }
 
-fn plain<'a>(huffman: bool, text: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+/// A string without its Huffman code.
+pub fn plain<'a>(huffman: bool, text: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     if !huffman {
         return Some(text);
     }
@@ -205,7 +207,8 @@ pub fn put_entry(entry: usize, into: &mut Vec<u8>) {
     put_integer(0x80, 7, entry, into);
 }
 
-fn put_integer(flags: u8, bits: u32, value: usize, into: &mut Vec<u8>) {
+/// Appends an integer whose first byte has `bits` of it, behind these flags.
+pub fn put_integer(flags: u8, bits: u32, value: usize, into: &mut Vec<u8>) {
     let most = (1usize << bits) - 1;
     if value < most {
         return into.push(flags | value as u8);

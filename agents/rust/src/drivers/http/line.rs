@@ -86,10 +86,15 @@ impl<E: Exchange> Line<E> {
         RECEIVED.with_borrow_mut(|room| {
             loop {
                 let Some(transport) = self.link.transport() else { return Ok(false) };
-                match transport.receive(room) {
+                let received = transport.receive(room);
+                while let Some((stream, bytes, ended)) = transport.aside() {
+                    self.exchange.aside(stream, &bytes, ended)?;
+                }
+                match received {
                     Ok(0) => return Ok(false),
                     Ok(read) => self.exchange.idle(&room[..read], &mut self.say)?,
-                    Err(error) => return Ok(error.kind() == io::ErrorKind::WouldBlock),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Ok(error.kind() == io::ErrorKind::WouldBlock && self.exchange.keep()),
                 }
                 if !self.exchange.keep() || !transport.holds_more() {
                     return Ok(self.exchange.keep());

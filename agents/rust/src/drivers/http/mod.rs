@@ -7,19 +7,24 @@ mod hpack;
 mod line;
 mod one;
 mod operations;
+mod qpack;
 mod reader;
+mod reply;
 mod site;
 pub mod statement;
 #[cfg(test)]
 pub mod tests;
+pub mod three;
 mod two;
 
 use super::network::facts;
 use super::network::link::Target;
+use super::network::wire::Protection;
 use crate::arm::Opened;
 use crate::failure::Result;
 use crate::message::{self, Connected, Http, HttpVersion, Tls};
 use crate::opening;
+use crate::transport::quic::QuicClient;
 use crate::transport::socket::resolve;
 use crate::transport::tls::{Application, TlsClient};
 use client::Client;
@@ -28,6 +33,7 @@ use line::Line;
 use one::One;
 use site::{Patience, Site};
 use std::sync::Arc;
+use three::Three;
 use two::Two;
 
 const PATIENCE: Patience = Patience { answer: 30, open: 10 };
@@ -37,18 +43,24 @@ pub fn connect(pool: &message::Pool, asked: &Http) -> Result<Opened> {
     match asked.http {
         HttpVersion::V11 => connect_by::<One>(pool, asked, PATIENCE),
         HttpVersion::V2 => connect_by::<Two>(pool, asked, PATIENCE),
+        HttpVersion::V3 => connect_by::<Three>(pool, asked, PATIENCE),
     }
 }
 
 fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patience) -> Result<Opened> {
     let site = Arc::new(Site::<E>::new(asked, pool.per_request, patience));
+    let asked_version = asked.http;
     let target = |asked: message::Server| -> Result<Arc<Target<message::Server>>> {
         let tls = TlsClient::offering(
             &asked,
             pool.is_crowd(),
             Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }),
         )?;
-        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, protection: tls.into() }))
+        let protection = match (asked_version, tls) {
+            (HttpVersion::V3, Some(tls)) => Protection::Quic(QuicClient::new(tls, three::MANNERS)),
+            (_, tls) => tls.into(),
+        };
+        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, protection }))
     };
     let target_of_clear = asked.clear_server().map(target).transpose()?;
     let target = target(asked.server())?;

@@ -82,7 +82,9 @@ impl<E: Exchange> Connection for Client<E> {
         let interest = self.link().interest();
         match self.stage {
             Stage::Thinking => None,
-            Stage::Sending(_) => interest.map(|each| Interest { events: libc::EPOLLOUT as u32, ..each }),
+            Stage::Sending(_) => {
+                interest.map(|each| Interest { events: self.link().waits_to_send_for() as u32, ..each })
+            }
             _ => interest,
         }
         // Each line counts its own sockets.
@@ -93,7 +95,7 @@ impl<E: Exchange> Connection for Client<E> {
     fn wakes(&self) -> Option<u64> {
         match self.stage {
             Stage::Thinking => self.thinking.wakes(),
-            _ => Some(self.until_ns()),
+            _ => Some(self.wakes_ns()),
         }
     }
 

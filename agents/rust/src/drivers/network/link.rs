@@ -1,15 +1,16 @@
 //! Opens and closes a connection to a server: connect, TLS, login, goodbye. Waits only if its socket blocks.
 
+use super::phase::Phase;
 use super::wire::{Inbox, Login, Protection, Turn, Wire};
 use crate::connection::{Interest, Step};
 use crate::deadline::{self, LOGIN_BYTES};
 use crate::failure::{Failure, Result};
 use crate::transport::Transport;
+use crate::transport::quic;
 use crate::transport::socket::{Mode, Socket};
 use crate::transport::tls::Facts;
 use crate::transport::traffic::{self, Segments, Traffic};
 use crate::transport::wirecrypt::{Ciphers, WireCrypt};
-use openssl::ssl::SslStream;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -20,31 +21,6 @@ pub struct Target<A> {
     pub address: SocketAddr,
     pub asked: A,
     pub protection: Protection,
-}
-
-/// State of a connection.
-#[derive(Default)]
-enum Phase {
-    #[default]
-    Closed,
-    Connecting(Socket),
-    /// The protocol's unencrypted exchange before TLS or the login.
-    Greeting(Socket),
-    Handshake(SslStream<Socket>),
-    Login(Transport),
-    Open(Transport),
-}
-
-impl Phase {
-    #[inline]
-    fn socket(&self) -> Option<&Socket> {
-        match self {
-            Phase::Closed => None,
-            Phase::Connecting(socket) | Phase::Greeting(socket) => Some(socket),
-            Phase::Handshake(stream) => Some(stream.get_ref()),
-            Phase::Login(transport) | Phase::Open(transport) => Some(transport.socket()),
-        }
-    }
 }
 
 pub struct Link<W: Wire> {
@@ -99,12 +75,16 @@ impl<W: Wire> Link<W> {
     pub fn open_now(&mut self) -> Result<Option<Facts>> {
         self.start_opening(Mode::Blocking)?;
         if self.go_on_opening()? == Step::Pending {
-            return Err(Failure::connect("the server did not answer in time"));
+            return Err(match &self.target.protection {
+                Protection::Quic(_) => quic::unanswered(self.target.address),
+                _ => Failure::connect("the server did not answer in time"),
+            });
         }
         let Phase::Open(transport) = &self.phase else { return Err(Failure::internal("not open")) };
         let facts = match (transport, &self.target.protection) {
             (Transport::Tls(stream), Protection::Tls(tls)) => Some(tls.facts(stream.ssl())),
             (Transport::WireCrypt(stream), _) => Some(stream.facts()),
+            (Transport::Quic(quic), _) => Some(quic.facts()),
             _ => None,
         };
         transport.socket().set_timeout(false)?;
@@ -126,7 +106,10 @@ impl<W: Wire> Link<W> {
         self.login = W::Login::default();
         self.opened += 1;
         self.heard_bytes = 0;
-        let socket = Socket::open(self.target.address, mode)?;
+        let socket = match &self.target.protection {
+            Protection::Quic(_) => Socket::open_datagrams(self.target.address, mode)?,
+            _ => Socket::open(self.target.address, mode)?,
+        };
         if self.per_request {
             socket.count_later();
         }
@@ -163,6 +146,9 @@ impl<W: Wire> Link<W> {
                     let Phase::Greeting(socket) = std::mem::take(&mut self.phase) else { continue };
                     match &target.protection {
                         Protection::Tls(tls) => self.phase = Phase::Handshake(tls.start(socket)?),
+                        Protection::Quic(quic) => {
+                            self.phase = Phase::QuicHandshake(quic.start(socket, target.address)?);
+                        }
                         _ => self.log_in(Transport::Clear(socket))?,
                     }
                 }
@@ -177,6 +163,15 @@ impl<W: Wire> Link<W> {
                     traffic::add(Traffic { resumed, ..Traffic::default() });
                     let Phase::Handshake(stream) = std::mem::take(&mut self.phase) else { continue };
                     self.log_in(Transport::Tls(stream))?;
+                }
+                Phase::QuicHandshake(quic) => {
+                    if !quic.shake_hands()? {
+                        return Ok(Step::Pending);
+                    }
+                    let resumed = u64::from(quic.facts().resumed);
+                    traffic::add(Traffic { resumed, ..Traffic::default() });
+                    let Phase::QuicHandshake(quic) = std::mem::take(&mut self.phase) else { continue };
+                    self.log_in(Transport::Quic(quic))?;
                 }
                 Phase::Login(transport) => match self.login.hear(&mut self.inbox, &target.asked)? {
                     Turn::Send(answer) => transport.send(&answer)?,
@@ -244,6 +239,7 @@ impl<W: Wire> Link<W> {
             (Transport::Clear(_), Protection::Clear)
                 | (Transport::Tls(_), Protection::Tls(_))
                 | (Transport::WireCrypt(_), Protection::WireCrypt)
+                | (Transport::Quic(_), Protection::Quic(_))
         );
         if !as_asked {
             return Err(Failure::internal("the connection is not encrypted as requested"));
@@ -389,6 +385,18 @@ impl<W: Wire> Link<W> {
             _ => libc::EPOLLIN,
         };
         self.socket().map(|socket| Interest { opened: self.opened, fd: socket.as_raw_fd(), events: events as u32 })
+    }
+
+    /// When the connection has something to do although nothing arrives (monotonic clock).
+    #[inline]
+    pub fn timer_ns(&self) -> Option<u64> {
+        self.phase.timer_ns()
+    }
+
+    /// What to wait for when a request can't be sent any further.
+    #[inline]
+    pub fn waits_to_send_for(&self) -> i32 {
+        self.phase.waits_to_send_for()
     }
 
     #[inline]

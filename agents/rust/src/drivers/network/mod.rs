@@ -4,6 +4,7 @@ pub mod buffer;
 mod client;
 pub mod facts;
 pub mod link;
+mod phase;
 pub mod protocol;
 mod setup;
 pub mod statements;

@@ -4,6 +4,7 @@ use super::buffer::Buffer;
 use crate::connection::Step;
 use crate::failure::Result;
 use crate::message;
+use crate::transport::quic::QuicClient;
 use crate::transport::socket::Socket;
 use crate::transport::tls::TlsClient;
 use crate::transport::traffic::Traffic;
@@ -32,6 +33,8 @@ pub enum Protection {
     Tls(TlsClient),
     /// Firebird's wire encryption, which begins within the login that provides its key.
     WireCrypt,
+    /// QUIC over UDP, which is always encrypted.
+    Quic(QuicClient),
 }
 
 impl From<Option<TlsClient>> for Protection {

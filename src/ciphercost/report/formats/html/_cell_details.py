@@ -9,10 +9,10 @@ from ciphercost.estimate import limit, notation
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, money
+from ciphercost.report import capacity, money, objective
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
 
 FOLD = 2
 """Details are open by default up to this many cells."""
@@ -25,6 +25,16 @@ class Item(NamedTuple):
     text: str
     tone: str = ""
     """`bad` if something is wrong."""
+
+
+class Profiled(NamedTuple):
+    """Where one end's CPU time goes."""
+
+    title: str
+    tables: list[tuple[str, Table]]
+    """With their captions: by part, by process, by library."""
+    figures: list[Figure]
+    notes: list[str]
 
 
 class Shown(NamedTuple):
@@ -41,6 +51,7 @@ class Shown(NamedTuple):
     figures: list[figure_text.Row]
     figure_notes: list[str]
     plots: list[Figure]
+    profile: list[Profiled]
     proof: str
     proofs: list[Item]
     findings: list[Item]
@@ -65,7 +76,8 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         verdict=verdict_text.verdict(cell) if ok else "",
         figures=list(figure_text.rows(cell)),
         figure_notes=list(_notes(cell, result.cells)),
-        plots=[figure(each) for each in drawn if each.cell == number],
+        plots=[figure(each) for each in drawn if each.cell == number and not each.name.startswith("profile")],
+        profile=list(_profile(cell, f"profile-cell-{number + 1}-", drawn)),
         proof=cell_text.proof_line(cell) if ok else "",
         proofs=[
             Item(
@@ -107,6 +119,8 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield priced
     if limited := limit.line(cell):
         yield limited
+    if cell.objective is not None:
+        yield objective.line(cell)
     yield from cell_text.taken_apart(cell, everything)
     for what, growth, both in cell_text.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
@@ -114,6 +128,23 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield f"key rotation took {notation.number(cell.key_life['rotation_s'])} s"
     if cell.against_reference is not None:
         yield f"against the reference of its experiment: {figure_text.beside(cell.against_reference)}"
+
+
+def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profiled]:
+    """Where the CPU time of each end goes."""
+    for end in cell.profile.ends if cell.profile else ():
+        own = [each for each in drawn if each.name.startswith(f"{prefix}{end.end}")]
+        by = [
+            (f"CPU time by {name}", Table((f"by {name}", *profile_text.HEAD[1:]), rows))
+            for name, rows in profile_text.groups(end)
+        ]
+        title = profile_text.title(cell, end)
+        yield Profiled(
+            f"{title[0].upper()}{title[1:]}",
+            [("What encryption adds to each part", own[0].table), *by],
+            [figure(each._replace(table=Table((), ())) if place == 0 else each) for place, each in enumerate(own)],
+            list(profile_text.notes(cell, end)),
+        )
 
 
 def _client(cell: Cell) -> Iterator[str]:

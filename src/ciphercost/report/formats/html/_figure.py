@@ -27,7 +27,8 @@ class Figure(NamedTuple):
 def figure(plot: Plot) -> Figure:
     """Draw a plot in each of its widths."""
     own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
-    key = plot.name.partition("-")[0] if plot.cell is not None else ""
+    kind = plot.name.partition("-")[0].replace("objective", "latency")
+    key = kind if plot.cell is not None and kind in ("latency", "slices") else ""
     return Figure(
         plot.caption or plot.title,
         plot.finding,

@@ -49,9 +49,9 @@ impl Exchange for Two {
     #[inline]
     fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<Taken> {
         self.frames(bytes, say)?;
-        Ok(match self.done {
+        Ok(match self.reply.done {
             true => Taken::Answer,
-            false if self.leaving && !self.begun && self.stream == 0 => Taken::Refused,
+            false if self.leaving && !self.reply.begun && self.stream == 0 => Taken::Refused,
             false => Taken::Part,
         })
     }
@@ -61,12 +61,12 @@ impl Exchange for Two {
     }
 
     fn end(&mut self, _: bool) -> Result<()> {
-        Err(self.cut_off())
+        Err(self.reply.cut_off())
     }
 
     #[inline]
     fn begun(&self) -> bool {
-        self.begun
+        self.reply.begun
     }
 
     #[inline]
@@ -76,7 +76,7 @@ impl Exchange for Two {
 
     #[inline]
     fn response(&mut self) -> Response<'_> {
-        Response { status: self.status, body: &mut self.body, details: &self.details }
+        self.reply.response()
     }
 
     fn label(request: &Request, operation: &Operation) -> String {

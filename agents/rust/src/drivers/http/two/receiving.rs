@@ -4,9 +4,8 @@ use super::frame::{FRAME_BYTES, Frame, HEADER_BYTES, error_name, flag, kind, put
 use super::preface::WINDOW;
 use super::state::Two;
 use crate::drivers::http::exchange::{closed_early, malformed};
-use crate::drivers::http::hpack::{self, Name};
-use crate::drivers::http::reader::{self, MOST_HEADERS, MOST_INTERIM};
-use crate::failure::{Failure, Result};
+use crate::drivers::http::hpack;
+use crate::failure::Result;
 
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Maximum number of frames during a response that are neither head, body nor window updates.
@@ -100,7 +99,7 @@ impl Two {
     /// Counts a body frame, and renews the window after many bytes.
     #[inline]
     fn expect_data(&mut self, frame: Frame, say: &mut Vec<u8>) -> Result<()> {
-        if frame.stream != self.stream || self.done || self.status == 0 {
+        if frame.stream != self.stream || self.reply.done || self.reply.status == 0 {
             return Err(malformed("unexpected HTTP/2 body: no request is pending"));
         }
         self.unsaid += frame.length as u32;
@@ -118,31 +117,18 @@ impl Two {
 
     #[inline]
     fn data(&mut self, part: &[u8], ends: bool) -> Result<()> {
-        self.received += part.len() as u64;
-        if !part.is_empty() && (self.of_head || matches!(self.status, 204 | 304)) {
-            return Err(malformed("unexpected body before the response's head"));
-        }
-        self.body.add(part, ends)?;
-        if self.length.is_some_and(|length| self.received > length) {
-            return Err(malformed("the body is longer than its Content-Length"));
-        }
+        self.reply.data(part, ends)?;
         if ends {
-            self.end_stream()?;
+            self.end_stream();
         }
         Ok(())
     }
 
-    fn end_stream(&mut self) -> Result<()> {
-        let bodiless = self.of_head || matches!(self.status, 204 | 304);
-        if !bodiless && self.length.is_some_and(|length| self.received < length) {
-            return Err(closed_early("the stream ended before the body does, by its Content-Length"));
-        }
-        self.done = true;
+    fn end_stream(&mut self) {
         if self.uploaded < self.upload.len() {
             // The server responded without waiting for the rest of the request: the connection can't be reused.
             self.leaving = true;
         }
-        Ok(())
     }
 
     /// Handles any frame except an unpadded body.
@@ -161,10 +147,10 @@ impl Two {
                 self.data(payload, frame.has(flag::END_STREAM))?;
             }
             kind::HEADERS => {
-                if frame.stream != self.stream || self.done {
+                if frame.stream != self.stream || self.reply.done {
                     return Err(malformed("unexpected HTTP/2 response: no request is pending"));
                 }
-                self.begun = true;
+                self.reply.begun = true;
                 let payload = unpadded(frame, payload).ok_or_else(short)?;
                 let skip = if frame.has(flag::PRIORITY) { 5 } else { 0 };
                 let block = payload.get(skip..).ok_or_else(short)?;
@@ -188,7 +174,7 @@ impl Two {
                     self.block = Some((block, ends));
                 }
             }
-            kind::RST_STREAM if frame.stream == self.stream && !self.done => {
+            kind::RST_STREAM if frame.stream == self.stream && !self.reply.done => {
                 let why = error_name(u32_at(payload, 0));
                 return Err(closed_early(format!("the server reset the stream: {why}")));
             }
@@ -215,7 +201,7 @@ impl Two {
             kind::GOAWAY => {
                 let (last, code) = (u32_at(payload, 0) & 0x7fff_ffff, u32_at(payload, 4));
                 self.leaving = true;
-                if self.stream > last && !self.done {
+                if self.stream > last && !self.reply.done {
                     if code != 0 && self.stream > 1 {
                         return Err(closed_early(format!("the server sent GOAWAY: {}", error_name(code))));
                     }
@@ -239,73 +225,11 @@ impl Two {
 
     /// A header block: an interim response, the response, or its trailer.
     fn head(&mut self, block: &[u8], ends: bool) -> Result<()> {
-        let trailer = self.status != 0;
-        let wanted = self.details.wanted;
-        let (mut status, mut length, mut sound, mut fields) = (0u16, None, true, 0);
-        let (mut location, mut server) = (String::new(), String::new());
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let decoded = hpack::decode(block, &mut self.room, |name, value| {
-            fields += 1;
-            match name {
-                Name::Status => {
-                    let digits = value.len() == 3 && value.iter().all(u8::is_ascii_digit);
-                    sound &= status == 0 && digits;
-                    status =
-                        if digits { value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')) } else { 0 };
-                }
-                Name::ContentLength => {
-                    let stated = reader::decimal(value);
-                    sound &= stated.is_some() && length.is_none_or(|known| Some(known) == stated);
-                    length = stated;
-                }
-                Name::Location => location = text(value),
-                Name::Server if wanted => server = text(value),
-                Name::Pseudo => sound = false,
-                Name::Server | Name::Other => {}
-            }
-        });
-        if decoded.is_none() {
-            return Err(malformed("the response's header block is malformed"));
-        }
-        if fields > MOST_HEADERS {
-            return Err(malformed(format!("the response's head has more than {MOST_HEADERS} fields")));
-        }
-        if trailer {
-            return match ends && sound && status == 0 {
-                true => self.data(&[], true),
-                false => Err(malformed("the response's trailer is malformed")),
-            };
-        }
-        if !sound || status < 100 || status == 101 {
-            return Err(malformed("the response's head is malformed"));
-        }
-        if status < 200 {
-            self.interim += 1;
-            if self.interim > MOST_INTERIM {
-                return Err(malformed(format!("more than {MOST_INTERIM} interim responses")));
-            }
-            return if ends { Err(malformed("the stream ended with an interim response")) } else { Ok(()) };
-        }
-        self.status = status;
-        self.length = length.filter(|_| !self.of_head && !matches!(status, 204 | 304));
-        self.details.reason = String::new();
-        (self.details.location, self.details.server) = (location, server);
-        self.body.seed(status);
+        let room = &mut self.room;
+        self.reply.head(ends, |see| hpack::decode(block, room, see))?;
         if ends {
-            self.data(&[], true)?;
+            self.end_stream();
         }
         Ok(())
-    }
-
-    /// The connection ended before the response did.
-    pub(super) fn cut_off(&self) -> Failure {
-        closed_early(match (self.begun, self.status) {
-            (false, _) => "the connection ended before any response".to_string(),
-            (true, 0) => "the connection ended within the response's head".to_string(),
-            _ => match self.length {
-                Some(length) => format!("the connection ended {} bytes before the body does", length - self.received),
-                None => "the connection ended before the stream does".to_string(),
-            },
-        })
     }
 }

@@ -51,18 +51,10 @@ impl Two {
     #[inline]
     pub(super) fn open_stream(&mut self, request: &Request, keep_body: bool) {
         self.stream = if self.stream == 0 { 1 } else { self.stream + 2 };
-        self.of_head = request.asked.method == Method::Head;
-        self.begun = false;
-        self.done = false;
-        self.length = None;
-        self.received = 0;
-        self.status = 0;
-        self.interim = 0;
+        self.reply.start(request.asked.method == Method::Head, keep_body);
         self.others = 0;
         self.unsaid_of_stream = 0;
         self.may_send_on_stream = self.usual_window;
-        self.body.start(keep_body);
-        self.details.wanted = keep_body;
     }
 
     #[inline]
@@ -133,7 +125,7 @@ impl Two {
 
     /// Sends more of the request's body after a window update.
     pub(super) fn go_on_sending(&mut self, say: &mut Vec<u8>) {
-        if !self.done {
+        if !self.reply.done {
             self.send_body(say);
         }
     }

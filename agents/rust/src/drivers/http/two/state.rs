@@ -1,8 +1,7 @@
 //! State of one HTTP/2 connection.
 
 use super::frame::FRAME_BYTES;
-use crate::drivers::http::body::Body;
-use crate::drivers::http::exchange::Details;
+use crate::drivers::http::reply::Reply;
 
 /// The initial window for sent bytes.
 pub const USUAL_WINDOW: i64 = 65_535;
@@ -12,19 +11,11 @@ pub const USUAL_WINDOW: i64 = 65_535;
 pub struct Two {
     /// The last opened stream, or 0.
     pub(super) stream: u32,
-    pub(super) of_head: bool,
-    pub(super) begun: bool,
-    pub(super) done: bool,
+    pub(super) reply: Reply,
     /// The server accepts no more streams.
     pub(super) leaving: bool,
-    pub(super) status: u16,
-    /// Interim responses (1xx) before the response, and frames outside of it.
-    pub(super) interim: u32,
+    /// Frames outside of the response.
     pub(super) others: u32,
-    pub(super) length: Option<u64>,
-    pub(super) received: u64,
-    pub(super) body: Body,
-    pub(super) details: Details,
     /// An incomplete frame header, or an incomplete frame that is parsed as a whole.
     pub(super) partial: Vec<u8>,
     /// The missing rest of a body frame, and whether it is the last frame.
@@ -51,17 +42,9 @@ impl Default for Two {
     fn default() -> Two {
         Two {
             stream: 0,
-            of_head: false,
-            begun: false,
-            done: true,
+            reply: Reply::none(),
             leaving: false,
-            status: 0,
-            interim: 0,
             others: 0,
-            length: None,
-            received: 0,
-            body: Body::default(),
-            details: Details::default(),
             partial: Vec::new(),
             data_left: 0,
             data_ends: false,

@@ -1,4 +1,4 @@
-"""The study's pairs of arms: which server, and what encrypts its data, with 256-bit keys as in the study."""
+"""Pairs of arms of PostgreSQL at rest: which server, and what encrypts its data, with 256-bit keys unless a study asks for others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE_SYSTEMS = ("fscrypt", "gocryptfs")
 VENDORS = ("pg-tde", "cybertec-tde", "edb-tde")
 """TDE built into a server."""
 BITS, SHORT_BITS = 256, 128
-"""Key length of the study's TDE, and the longest of some other servers."""
+"""Longest key length of TDE, and the longest of some servers."""
 FACTORS_256: Mapping[str, Mapping[str, str]] = {
     "pg-tde": {"cipher": "aes_256"},
     "cybertec-tde": {"bits": "256"},

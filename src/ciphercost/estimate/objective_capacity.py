@@ -1,0 +1,247 @@
+"""Capacity at an objective: each arm's highest rate that keeps it, their ratio with its interval, and both arms' curves. Pure.
+
+The blocks of a session in which each arm has its own rate show a capacity of each arm together (`ArmSoFar.capacity`): a slow request is
+one, in whatever block it is. The interval is Student's t over the sessions' log ratios; with one session, the blocks' parts in it, by the
+jackknife.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ciphercost.estimate import statistics
+from ciphercost.estimate.histogram import quantiles
+from ciphercost.estimate.notation import number
+from ciphercost.estimate.objective_search import ArmSoFar, Tried, latency, slow
+from ciphercost.estimate.stated import stated
+from ciphercost.estimate.statistics import Interval
+from ciphercost.estimate.tally import Floats
+from ciphercost.model.histogram import decode, merge
+from ciphercost.model.result import AtRate, LoadPoint, ObjectiveArm, ObjectiveCapacity, Warning_
+from ciphercost.model.slices import SliceRecord
+from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.plan.objective import Objective
+
+METRIC = "rate_at_objective"
+"""Key of the ratio in `Cell.overhead`."""
+SHORT = 5.0
+"""Slice ÷ time in which the queue settles, below which the report warns."""
+UNCLEAR = (
+    "at the same rate the arms kept it in some blocks and not in others, so the rates that were tried do not bracket the capacity; use a "
+    "quieter machine, or a longer --time"
+)
+LEAST_BLOCKS = 2
+"""Fewest blocks for an interval."""
+
+
+class Capacities:
+    """What both arms did in the search, block by block."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self.arms: dict[Arm, list[Tried]] = {arm: [] for arm in ARMS}
+        self._curve: dict[float, dict[Arm, list[SliceRecord]]] = defaultdict(lambda: {arm: [] for arm in ARMS})
+        """By rate, the slices in which both arms had it."""
+
+    def add(self, records: Sequence[SliceRecord], *, keep: bool) -> None:
+        """Add a block's four slices. `keep`: with what the curve needs. Raises UsageError if a histogram is damaged."""
+        for arm in ARMS:
+            own = [record for record in records if record.arm == arm]
+            first = own[0]
+            counts = slow(own, self.objective.seconds)
+            self.arms[arm].append(Tried(first.session, first.block, first.phase, first.rate, *counts, first.length))
+            if keep and first.phase == "curve":
+                self._curve[first.rate][arm] += own
+
+    def drop(self, session: int) -> None:
+        """Remove a session."""
+        self.arms = {arm: [each for each in tried if each.session != session] for arm, tried in self.arms.items()}
+        for both in self._curve.values():
+            for arm in ARMS:
+                both[arm] = [each for each in both[arm] if each.session != session]
+
+    # ── estimates ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _parts(self, mode: Mode) -> dict[Arm, Parts]:
+        """Log capacities of the arms that have one: whose interval lies among the rates that were tried, because a curve goes no further."""
+        found: dict[Arm, Parts] = {}
+        for arm in ARMS:
+            so_far = ArmSoFar(self.arms[arm], self.objective)
+            aimed = [each for each in so_far.tried if each.phase == "objective"]
+            if so_far.kind() != "within" or len(aimed) < LEAST_BLOCKS:
+                continue
+            parts = _parts(so_far, aimed, mode)
+            low, high = parts.interval(None).bounds()
+            rates = [math.log(each.rate) for each in so_far.tried]
+            if min(rates) <= low and high <= max(rates):
+                found[arm] = parts
+        return found
+
+    def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
+        """The log ratio of both arms' capacities, encrypted − plain; None unless both have one."""
+        parts = self._parts(mode)
+        if len(parts) < len(ARMS):
+            return None
+        plain, encrypted = (parts[arm] for arm in ARMS)
+        return Parts(encrypted.centre - plain.centre, encrypted.values - plain.values, plain.sessions).interval(most_nu)
+
+    def levels(self, mode: Mode) -> dict[Arm, float]:
+        """Both arms' capacities, operations/s, of which encrypted ÷ plain is the ratio; empty without a ratio."""
+        parts = self._parts(mode)
+        return {arm: math.exp(each.centre) for arm, each in parts.items()} if len(parts) == len(ARMS) else {}
+
+    def finish(self, mode: Mode, most_nu: int | None, top: float, lowest: float) -> ObjectiveCapacity:
+        """The estimate. `top`: the plain arm's operations/s in the closed loop; `lowest`: the lowest rate that could be tried."""
+        parts, ratio = self._parts(mode), self.interval(mode, most_nu)
+        arms: dict[str, ObjectiveArm] = {}
+        for arm in ARMS:
+            so_far = ArmSoFar(self.arms[arm], self.objective)
+            rates = [each.rate for each in so_far.tried]
+            # Between rates that were tried, but with too few blocks for an interval, or with one that goes beyond these rates.
+            kind = so_far.kind() if arm in parts or so_far.kind() != "within" else "unknown"
+            if kind == "within":
+                own = parts[arm].interval(most_nu)
+                arms[arm] = ObjectiveArm("within", *(math.exp(each) for each in (own.centre, *own.bounds())))
+            elif kind == "below":
+                lowest_point = next((each for each in self._points() if each.rate == min(rates)), None)
+                fastest = getattr(lowest_point, arm).latency_ms if lowest_point else None
+                arms[arm] = ObjectiveArm("below", high=min(rates), fastest_ms=fastest)
+            elif kind == "above":
+                arms[arm] = ObjectiveArm("above", low=max(rates))
+            else:
+                arms[arm] = ObjectiveArm("unknown")
+        made = ObjectiveCapacity(
+            objective=self.objective.text,
+            arms=arms,
+            curve=self._points(),
+            ratio=None if ratio is None else stated(ratio, mode, "operations/s"),
+        )
+        if ratio is not None:
+            return made
+        bound = _bound(arms)
+        return ObjectiveCapacity(
+            objective=made.objective,
+            arms=arms,
+            curve=made.curve,
+            at_most=bound[0],
+            at_least=bound[1],
+            reason=reason(made, top, lowest),
+        )
+
+    def warnings(self) -> list[Warning_]:
+        """What limits the estimate."""
+        found = []
+        for arm, parts in self._parts("quick").items():
+            lengths = [each.length for each in self.arms[arm] if each.phase == "objective"]
+            settling = self.objective.settling(math.exp(parts.centre))
+            if min(lengths) < SHORT * settling:
+                text = (
+                    f"{self.objective.text}: slices of {min(lengths):.2g} s are short beside the {settling:.2g} s in which a queue "
+                    f"settles at the {arm} arm's capacity, so the capacities of both arms may be too high; use a longer --time"
+                )
+                found.append(Warning_("objective-slices-short", text))
+        return found[:1]
+
+    def _points(self) -> list[LoadPoint]:
+        """The load–latency curve of both arms, by rate."""
+        return [
+            LoadPoint(rate, *(self._at(both[arm]) for arm in ARMS))
+            for rate, both in sorted(self._curve.items())
+            if all(both[arm] for arm in ARMS)
+        ]
+
+    def _at(self, records: Sequence[SliceRecord]) -> AtRate:
+        """What an arm did at one rate, over all sessions."""
+        answers = [record.agent for record in records if record.agent is not None]
+        decoded = [decode(each.histogram) for each in answers if each.operations]
+        median = float(quantiles(merge(decoded), [0.5])[0]) / 1e6 if decoded else None
+        seconds = sum(each.seconds for each in answers)
+        return AtRate(
+            latency_ms=_ms(latency(records, self.objective.share)),
+            p50_ms=median,
+            done_per_s=sum(each.operations for each in answers) / seconds if seconds else 0.0,
+            requests=sum(each.operations for each in answers),
+        )
+
+
+class Parts(NamedTuple):
+    """A log capacity, or the difference of two."""
+
+    centre: float
+    values: Floats
+    """Of each session, or the blocks' parts in it."""
+    sessions: bool
+    """Whether they are those of sessions."""
+
+    def interval(self, most_nu: int | None) -> Interval:
+        if self.sessions:
+            return statistics.session_interval(self.values, self.centre, most_nu)
+        return statistics.block_interval(self.values, self.centre)
+
+
+def _parts(arm: ArmSoFar, blocks: Sequence[Tried], mode: Mode) -> Parts:
+    """An arm's log capacity: the mean over sessions in full mode, once there are two, else that of all blocks with their pseudo-values."""
+    slope = arm.slope
+    sessions = sorted({each.session for each in blocks})
+    if mode == "full" and len(sessions) >= 2:
+        own = ([e for e in blocks if e.session == each] for each in sessions)
+        values = np.array([arm.capacity(arm.near(each), slope) for each in own])
+        return Parts(float(values.mean()), values, sessions=True)
+    near = [each in arm.near(blocks) for each in blocks]
+    counted = [each for each, there in zip(blocks, near, strict=True) if there]
+    whole, n, m = arm.capacity(counted, slope), len(blocks), len(counted)
+    # A block that doesn't count has no part; the parts of the others are larger by as much, so that their mean has the same error.
+    parts = [
+        whole + n / m * (m - 1) * (whole - arm.capacity([e for e in counted if e is not each], slope))
+        if there
+        else whole
+        for each, there in zip(blocks, near, strict=True)
+    ]
+    return Parts(whole, np.array(parts), sessions=False)
+
+
+def _bound(arms: Mapping[str, ObjectiveArm]) -> tuple[float | None, float | None]:
+    """(at most, at least) of encrypted ÷ plain, if one arm's capacity is known and the other's only from one side."""
+    plain, encrypted = arms["plain"], arms["encrypted"]
+    most = encrypted.high / plain.low if encrypted.high is not None and plain.low else None
+    least = encrypted.low / plain.high if encrypted.low is not None and plain.high else None
+    both = {plain.kind, encrypted.kind}
+    return (most, least) if both & {"below", "above"} and "unknown" not in both else (None, None)
+
+
+def reason(of: ObjectiveCapacity, top: float, lowest: float) -> str:
+    """Why there is no ratio of capacities."""
+    plain, encrypted = of.arms["plain"], of.arms["encrypted"]
+    name = of.objective.partition("=")[0]
+    if plain.kind == encrypted.kind == "unknown":
+        if lowest and top and not of.curve:
+            return (
+                f"{name} needs at least {number(lowest)} operations/s in slices of this length, and the plain arm does "
+                f"{number(top)}; use a longer --time, or a lower quantile"
+            )
+        return UNCLEAR
+    if plain.kind == encrypted.kind == "below":
+        assert plain.high is not None
+        seen = (
+            f"{name} is {number(plain.fastest_ms)} ms in the plain arm"
+            if plain.fastest_ms
+            else "the arms do not keep up"
+        )
+        return f"no rate keeps it: at {number(plain.high)} operations/s, the lowest that was tried, {seen}; allow a longer latency"
+    if plain.kind == encrypted.kind == "above":
+        assert plain.low is not None
+        return f"every rate keeps it, up to {number(plain.low)} operations/s; use more --clients, or allow a shorter latency"
+    if "unknown" in (plain.kind, encrypted.kind):
+        return UNCLEAR
+    words = {"below": "keeps it at no rate that was tried", "above": "keeps it at every rate that was tried"}
+    return "; ".join(f"the {arm} arm {words[each.kind]}" for arm, each in of.arms.items() if each.kind in words)
+
+
+def _ms(seconds: float) -> float | None:
+    """Milliseconds; None if the arm did not keep up."""
+    return seconds * 1e3 if math.isfinite(seconds) else None

@@ -1,0 +1,220 @@
+"""profiling: samples both arms' processes in slices of its own, after those that count. I/O, no statistics.
+
+A profiled slice is like any other, but perf is on in its counted part. The slices are of phase `profile`, so no
+estimate of the cost reads them. If perf can't be used, the cell says so and is otherwise measured as without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ciphercost.host import perf, perf_text
+from ciphercost.host.procfs import tree
+from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.jdbc import java
+from ciphercost.load.load_client import LoadClient, SliceSampler
+from ciphercost.measure.facts import warn
+from ciphercost.measure.session import CellMeasurement
+from ciphercost.model.errors import RunError
+from ciphercost.model.profile import End, ProfileSlice, Stack
+from ciphercost.model.result import Warning_
+from ciphercost.model.slices import Block, Counters, SliceRecord
+from ciphercost.plan import schedule
+from ciphercost.provision.server_pair import ServerPair
+
+CODE = "no-profile"
+LOST = "the CPU time was not profiled: "
+
+
+def phase(
+    measurement: CellMeasurement,
+    session: int,
+    blocks: Iterator[Block],
+    pair: ServerPair,
+    agent: LoadClient,
+    supervisor: Supervisor,
+    scratch: Path,
+) -> Generator[None]:
+    """The profiled blocks of a session; nothing unless the run has `profile`. Pauses after every block."""
+    if not measurement.budget.profile_s:
+        return
+    facts = measurement.facts
+    if reason := perf.obstacle():
+        _warn(measurement, reason)
+        return
+    ends = processes(pair, agent)
+    place = scratch / f"profile-{measurement.number}-{session}"
+    try:
+        recording = perf.Recording(supervisor, place, ends)
+    except (RunError, OSError) as error:
+        _warn(measurement, str(error))
+        return
+    with contextlib.closing(recording):
+        windows: list[Window] = []
+
+        def found() -> None:
+            ends.update(processes(pair, agent))
+
+        made: dict[int, SliceSampler] = {}
+
+        def profiled(sampler: SliceSampler) -> SliceSampler:
+            return made.setdefault(id(sampler), Profiled(sampler, recording, measurement, windows, found))
+
+        with sampled_by(measurement, profiled):
+            length = max(schedule.PROFILE_SLICE, facts.slice_seconds)
+            rate = facts.rate if measurement.cell.regime == "latency" else 0.0
+            yield from measurement.run_blocks(
+                session, "profile", blocks, measurement.budget.profile_s, length, rate=rate
+            )
+        measurement.display.phase(measurement.number, session, "reading the profile")
+        measurement.rest()
+        compiled = java.perf_map(agent.pid) if agent.compiles else None
+        try:
+            with recording.text(ends).open(errors="replace") as text:
+                slices = list(
+                    by_slice(perf_text.read(text), windows, ends, recording.period_ns, kernel=perf.sees_kernel())
+                )
+        except (RunError, OSError) as error:
+            _warn(measurement, str(error))
+            return
+        finally:
+            if compiled is not None:
+                compiled.unlink(missing_ok=True)
+        for each in slices:
+            measurement.record.append_profile(each)
+
+
+@contextlib.contextmanager
+def sampled_by(measurement: CellMeasurement, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
+    """Replace both arms' samplers by what `made` makes of them."""
+    usual = measurement.samplers
+    measurement.samplers = {arm: made(each) for arm, each in usual.items()}
+    try:
+        yield
+    finally:
+        measurement.samplers = usual
+
+
+def _warn(measurement: CellMeasurement, reason: str) -> None:
+    if all(each.code != CODE for each in measurement.facts.warnings):
+        measurement.display.say(f"{LOST}{reason}")
+    warn(measurement.facts, CODE, [Warning_(CODE, f"{LOST}{reason}")])
+
+
+def processes(pair: ServerPair, agent: LoadClient) -> dict[int, End]:
+    """The end to which each process belongs that works for the cell now. The server's come last: it starts further ones."""
+    found: dict[int, End] = dict.fromkeys(tree(agent.pid), "client")
+    for arm in pair.by_arm:
+        found |= dict.fromkeys(pair.hop_pids(arm), "hop")
+    for server in pair.by_arm.values():
+        roots = (0 if pair.embedded else server.pid, *(server.volume.pids if server.volume else ()))
+        found |= {pid: "server" for root in roots for pid in tree(root)}
+    return found
+
+
+class Window:
+    """The time in which a slice was sampled, on CLOCK_MONOTONIC."""
+
+    def __init__(self, record: SliceRecord, began_ns: int) -> None:
+        self.record = record
+        self.began_ns = began_ns
+        self.ended_ns = 0
+        """0: its slice failed."""
+
+
+class Profiled:
+    """A sampler that also switches perf on in the counted part of each slice."""
+
+    def __init__(
+        self,
+        sampler: SliceSampler,
+        recording: perf.Recording,
+        measurement: CellMeasurement,
+        windows: list[Window],
+        found: Callable[[], None],
+    ) -> None:
+        """`found`: called before each slice, to find processes that were started since the last."""
+        self._sampler = sampler
+        self._recording = recording
+        self._measurement = measurement
+        self._windows = windows
+        self._found = found
+
+    def refresh(self, every: float = 0.0) -> None:
+        self._sampler.refresh(every)
+        self._found()
+
+    def begin(self) -> None:
+        self._sampler.begin()
+        if self._measurement.draft.position:
+            self._windows.append(Window(self._measurement.draft, time.monotonic_ns()))
+            self._recording.on()
+
+    def stop(self) -> None:
+        if self._measurement.draft.position:
+            self._recording.off()
+            self._windows[-1].ended_ns = time.monotonic_ns()
+        self._sampler.stop()
+
+    def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters:
+        return self._sampler.end(agent_cpu_ns, agent_user_ns)
+
+
+def by_slice(
+    samples: Iterable[perf_text.Sample | perf_text.Lost | perf_text.Forked],
+    windows: Iterable[Window],
+    ends: Mapping[int, End],
+    period_ns: float,
+    *,
+    kernel: bool,
+) -> Iterator[ProfileSlice]:
+    """The samples of each slice as folded stacks. Pure.
+
+    `ends`: by process id, to which come the processes that these start; others are not ours, and their samples are dropped. So are
+    samples outside of all windows. Lost ones are spread over the slices. `period_ns`: CPU time that a sample stands for.
+    """
+    known = dict(ends)
+    open_ = sorted((each for each in windows if each.ended_ns), key=lambda each: each.began_ns)
+    stacks: list[Counter[tuple[End, str, tuple[str, ...]]]] = [Counter() for _ in open_]
+    whole: list[Counter[End]] = [Counter() for _ in open_]
+    lost = 0
+    for each in samples:
+        if isinstance(each, perf_text.Lost):
+            lost += each.samples
+            continue
+        if isinstance(each, perf_text.Forked):
+            if each.parent in known:
+                known[each.child] = known[each.parent]
+            continue
+        if (end := known.get(each.pid)) is None:
+            continue
+        for number, window in enumerate(open_):
+            if window.began_ns <= each.at_ns <= window.ended_ns:
+                stacks[number][end, each.process, each.frames[::-1]] += 1
+                whole[number][end] += each.whole
+                break
+    for number, (window, counts) in enumerate(zip(open_, stacks, strict=True)):
+        texts = {
+            text: place for place, text in enumerate(dict.fromkeys(text for *_, frames in counts for text in frames))
+        }
+        yield ProfileSlice(
+            cell=window.record.cell,
+            session=window.record.session,
+            block=window.record.block,
+            order=window.record.order,
+            position=window.record.position,
+            arm=window.record.arm,
+            period_ns=period_ns,
+            frames=list(texts),
+            stacks=[
+                Stack(count, end, process, [texts[text] for text in frames])
+                for (end, process, frames), count in sorted(counts.items())
+            ],
+            kernel=kernel,
+            whole=dict(whole[number]),
+            lost=lost // len(open_) + (number < lost % len(open_)),
+        )

@@ -1,0 +1,86 @@
+"""Capacity at an objective: what both arms can do while they keep a latency, and their load–latency curves, as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ciphercost.estimate.notation import number, of_what
+from ciphercost.model.result import AtRate, Cell, ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.spec import ARMS
+from ciphercost.report.layout import row, wrap
+from ciphercost.report.words import figure_text
+
+METRIC = "rate_at_objective"
+
+
+def sentence(cell: Cell) -> str:
+    """`At p99=5ms it sustains 11.4 % fewer operations/s (95 % CI 10.2–12.6 %): 12,300 → 10,900 /s.`; empty without an objective."""
+    if (of := cell.objective) is None:
+        return ""
+    return f"At {of.objective} {words(cell, of)}."
+
+
+def words(cell: Cell, of: ObjectiveCapacity) -> str:
+    """What encryption costs in rate at the objective, or why that is not known."""
+    if METRIC in cell.overhead:
+        estimate = cell.overhead[METRIC]
+        change, bounds = figure_text.cost(METRIC, estimate), figure_text.bounds(METRIC, estimate)
+        return f"it sustains {of_what(change, 'operations/s')} (95 % CI {bounds}): {figure_text.levels(cell, METRIC)}"
+    if of.at_most is not None:
+        return f"the encrypted arm sustains less than {percent(of.at_most)} of the plain arm's rate: {of.reason}"
+    if of.at_least is not None:
+        return f"the encrypted arm sustains more than {percent(of.at_least)} of the plain arm's rate: {of.reason}"
+    return f"no cost in rate is known: {of.reason or 'the cell has no number'}"
+
+
+def percent(share: float) -> str:
+    return f"{number(100 * share)} %"
+
+
+def line(cell: Cell) -> str:
+    """Each arm's capacity with its interval: `capacity at p99=5ms: plain 12,300/s (12,100–12,500), encrypted …`; empty if there is none."""
+    of = cell.objective
+    if of is None:
+        return ""
+    if METRIC not in cell.overhead:
+        return f"at {of.objective} {words(cell, of)}"
+    return f"capacity at {of.objective}: " + ", ".join(f"{arm} {_arm(of.arms[arm])}" for arm in ARMS)
+
+
+def _arm(of: ObjectiveArm) -> str:
+    if of.rate is None or of.low is None or of.high is None:
+        return of.kind
+    return f"{number(of.rate)}/s ({number(of.low)}–{number(of.high)})"
+
+
+def head(of: ObjectiveCapacity) -> tuple[str, str, str]:
+    """Heads of the curve's columns."""
+    name = of.objective.partition("=")[0]
+    return "operations/s", f"plain {name}", f"encrypted {name}"
+
+
+def rows(of: ObjectiveCapacity) -> Iterator[tuple[str, str, str]]:
+    """The load–latency curve: a rate, and both arms' latencies at it."""
+    for point in of.curve:
+        yield number(point.rate), latency(point.plain), latency(point.encrypted)
+
+
+def latency(of: AtRate) -> str:
+    """`4.21 ms`, or what the arm answered where it did not keep up."""
+    return f"only {number(of.done_per_s)}/s" if of.latency_ms is None else f"{number(of.latency_ms)} ms"
+
+
+def lines(cell: Cell, name: str = "") -> Iterator[str]:
+    """For the terminal: the capacities, and the curve as a small table. `name`: of the cell, if it stands among others."""
+    of = cell.objective
+    if of is None or not cell.overhead:
+        return
+    yield from wrap(f"{name}{line(cell)}", "  ", "    ")
+    if of.curve and not name:
+        yield from _row(head(of))
+        for each in rows(of):
+            yield from _row(each)
+
+
+def _row(texts: Sequence[str]) -> list[str]:
+    return row(*zip(texts, (-20, -40, -60), strict=True))

@@ -1,0 +1,81 @@
+"""The smallest difference that a comparison of two averages can show, from the scatter of what was averaged. Pure.
+
+The scatter of a few values is itself uncertain, so each resolution has a 95 % interval: that of a normal sample's standard deviation
+(chi-square). All values are natural logarithms of rates, so a resolution of 0.005 is half a per cent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from scipy import stats
+
+MOST_RUNS = 1_000_000
+SEARCHED = 0.005
+"""The difference that is asked for: half a per cent."""
+
+
+class Spread(NamedTuple):
+    """Pooled standard deviation of groups of values, with its 95 % interval."""
+
+    sd: float
+    low: float
+    high: float
+    freedom: int
+    """Degrees of freedom."""
+
+
+class Resolution(NamedTuple):
+    """Half-width of the 95 % interval of a difference of two averages: a smaller one can't be told from none."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """A difference of two groups' means, with its 95 % interval by Student's t."""
+
+    value: float
+    low: float
+    high: float
+
+
+def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
+    """Spread of values around their group's mean; None if no group has two values, or all of them are equal."""
+    freedom = sum(len(each) - 1 for each in groups if each)
+    squares = sum((value - fmean(each)) ** 2 for each in groups if each for value in each)
+    if freedom < 1 or squares == 0:
+        return None
+    low, high = (math.sqrt(squares / float(stats.chi2.ppf(p, freedom))) for p in (0.975, 0.025))
+    return Spread(math.sqrt(squares / freedom), low, high, freedom)
+
+
+def resolution(of: Spread, runs: int = 1) -> Resolution:
+    """That of averages over `runs` values each, whose spread is known with the degrees of freedom of `of`."""
+    scale = float(stats.t.ppf(0.975, of.freedom)) * math.sqrt(2 / runs)
+    return Resolution(of.sd * scale, of.low * scale, of.high * scale)
+
+
+def runs_needed(sd: float, wanted: float = SEARCHED) -> int:
+    """Runs of each arm after which a difference of two averages is known to ±`wanted`; MOST_RUNS if more are needed."""
+    runs = 2
+    while runs < MOST_RUNS and float(stats.t.ppf(0.975, 2 * runs - 2)) * sd * math.sqrt(2 / runs) > wanted:
+        # Beyond some hundreds Student's t is the normal distribution.
+        runs = runs + 1 if runs < 500 else max(runs + 1, math.ceil(2 * (1.96 * sd / wanted) ** 2))
+        if runs > 500:
+            return min(runs, MOST_RUNS)
+    return runs
+
+
+def difference(encrypted: Sequence[float], plain: Sequence[float]) -> Difference | None:
+    """Difference of two groups' means by the pooled spread; None without one."""
+    of = spread([encrypted, plain])
+    if of is None or not encrypted or not plain:
+        return None
+    value = fmean(encrypted) - fmean(plain)
+    half = float(stats.t.ppf(0.975, of.freedom)) * of.sd * math.sqrt(1 / len(encrypted) + 1 / len(plain))
+    return Difference(value, value - half, value + half)

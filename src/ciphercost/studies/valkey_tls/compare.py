@@ -1,0 +1,74 @@
+"""Build the three columns of figures from the thread, the procedure's record and our cells. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.studies import figures, in_turn, pairs, ran_on
+from ciphercost.studies.valkey_tls import findings, published
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+BOTH = "set-get"
+"""One set and one get, as many of each."""
+SETS, RATE = "sets/s", "operations/s"
+
+
+def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+    """Figures of every operation; none of an arm that was not proven."""
+    unproven = pairs.unproven(record)
+    kept = record if not unproven else _without_runs(record)
+    ours = {(cell.workload.rpartition("/")[2], cell.clients): cell for cell in cells}
+    found = [each for name in study.operations for each in operation(study, kept, name, ours.get((name, 1)))]
+    for (name, clients), cell in ours.items():
+        if clients > 1:
+            title = f"{name}, {clients} clients"
+            found += [*figures.rate(title, figure_of(name), cell, {}), *figures.server_cpu(title, cell)]
+    title = {"valkey": "Valkey", "redis": "Redis"}[record.engine]
+    return study.result(
+        ran_on(title, record, cells),
+        procedure_text(record, kept, unproven),
+        found,
+        findings.findings(study, kept, ours),
+        complete=record.complete and not unproven,
+    )
+
+
+def _without_runs(record: StudyRecord) -> StudyRecord:
+    """The same record, whose runs were on arms that were not proven."""
+    return StudyRecord(record.format, record.study, record.engine, record.mechanism, settings=record.settings)
+
+
+def figure_of(operation: str) -> str:
+    """An operation that is a set and a get is counted as its set, as published."""
+    return SETS if operation == BOTH else RATE
+
+
+def operation(study: Study, record: StudyRecord, name: str, cell: Cell | None) -> list[StudyFigure]:
+    line = published.lines(study)["sets"]
+    printed: figures.Known | None = {"plain": line.plain, "encrypted": line.encrypted} if name == BOTH else None
+    here: figures.Known = {arm: in_turn.rate(record, name, arm) for arm in ARMS}
+    return [
+        *figures.rate(name, figure_of(name), cell, here, printed, published.THREAD),
+        *figures.server_cpu(name, cell),
+    ]
+
+
+def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: str) -> str:
+    """The procedure as it ran here, or why it didn't."""
+    if record.reason or (unproven and record.proofs):
+        return record.reason or f"not proven: {unproven}"
+    if not kept.runs:
+        return "the run was cut off before the published procedure began"
+    settings = record.settings
+    said = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    return (
+        f"one connection that waits for each answer, {settings[in_turn.RUNS]:.0f} runs of {settings[in_turn.SECONDS]:g} s for each command, all "
+        "without TLS and then all with it (published: one run of each arm, of 100,000 requests); no certificate is checked, as published; "
+        f"TLS is {said}. Unlike in the published run, both arms are proven, and every get finds its value"
+        f"{'' if record.complete else '; it was cut off'}"
+    )

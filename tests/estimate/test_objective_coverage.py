@@ -1,0 +1,98 @@
+"""The interval of the ratio of capacities keeps its coverage on simulated queues. The limits are those of METHODOLOGY.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ciphercost.estimate.objective_capacity import Capacities
+from ciphercost.estimate.objective_search import STEADY, Search, Tried
+from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.plan import objective, schedule
+from ciphercost.plan.objective import Objective
+
+Record = Callable[[str, object], None]
+P90 = objective.parse("p90=5ms")
+SERVICE: dict[Arm, float] = {"plain": 2000.0, "encrypted": 2000.0 / 1.1}
+"""Operations per second of each arm's server without a queue; service times are exponential."""
+TRUTH: dict[Arm, float] = {arm: rate - math.log(10) / P90.seconds for arm, rate in SERVICE.items()}
+USUAL = 0.1
+RUNS = 120
+
+
+def slow(random: np.random.Generator, service: float, rate: float, length: float, of: Objective) -> tuple[float, float]:
+    """(slow requests, all requests) of two slices on M/M/1, each from an empty queue (Lindley's recursion)."""
+    late, done, due = 0.0, 0, 2 * (1 - schedule.DISCARD) * length * rate
+    for _ in range(2):
+        count = random.poisson(rate * length)
+        arrivals = np.sort(random.random(count)) * length
+        work = random.exponential(1 / service, count)
+        before = np.cumsum(work) - work
+        ends = before + work + np.maximum.accumulate(arrivals - before)
+        counted = (ends >= schedule.DISCARD * length) & (ends < length)
+        done += int(counted.sum())
+        late += float((ends - arrivals > of.seconds)[counted].sum())
+    lost = max(0.0, due - done - STEADY * math.sqrt(due))
+    return late + lost, done + lost
+
+
+def run(random: np.random.Generator, sessions: int, session_s: float, sd: float) -> Capacities:
+    """A whole search. `sd`: of a log effect that each session has on both arms, and each of them for itself."""
+    found = Capacities(P90)
+    lowest = objective.lowest_rate(P90, session_s, USUAL)
+    for session in range(1, sessions + 1):
+        service = {arm: rate * math.exp(random.normal(0, sd)) for arm, rate in SERVICE.items()}
+        spent, aimed, block = 0.0, 0, 0
+        while True:
+            tried = {arm: found.arms[arm] for arm in ARMS}
+            step = Search(P90, tried, SERVICE["plain"], lowest, sessions == 1).next(session)
+            assert step is not None
+            length = max(objective.slice_length(P90, each, session_s, USUAL) for each in step.rates.values())
+            if spent + schedule.SLICES_A_BLOCK * length > session_s and aimed >= schedule.MIN_BLOCKS:
+                break
+            for arm in ARMS:
+                counts = slow(random, service[arm], step.rates[arm], length, P90)
+                found.arms[arm].append(Tried(session, block, step.phase, step.rates[arm], *counts, length))
+            spent, aimed, block = (
+                spent + schedule.SLICES_A_BLOCK * length,
+                aimed + (step.phase == "objective"),
+                block + 1,
+            )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mode", "sessions", "session_s", "sd", "least"),
+    [("full", 8, 18.0, 0.0, 0.90), ("full", 8, 18.0, 0.01, 0.90), ("quick", 1, 144.0, 0.0, 0.88)],
+)
+def test_the_interval_covers_and_capacities_are_unbiased(
+    mode: Mode, sessions: int, session_s: float, sd: float, least: float, record_property: Record
+) -> None:
+    random = np.random.default_rng(1)
+    truth = math.log(TRUTH["encrypted"] / TRUTH["plain"])
+    covered, errors, levels, halves, without = 0, [], [], [], 0
+    for _ in range(RUNS):
+        found = run(random, sessions, session_s, sd)
+        interval = found.interval(mode)
+        if interval is None:
+            without += 1
+            continue
+        low, high = interval.bounds()
+        covered += low <= truth <= high
+        errors.append(interval.centre - truth)
+        halves.append((high - low) / 2)
+        levels.append([math.log(found.levels(mode)[arm] / TRUTH[arm]) for arm in ARMS])
+    said = (
+        f"{mode}, {sessions} sessions, session effects {sd:.1%}: coverage {covered / (RUNS - without):.3f}, half-width {np.mean(halves):.4f}, "
+        f"bias of the ratio {np.mean(errors):+.4f}, its sd {np.std(errors):.4f}, bias of both capacities {np.round(np.mean(levels, axis=0), 4).tolist()}, "
+        f"their sd {np.round(np.std(levels, axis=0), 4).tolist()}, without a ratio {without}"
+    )
+    record_property("objective", said)
+    print(said)
+    assert without <= 0.01 * RUNS
+    assert covered / (RUNS - without) >= least
+    assert abs(float(np.mean(errors))) < 0.005
+    assert np.abs(np.mean(levels, axis=0)).max() < 0.01

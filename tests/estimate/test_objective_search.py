@@ -1,0 +1,211 @@
+"""The search for capacity at an objective: what counts as slow, which rates it tries, and what it finds on a known curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import msgspec
+import numpy as np
+import pytest
+
+from ciphercost.estimate import histogram, objective_capacity, objective_search
+from ciphercost.estimate.objective_capacity import Capacities
+from ciphercost.estimate.objective_search import ArmSoFar, Search, Tried, crossing, fitted
+from ciphercost.model.errors import UsageError
+from ciphercost.model.histogram import Histogram, Layout, encode
+from ciphercost.model.slices import AgentSlice, SliceRecord
+from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.plan.objective import parse
+
+P99 = parse("p99=5ms")
+Curve = Callable[[float], float]
+"""Share of slow requests at a rate."""
+
+
+def single_server(capacity: float, seconds: float = P99.seconds) -> Curve:
+    """M/M/1: requests are slower than t with probability exp(−(μ − λ)t)."""
+    return lambda rate: min(1.0, math.exp(-(capacity - rate) * seconds))
+
+
+def searched(
+    curves: Mapping[Arm, Curve], sessions: int = 1, blocks: int = 30, *, top: float = 10_000.0, lowest: float = 100.0
+) -> Capacities:
+    """What a search without noise finds."""
+    found = Capacities(P99)
+    for session in range(1, sessions + 1):
+        for block in range(blocks):
+            step = Search(P99, {arm: found.arms[arm] for arm in ARMS}, top, lowest, sessions == 1).next(session)
+            if step is None:
+                break
+            for arm in ARMS:
+                rate = step.rates[arm]
+                slow = 10_000 * curves[arm](rate)
+                found.arms[arm].append(Tried(session, block, step.phase, rate, slow, 10_000.0, 0.5))
+    return found
+
+
+def record(operations: int, latency_ns: int, *, rate: float = 1000.0, slow: int = 0, errors: int = 0) -> SliceRecord:
+    """A slice of one second: `slow` of its operations took ten times as long."""
+    layout = Layout(0, 10)
+    low, _ = histogram.bounds(layout, np.arange(40_000))
+    cells, counts = [], []
+    for value, count in ((latency_ns, operations - slow), (10 * latency_ns, slow)):
+        if count:
+            cells.append(int(np.searchsorted(low, value, side="right")) - 1)
+            counts.append(count)
+    text = encode(Histogram(layout, np.array(cells, np.int64), np.array(counts, np.int64))) if operations else ""
+    agent = AgentSlice(
+        arm="plain", seconds=1.0, operations=operations, errors=errors, rows=0, checksum="", cpu_user_ns=0, cpu_system_ns=0, bytes_sent=0,
+        bytes_received=0, segments_sent=0, segments_received=0, connects=0, resumed=0, late=0, threads=1, histogram=text,
+    )  # fmt: skip
+    return SliceRecord(0, 1, "curve", 3, "ABBA", 1, "plain", 0.0, 1.25, rate, agent)
+
+
+# ── what counts as slow ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_slow_requests_are_those_above_the_latency_and_those_without_an_answer() -> None:
+    one = record(1000, 1_000_000, slow=30)
+    assert objective_search.slow([one], 0.005) == pytest.approx((30, 1000))
+    assert objective_search.slow([one, one], 0.005) == pytest.approx((60, 2000))
+    assert objective_search.slow([record(1000, 1_000_000, slow=30, errors=5)], 0.005) == pytest.approx((35, 1005))
+    # Half of the requests of this rate were answered, all of them quickly. Chance explains 4 √1000.
+    slow, requests = objective_search.slow([record(500, 1_000_000)], 0.005)
+    assert slow == pytest.approx(500 - 4 * math.sqrt(1000))
+    assert requests == pytest.approx(500 + slow)
+    assert objective_search.slow([record(950, 1_000_000)], 0.005)[0] == 0, (
+        "a Poisson process has fewer requests by chance"
+    )
+    assert objective_search.slow([record(0, 1)], 0.005)[0] == objective_search.slow([record(0, 1)], 0.005)[1] > 0
+
+
+def test_the_quantile_is_infinite_where_it_lies_among_requests_without_an_answer() -> None:
+    assert objective_search.latency([record(1000, 1_000_000, slow=30)], 0.99) == pytest.approx(0.01, rel=0.01)
+    assert objective_search.latency([record(1000, 1_000_000, slow=5)], 0.99) == pytest.approx(0.001, rel=0.01)
+    assert math.isinf(objective_search.latency([record(500, 1_000_000)], 0.99))
+    assert objective_search.latency([record(500, 1_000_000)], 0.5) == pytest.approx(0.001, rel=0.01)
+    assert math.isinf(objective_search.latency([record(0, 1)], 0.5))
+
+
+def test_a_damaged_histogram_is_named_with_its_place() -> None:
+    good = record(1000, 1_000_000)
+    assert good.agent is not None
+    for agent in ({"histogram": "?"}, {"operations": 999}):
+        bad = msgspec.structs.replace(good, agent=msgspec.structs.replace(good.agent, **agent))
+        with pytest.raises(UsageError, match="session 1, block 3"):
+            objective_search.slow([bad], 0.005)
+
+
+# ── one arm's curve ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_curve_is_centred_isotonic_regression() -> None:
+    assert fitted([(0, 0.1, 1), (1, 0.3, 1), (2, 0.2, 1), (3, 0.5, 1)]) == [(0, 0.1, 1), (1.5, 0.25, 2), (3, 0.5, 1)]
+    (one,) = fitted([(0, 0.4, 1), (1, 0.1, 3)])
+    assert one == pytest.approx((0.75, 0.175, 4))
+    (one,) = fitted([(1, 0.2, 1), (1, 0.4, 1)])
+    assert one == pytest.approx((1, 0.3, 2))
+
+
+def test_the_curve_crosses_a_level_on_a_straight_line() -> None:
+    assert crossing([(0, -1), (1, 1), (2, 3)], 0) == 0.5
+    assert crossing([(0, -1), (1, 1)], 2) is None
+    assert crossing([(0, 1), (1, 2)], 0) is None
+
+
+def test_blocks_show_the_rate_at_which_the_curve_has_as_many_slow_requests() -> None:
+    truth = 9_000.0 - math.log(100) / P99.seconds
+    curve = single_server(9_000.0)
+    blocks = [
+        Tried(1, n, "objective", truth * rate, 1e6 * curve(truth * rate), 1e6, 0.5)
+        for n, rate in enumerate((0.995, 1.005))
+    ]
+    arm = ArmSoFar(blocks, P99)
+    assert math.exp(arm.capacity(blocks, truth * P99.seconds)) == pytest.approx(truth, rel=0.0005)
+
+
+# ── the search ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("sessions", [1, 8])
+@pytest.mark.parametrize(
+    ("plain", "encrypted"), [(10_000.0, 9_000.0), (10_000.0, 10_000.0), (10_000.0, 2_500.0), (9_000.0, 9_500.0)]
+)
+def test_it_finds_both_capacities_whatever_they_are(plain: float, encrypted: float, sessions: int) -> None:
+    found = searched(
+        {"plain": single_server(plain), "encrypted": single_server(encrypted)}, sessions, 30 if sessions == 1 else 16
+    )
+    made = found.finish("full", None, 10_000.0, 100.0)
+    for arm, capacity in (("plain", plain), ("encrypted", encrypted)):
+        truth = capacity - math.log(100) / P99.seconds
+        assert made.arms[arm].kind == "within"
+        assert made.arms[arm].rate == pytest.approx(truth, rel=0.01)
+    assert made.ratio is not None
+    assert made.reason == ""
+
+
+def test_it_brackets_with_the_same_rate_in_both_arms_and_then_gives_each_its_own() -> None:
+    found = searched({"plain": single_server(10_000.0), "encrypted": single_server(8_000.0)}, 8, 16)
+    plain, encrypted = (found.arms[arm] for arm in ARMS)
+    assert plain[0].rate == objective_search.START * 10_000
+    for one, other in zip(plain, encrypted, strict=True):
+        assert (one.rate == other.rate) is (one.phase == "curve")
+    for session in range(1, 9):
+        phases = [each.phase for each in plain if each.session == session]
+        assert phases == sorted(phases, key=lambda phase: phase != "curve")
+    assert all(sum(each.phase == "curve" for each in plain if each.session == session) <= 2 for session in range(2, 9))
+    rates = sorted(each.rate for each in plain if each.phase == "curve")
+    assert rates[0] < 0.3 * 9_000 < 9_000 < rates[-1], "the curve goes from little load to too much"
+    aimed = [each.rate for each in plain if each.phase == "objective"]
+    truth = 10_000.0 - math.log(100) / P99.seconds
+    assert all(0.9 < rate / truth < 1.1 for rate in aimed[4:])
+
+
+def test_no_rate_that_keeps_it_is_a_reason_and_not_a_number() -> None:
+    def never(rate: float) -> float:
+        return 0.5
+
+    made = searched({"plain": never, "encrypted": never}, 8).finish("full", None, 10_000.0, 100.0)
+    assert {each.kind for each in made.arms.values()} == {"below"}
+    assert (made.ratio, made.at_most, made.at_least) == (None, None, None)
+    assert made.arms["plain"].high == 100
+    assert made.reason.startswith("no rate keeps it: at 100 operations/s, the lowest that was tried")
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_one_arm_that_keeps_no_rate_gives_a_bound_and_no_number(mode: Mode) -> None:
+    curves: dict[Arm, Curve] = {"plain": single_server(10_000.0), "encrypted": lambda rate: 0.5}
+    made = searched(curves, 8 if mode == "full" else 1).finish(mode, None, 10_000.0, 100.0)
+    assert made.ratio is None
+    assert made.arms["encrypted"].kind == "below"
+    assert made.at_most is not None
+    assert made.at_most == pytest.approx(100 / 9_079, rel=0.1)
+    assert made.at_least is None
+    assert "the encrypted arm keeps it at no rate that was tried" in made.reason
+
+
+def test_rates_that_are_all_kept_are_a_reason_and_not_a_number() -> None:
+    made = searched({"plain": lambda rate: 0.0, "encrypted": lambda rate: 0.0}).finish("quick", None, 10_000.0, 100.0)
+    assert {each.kind for each in made.arms.values()} == {"above"}
+    assert made.ratio is None
+    assert made.reason.startswith("every rate keeps it, up to")
+
+
+def test_operations_too_slow_for_the_quantile_are_a_reason_before_any_block() -> None:
+    found = searched(
+        {"plain": single_server(10_000.0), "encrypted": single_server(10_000.0)}, top=100.0, lowest=1_000.0
+    )
+    assert found.arms == {"plain": [], "encrypted": []}
+    made = found.finish("quick", None, 100.0, 1_000.0)
+    assert made.reason.startswith(
+        "p99 needs at least 1,000 operations/s in slices of this length, and the plain arm does 100"
+    )
+
+
+def test_a_repeated_session_does_not_count() -> None:
+    found = searched({"plain": single_server(10_000.0), "encrypted": single_server(9_000.0)}, 3, 16)
+    found.drop(2)
+    assert {each.session for each in found.arms["plain"]} == {1, 3}
+    assert found.interval("full") is not None
+    assert objective_capacity.METRIC == "rate_at_objective"

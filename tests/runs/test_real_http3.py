@@ -1,0 +1,27 @@
+"""A whole run by HTTP/3, beside HTTP/2: proven, measured, and with a word on what its plain arm is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conftest import RequireServer
+from test_real import ciphercost, result_of
+
+
+def test_http3_is_measured_beside_http2(require_server: RequireServer, tmp_path: Path) -> None:
+    require_server("nginx", "1.26")
+    run = ["run", "nginx@1.26:tls", "--matrix", "http=2,3", "--set", "size=10KB", "--workload", "file"]
+    options = ["--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json"]
+    done = ciphercost(*run, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    by_version = {cell["factors"]["http"]: cell for cell in result_of(tmp_path)["cells"]}
+    by_tcp, by_quic = by_version["2"], by_version["3"]
+    assert {cell["status"] for cell in by_version.values()} == {"ok"}
+    assert (by_quic["encryption"]["http"], "http" in by_tcp["encryption"]) == ("HTTP/3", False)
+    assert "http: not set | 3" in by_quic["config_diff"]
+    wire = next(each for each in by_quic["proofs"] if (each["arm"], each["witness"]) == ("encrypted", "wire"))
+    assert "QUIC version 1 by UDP" in wire["detail"]
+    assert "http3" in {warning["code"] for warning in by_quic["warnings"]}
+    # A response of 10 KB takes several datagrams, none of which has more than 1472 bytes.
+    encrypted = by_quic["arms"]["encrypted"]
+    assert encrypted["segments_per_op"] >= encrypted["wire_bytes_per_op"] / 1472
