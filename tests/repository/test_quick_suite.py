@@ -22,6 +22,7 @@ SERVERS = {
     "mariadb": "test_real_mysql.py::test_a_cell_is_proven_and_measured[mariadb@",
     "firebird": "test_real_firebird.py::test_a_cell_is_proven_and_measured[",
     "sqlite": "test_real.py::test_a_cell_is_proven_and_measured[sqlite:sqlcipher",
+    "duckdb": "test_real.py::test_a_cell_is_proven_and_measured[duckdb:encrypted-workload-summarize",
     "nginx": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[nginx",
     "apache": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[apache",
     "caddy": "test_real_web.py::test_a_server_that_never_uses_sendfile_has_no_control[caddy",
@@ -57,6 +58,11 @@ FAILS: dict[str, dict[str, str]] = {
     },
     "cybertec-tde": dict.fromkeys(("server", "disk"), f"test_cybertec_tde.py{STOCK}"),
     "edb-tde": dict.fromkeys(("server", "disk"), f"test_edb_tde.py{STOCK}"),
+    "encrypted": {
+        "server": "test_encrypted.py::test_a_file_with_another_cipher_than_was_asked_for_fails_the_server_witness",
+        "disk": "test_encrypted.py::test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen",
+        "client": "test_witnesses.py::test_a_plain_file_as_the_encrypted_arm_fails_every_witness",
+    },
     "firebird-crypt": dict.fromkeys(
         ("server", "disk"),
         "test_firebird_crypt.py::test_server_and_pages_say_what_the_arms_name_says_and_refuse_the_others",

@@ -17,7 +17,7 @@ ORDERS = "Order ID;select;Größe;price;day;paid;note\n" + "".join(
 )
 
 
-@pytest.mark.parametrize("target", ["postgresql:tls", "sqlite:sqlcipher"])
+@pytest.mark.parametrize("target", ["postgresql:tls", "sqlite:sqlcipher", "duckdb:encrypted"])
 @pytest.mark.usefixtures("require_postgresql")
 def test_the_users_own_rows_are_measured(tmp_path: Path, target: str) -> None:
     (tmp_path / "orders.csv").write_text(ORDERS)

@@ -69,6 +69,10 @@ def result_of(tmp_path: Path) -> dict[str, Any]:
         ("sqlite:sqlcipher", ("--workload", "tpcb")),
         ("sqlite:sqlcipher", ("--workload", "bulk-read")),
         ("sqlite:sqlcipher", ("--workload", "mixed-crud")),
+        ("duckdb:encrypted", ("--workload", "summarize", "--set", "cipher=ctr", "--cache", "small")),
+        ("duckdb:encrypted", ("--workload", "scan")),
+        ("duckdb:encrypted", ("--workload", "insert")),
+        ("duckdb:encrypted", ("--workload", "bulk-load")),
         ("null:busy", ()),
     ],
     ids=lambda value: (

@@ -9,7 +9,7 @@ use crate::drivers::memcached::Memcached;
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
 use crate::drivers::resp::Resp;
-use crate::drivers::{firebird, http, network, null, sqlite};
+use crate::drivers::{duckdb, firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -217,6 +217,7 @@ pub fn open(connect: &Connect) -> Result<Opened> {
         Connect::Resp(pool, asked) => network::connect::<KeyValue<Resp>>(pool, asked),
         Connect::Memcached(pool, asked) => network::connect::<KeyValue<Memcached>>(pool, asked),
         Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
+        Connect::DuckDb(pool, asked) => duckdb::connect(pool, asked),
         Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
         Connect::Http(pool, asked) => http::connect(pool, asked),
     }

@@ -193,7 +193,8 @@ class Bench(msgspec.Struct):
         """
         server = servers[self.dataset.place(arm)]
         factors = self.asked_for
-        fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
+        own = self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
+        fields = cache.joined(server.connection(), own)
         if arm == "encrypted":
             clear = fields
             fields = {**fields, **server.other_ports.get(self.mechanism.name, {})}

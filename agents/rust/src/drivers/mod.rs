@@ -1,5 +1,6 @@
 //! One module per protocol, and what the drivers of servers share (`network`).
 
+pub mod duckdb;
 pub mod firebird;
 pub mod http;
 pub mod key_value;

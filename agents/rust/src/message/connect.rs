@@ -1,5 +1,6 @@
 //! The fields of `connect`, driver by driver.
 
+use super::embedded::{DuckDb, Sqlite};
 use super::http::Http;
 use super::server::Server;
 use crate::deadline;
@@ -7,7 +8,7 @@ use crate::failure::{Failure, Result};
 use serde::Deserialize;
 
 /// Every driver, as `hello` and error messages list them.
-pub const DRIVERS: &str = "null postgres mysql firebird sqlite http resp memcached";
+pub const DRIVERS: &str = "null postgres mysql firebird sqlite duckdb http resp memcached";
 
 const FEW_CONNECTIONS: usize = 64;
 
@@ -19,6 +20,7 @@ pub enum Connect {
     Resp(Pool, Box<Server>),
     Memcached(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
+    DuckDb(Pool, DuckDb),
     Firebird(Pool, Box<Firebird>),
     Http(Pool, Box<Http>),
 }
@@ -67,18 +69,6 @@ pub struct Null {
     pub jitter: f64,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sqlite {
-    pub path: String,
-    pub key: Option<String>,
-    /// The key is a passphrase, from which SQLCipher derives the key whenever a database is opened.
-    #[serde(default)]
-    pub passphrase: bool,
-    pub reserve: Option<u8>,
-    pub pragmas: Option<String>,
-}
-
 /// Firebird's wire encryption plugins in the agent, the preferred one first.
 pub const WIRE_CRYPT_PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
 
@@ -124,7 +114,9 @@ impl Firebird {
 impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
-            Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Null(pool, _) => pool,
+            Connect::Sqlite(pool, _) => pool,
+            Connect::DuckDb(pool, _) => pool,
             Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
             Connect::Resp(pool, _) | Connect::Memcached(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
@@ -138,7 +130,7 @@ impl Connect {
         // one still waits for its server's close.
         let lines = match self {
             Connect::Null(..) => 0,
-            Connect::Sqlite(..) => 3,
+            Connect::Sqlite(..) | Connect::DuckDb(..) => 3,
             Connect::Http(_, asked) if asked.clear_port.is_some() => 2,
             _ => 1,
         };

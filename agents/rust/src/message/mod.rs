@@ -2,13 +2,15 @@
 
 mod answer;
 mod connect;
+mod embedded;
 mod flat;
 mod http;
 mod request;
 mod server;
 
 pub use answer::{Answer, Connected, SliceAnswer};
-pub use connect::{Connect, DRIVERS, Firebird, Null, Pool, Sqlite, WireCrypt, seconds};
+pub use connect::{Connect, DRIVERS, Firebird, Null, Pool, WireCrypt, seconds};
+pub use embedded::{DuckDb, Sqlite};
 pub use http::{Http, HttpVersion};
 pub use request::{Arrivals, Hello, Line, Request, Slice, Variable};
 pub use server::{Server, Tls, TlsVersion};

@@ -204,6 +204,7 @@ impl Line {
                         "resp" => Connect::Resp(pool, Box::new(read(fields)?)),
                         "memcached" => Connect::Memcached(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
+                        "duckdb" => Connect::DuckDb(pool, read(fields)?),
                         "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {

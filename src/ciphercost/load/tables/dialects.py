@@ -158,6 +158,17 @@ DIALECTS: dict[str, Dialect] = {
         # In Firebird max() uses only a descending index.
         loaded=(_RESTART, "CREATE DESCENDING INDEX own_rows_newest ON {table} ({key})"),
     ),
+    "duckdb": Dialect(
+        title="DuckDB",
+        key="bigint PRIMARY KEY",
+        most_columns=10_000,
+        texts=Texts(inline=1000),
+        loaded=(
+            "CREATE SEQUENCE own_rows_key START {next}",
+            "ALTER TABLE {table} ALTER COLUMN {key} SET DEFAULT nextval('own_rows_key')",
+            "CHECKPOINT",
+        ),
+    ),
     "null": Dialect(title="null", key="bigint PRIMARY KEY", most_columns=100_000, texts=Texts(inline=1000)),
 }
 

@@ -1,0 +1,268 @@
+//! Runs statements on DuckDB, whose library is loaded at run time: both arms use the same one, and only the key differs.
+
+mod ffi;
+mod library;
+
+use crate::arm::{Opened, Pool};
+use crate::connection::{Connection, Outcome, QUERY_LIMIT_BYTES, Rows, Step, escape};
+use crate::failure::{Failure, Result};
+use crate::message::{self, Connected};
+use crate::program::{Operation, Parameter, Script};
+use crate::transport::traffic;
+use library::{Instance, Prepared, Session};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The database's name in SQL.
+const NAME: &str = "arm";
+
+/// Nothing is fetched, and no extension is loaded unless it was asked for.
+const ALONE: [(&str, &str); 2] = [("autoinstall_known_extensions", "false"), ("autoload_known_extensions", "false")];
+
+pub fn connect(pool: &message::Pool, asked: &message::DuckDb) -> Result<Opened> {
+    let asked = Arc::new(asked.clone());
+    let mut connections = Vec::with_capacity(pool.connections);
+    for _ in 0..pool.connections {
+        let mut connection = DuckDbConnection::new(asked.clone(), pool.per_request);
+        connection.open()?;
+        connections.push(connection);
+    }
+    let first = connections.first_mut().ok_or_else(|| Failure::bad_message("connections: must be at least 1"))?;
+    let connected = first.facts()?;
+    if connected.encrypted != asked.key.is_some() {
+        return Err(Failure::connect(format!("{}: is not as asked: encrypted is {}", asked.path, connected.encrypted)));
+    }
+    if pool.per_request {
+        connections.iter_mut().for_each(DuckDbConnection::close);
+    }
+    // The library runs in the caller's thread: each connection has its own thread.
+    let threads = pool.connections;
+    Ok((Box::new(Pool::deal(connections, threads)), connected))
+}
+
+/// Instances in use. All connections of a process to a file share one, because it has the file's cache and locks.
+static INSTANCES: Mutex<Vec<(Arc<message::DuckDb>, Weak<Instance>)>> = Mutex::new(Vec::new());
+
+fn instance(asked: &Arc<message::DuckDb>) -> Result<Arc<Instance>> {
+    let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
+    instances.retain(|(_, instance)| instance.strong_count() > 0);
+    if let Some(found) = instances.iter().filter(|(known, _)| known == asked).find_map(|(_, known)| known.upgrade()) {
+        return Ok(found);
+    }
+    let instance = Arc::new(Instance::open(&asked.library, &ALONE)?);
+    let session = Session::new(&instance)?;
+    let failed = |failure: Failure| Failure::connect(format!("{}: {}", asked.path, failure.text));
+    if let Some(extension) = &asked.extension {
+        session.run(&format!("LOAD {}", quoted(extension))).map_err(failed)?;
+    }
+    // Where DuckDB puts them for a database that is opened in the first place, not attached.
+    session.run(&format!("SET temp_directory = {}", quoted(&format!("{}.tmp", asked.path)))).map_err(failed)?;
+    if let Some(pragmas) = &asked.pragmas {
+        session.run(pragmas).map_err(failed)?;
+    }
+    let mut options = String::new();
+    if let Some(key) = &asked.key {
+        let cipher = asked.cipher.as_deref().unwrap_or("GCM");
+        options = format!(" (ENCRYPTION_KEY {}, ENCRYPTION_CIPHER {})", quoted(key), quoted(cipher));
+    }
+    session.run(&format!("ATTACH {} AS {NAME}{options}", quoted(&asked.path))).map_err(|failure| {
+        // DuckDB's message may repeat the statement, and with it the key.
+        let text = failure.text.replace(asked.key.as_deref().unwrap_or("\0"), "…");
+        Failure::connect(format!("{}: {text}", asked.path))
+    })?;
+    instances.push((asked.clone(), Arc::downgrade(&instance)));
+    Ok(instance)
+}
+
+/// A literal of SQL.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+struct DuckDbConnection {
+    asked: Arc<message::DuckDb>,
+    per_request: bool,
+    // Before `session`: statements are dropped first.
+    statements: Vec<Prepared>,
+    prepared: Option<Arc<Script>>,
+    session: Option<Session>,
+    outcome: Outcome,
+    row: Vec<u8>,
+}
+
+impl DuckDbConnection {
+    fn new(asked: Arc<message::DuckDb>, per_request: bool) -> DuckDbConnection {
+        DuckDbConnection {
+            asked,
+            per_request,
+            statements: Vec::new(),
+            prepared: None,
+            session: None,
+            outcome: Outcome::default(),
+            row: Vec::new(),
+        }
+    }
+
+    fn open(&mut self) -> Result<()> {
+        let session = Session::new(&instance(&self.asked)?)?;
+        session.run(&format!("USE {NAME}"))?;
+        self.session = Some(session);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.statements.clear();
+        self.prepared = None;
+        self.session = None;
+    }
+
+    fn session(&self) -> Result<&Session> {
+        self.session.as_ref().ok_or_else(|| Failure::connect("the database is closed"))
+    }
+
+    fn facts(&mut self) -> Result<Connected> {
+        let fact = |sql: &str| self.run(sql).map(|rows| rows.text);
+        let name = quoted(NAME);
+        let encrypted =
+            fact(&format!("SELECT encrypted FROM duckdb_databases() WHERE database_name = {name}"))? == "true";
+        let loaded = fact("SELECT extension_name FROM duckdb_extensions() WHERE loaded AND extension_name = 'httpfs'")?;
+        let version = fact("SELECT version()")?.trim_start_matches('v').to_string();
+        let mut connected = Connected {
+            encrypted,
+            library: format!("DuckDB {version}, {}", if loaded.is_empty() { "Mbed TLS" } else { "OpenSSL of httpfs" }),
+            server_version: version,
+            ..Connected::default()
+        };
+        if encrypted {
+            connected.protocol = "duckdb".into();
+            let cipher = fact(&format!("SELECT cipher FROM duckdb_databases() WHERE database_name = {name}"))?;
+            connected.cipher = format!("AES-256-{cipher}");
+        }
+        Ok(connected)
+    }
+
+    /// Runs statements separated by `;`; returns the last result.
+    fn run(&self, sql: &str) -> Result<Rows> {
+        if sql.trim().is_empty() {
+            return Ok(Rows::default());
+        }
+        let mut found = self.session()?.run(sql)?;
+        let columns = found.columns();
+        let names: Vec<String> = (0..columns).map(|column| found.column_name(column)).collect();
+        let mut answer = Rows { columns: names.join("\t"), ..Rows::default() };
+        for row in 0..found.rows() {
+            if answer.rows > 0 {
+                answer.text.push('\n');
+            }
+            answer.rows += 1;
+            for column in 0..columns {
+                if column > 0 {
+                    answer.text.push('\t');
+                }
+                match found.text(column, row) {
+                    None => answer.text.push_str("\\N"),
+                    Some(value) => escape(&value, &mut answer.text),
+                }
+            }
+            if answer.text.len() > QUERY_LIMIT_BYTES {
+                return Err(Failure::statement("the answer is longer than 16 MiB"));
+            }
+        }
+        Ok(answer)
+    }
+
+    fn prepare_statements(&mut self, script: &Script) -> Result<()> {
+        self.statements.clear();
+        for statement in &script.statements {
+            if statement.open {
+                return Err(Failure::statement("the duckdb driver opens no sealed values"));
+            }
+            let prepared = self.session()?.prepare(&statement.sql)?;
+            if prepared.parameters() != statement.parameters.len() {
+                let (has, given) = (prepared.parameters(), statement.parameters.len());
+                return Err(Failure::statement(format!("{}: has {has} parameters, {given} given", statement.sql)));
+            }
+            self.statements.push(prepared);
+        }
+        Ok(())
+    }
+
+    fn run_operation(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        let mut at = operation.first;
+        while at < operation.last {
+            let statement = &mut self.statements[at];
+            for (number, &variable) in (1..).zip(&script.statements[at].parameters) {
+                let bound = match operation.parameter(variable) {
+                    Parameter::Integer(value) => statement.bind_integer(number, value),
+                    Parameter::Text(text) => statement.bind_text(number, text),
+                    Parameter::Bytes(bytes) => statement.bind_bytes(number, bytes),
+                };
+                if !bound {
+                    return Err(Failure::statement(format!("DuckDB takes no value for ${number}")));
+                }
+            }
+            let (row, outcome) = (&mut self.row, &mut self.outcome);
+            statement.run()?.each(row, |row| outcome.row(xxh3_64(row)))?;
+            at = script.after(operation, at);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: Failure) {
+        self.outcome.fail(&failure);
+        // An error if no transaction is open.
+        let _ = self.run("ROLLBACK");
+    }
+}
+
+impl Connection for DuckDbConnection {
+    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        if self.per_request || self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
+            return Ok(());
+        }
+        self.prepared = None;
+        self.prepare_statements(script)?;
+        self.prepared = Some(script.clone());
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        self.outcome.clear();
+        if self.per_request {
+            traffic::connected();
+            if let Err(failure) = self.open().and_then(|()| self.prepare_statements(script)) {
+                self.outcome.fail(&failure);
+                self.close();
+                return Ok(Step::Done);
+            }
+        }
+        if let Err(failure) = self.run_operation(script, operation) {
+            self.fail(failure);
+        }
+        if self.per_request {
+            self.close();
+        }
+        Ok(Step::Done)
+    }
+
+    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        Ok(Step::Done)
+    }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        if !self.per_request {
+            return self.run(sql);
+        }
+        self.open()?;
+        let answer = self.run(sql);
+        self.close();
+        answer
+    }
+}

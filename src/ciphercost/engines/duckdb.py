@@ -1,0 +1,140 @@
+"""DuckDB, embedded in the agent. There is no server: a directory holds the database file.
+
+Its shared library comes from the Java driver's jar, which also has the C interface. DuckDB writes encrypted files only with the
+OpenSSL that its extension `httpfs` brings; a wheel has that, so DuckDB itself fetches nothing.
+"""
+
+from __future__ import annotations
+
+import platform
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.engines import Server
+from ciphercost.engines.capabilities.storage import Spill, StoresData
+from ciphercost.host import maven, package_cache, pypi
+from ciphercost.host.installation import Installation
+from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.model.errors import MissingServer, UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.host.supervisor import Supervisor
+
+VERSION = "1.4.4"
+JAR = maven.Artifact(
+    "org.duckdb:duckdb_jdbc:1.4.4.0", "43f0cc93c892699162d46e8a45e2cbb92d92f74b933832f84c78ed551a2608df"
+)
+EXTENSION = "duckdb-ext-httpfs==1.4.4.20260205"
+MACHINES = {"x86_64": "libduckdb_java.so_linux_amd64", "aarch64": "libduckdb_java.so_linux_arm64"}
+LIBRARY, LOADED = "libduckdb.so", "httpfs.duckdb_extension"
+FILE = "database.duckdb"
+SETTINGS = "SET storage_compatibility_version='v1.4.0';SET threads=1;SET memory_limit='1GiB'"
+"""Of both arms. DuckDB writes encrypted files in the format of 1.4, and others in that of 1.0 by default. A statement runs in one
+thread, so that figures do not depend on how its work was divided. The limit of memory would otherwise depend on the machine."""
+LEAST_CACHE_MB = 8
+"""With 4, statements that write fail for want of memory."""
+
+
+class DuckDbDirectory(Server):
+    """Stands for a server: the directory of the database file."""
+
+    def __init__(self, installation: Installation, directory: Path) -> None:
+        self.programs = Path(installation.location)
+        self.directory = directory
+
+    def connection(self) -> dict[str, object]:
+        assert self.directory is not None
+        return {
+            "driver": "duckdb",
+            "path": str(self.directory / FILE),
+            "library": str(self.programs / LIBRARY),
+            "extension": str(self.programs / LOADED),
+            "pragmas": SETTINGS,
+        }
+
+    def stop(self) -> None:
+        """Nothing to stop: the agent's connections are the database."""
+
+
+class DuckDb(StoresData):
+    name = "duckdb"
+    title = "DuckDB (embedded)"
+    driver = "duckdb"
+    dialect = "duckdb"
+    embedded = True
+    usual_workload = "scan"
+    home = "SELECT path FROM duckdb_databases() WHERE database_name = 'arm'"
+    variables = "SELECT name, value FROM duckdb_settings()"
+    unlike = ("temp_directory",)
+    temporary = (f"{FILE}.tmp/*",)
+
+    def spills(self, word: str) -> tuple[Spill, ...]:
+        """A temporary table and a sort, each of 500,000 rows, which are more than the memory that DuckDB is then allowed."""
+        rows = f"SELECT hash(n) AS k, '{word}' || md5(n::varchar) AS w FROM range(500000) AS s(n)"
+        table = f"CREATE TEMP TABLE ciphercost_spill AS {rows}"
+        sort = f"SELECT k, w FROM ({rows}) ORDER BY k OFFSET 499999"
+        return (
+            Spill("temporary table", ("SET memory_limit='16MiB'", table)),
+            Spill("sort", ("SET memory_limit='48MiB'", sort), during=True),
+        )
+
+    def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:  # noqa: ARG002
+        """Return the limit of all memory of an instance, which is its cache and the memory of its statements."""
+        return {"memory_limit": f"'{max(size >> 20, LEAST_CACHE_MB)}MiB'"} if size else {}
+
+    def available(self) -> Iterable[Installation]:
+        return package_cache.installed(self.name)
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if url or bindir:
+            raise UsageError("duckdb runs inside the agent and takes neither --url nor --bindir: leave them out")
+        if version and not f"{VERSION}.".startswith(f"{version}."):
+            raise UsageError(f"duckdb@{version}: only {VERSION} is available. Leave the version out.")
+        return next(iter(self.available()), None) or package_cache.keep(self.name, f"{VERSION}-maven", self._fetch)
+
+    def install(self, version: str = "", source: str = "") -> Installation:
+        if source not in ("", "maven"):
+            raise UsageError(f"duckdb comes from maven, not from {source}: leave the source out")
+        return self.find(version)
+
+    def _fetch(self, work: Work) -> Receipt:
+        member = MACHINES.get(platform.machine())
+        if member is None:
+            raise MissingServer(f"DuckDB has no library for {platform.machine()}; use x86_64 or aarch64")
+        jar = maven.fetch_jar(JAR, work)
+        with zipfile.ZipFile(jar) as archive:
+            (work.path / LIBRARY).write_bytes(archive.read(member))
+        jar.unlink()
+        jar.parent.rmdir()
+        pypi.unpack_wheel(EXTENSION, work)
+        found = [path for path in work.path.rglob(LOADED) if f"v{VERSION}" in path.parts]
+        if len(found) != 1:
+            raise MissingServer(f"the wheel {EXTENSION} holds no {LOADED} for DuckDB {VERSION}")
+        found[0].rename(work.path / LOADED)
+        return Receipt(self.name, VERSION, "maven", ".")
+
+    def initialise(
+        self,
+        installation: Installation,  # noqa: ARG002
+        directory: Path,
+        supervisor: Supervisor,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        supervisor: Supervisor,  # noqa: ARG002
+        *,
+        cpus: Iterable[int] | None = None,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+        logs: Path | None = None,  # noqa: ARG002
+    ) -> Server:
+        return DuckDbDirectory(installation, directory)
+
+
+ENGINE = DuckDb()

@@ -1,0 +1,143 @@
+"""DuckDB's own encryption: every block of the database file, its write-ahead log and its temporary files, by AES-256.
+
+Only `secrets` holds the key on disk.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import secrets as randomness
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost.engines import Engine
+from ciphercost.host import aes
+from ciphercost.host.marks import own_file
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.model.errors import AgentError
+from ciphercost.model.secret import Secret, reveal
+from ciphercost.model.spec import Arm
+
+KEY_FILE = "duckdb.key"
+MAGIC, MAGIC_AT = b"DUCK", 8
+FLAGS_AT, ENCRYPTED = 20, 1
+"""The main header of a file: a checksum (8 bytes), the magic bytes, the version of the format (8), and flags (8)."""
+TEMPORARY = "SET temp_file_encryption=true"
+"""A key alone leaves temporary files unencrypted: the setting belongs to the instance, and the key to one of its files."""
+NO_CRYPTO = "read-only crypto module"
+"""What DuckDB's error says if it has no other cryptography than its built-in Mbed TLS, with which it does not write."""
+
+
+class DuckDbEncryption(AtRest):
+    name = "encrypted"
+    title = "DuckDB: encrypted database file"
+    engines = ("duckdb",)
+    witnesses = ("server", "disk", "client")
+    protects = "a stolen or copied database file; not against a process that reads the application's memory"
+    factors = (Factor("cipher", ("gcm", "ctr"), "AES-256-GCM, which authenticates each block, or AES-256-CTR"),)
+
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+        """The key is random (64 hexadecimal digits), the same for the whole run, and lies in `secrets`. DuckDB derives its key of
+        256 bits from them.
+        """
+        if arm == "plain":
+            return {}
+        cipher = self.check(factors)["cipher"].upper()
+        return {"key": _key(secrets / KEY_FILE), "cipher": cipher, "pragmas": TEMPORARY}
+
+    # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """Ask the library whether the file and its temporary files are encrypted, and how.
+
+        In the encrypted arm also check that the library can't open the file for writing without httpfs, so that httpfs encrypts.
+        """
+        file = look.query("SELECT encrypted, cipher FROM duckdb_databases() WHERE database_name = 'arm'")
+        temporary = look.query("SELECT value FROM duckdb_settings() WHERE name = 'temp_file_encryption'")
+        found = [*(value or "none" for value in (file or [["none", None]])[0]), str(temporary[0][0])]
+        detail = "the library reports: encrypted is {}, cipher is {}, temp_file_encryption is {}".format(*found)
+        if look.arm == "plain":
+            return found == ["false", "none", "false"], detail
+        if found != ["true", self.check(look.rest.factors)["cipher"].upper(), "true"]:
+            return False, detail
+        needed, words = _needs_httpfs(look)
+        return needed, f"{detail}; without httpfs: {words}"
+
+    def refuses(self, look: Look) -> tuple[bool, str]:
+        """Open the file without its key, and with another. There is no server to start."""
+        given = reveal(look.connect.get("key"))
+        other = given[:-1] + ("0" if given[-1:] != "0" else "1")
+        tried = {"without a key": _opens(look, key=None), "with another key": _opens(look, key=Secret(other))}
+        return not any(opened for opened, _ in tried.values()), "; ".join(
+            f"{name}: {words}" for name, (_, words) in tried.items()
+        )
+
+    def structure(self, look: Look) -> tuple[bool, str]:
+        """Check the file's header."""
+        path = Path(str(look.connect["path"]))
+        try:
+            with path.open("rb") as file:
+                header = file.read(64)
+        except OSError as error:
+            return False, f"{path.name} can't be read: {error}"
+        return judge(header, look.arm)
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        """OpenSSL of httpfs encrypts. It obeys the same mask of the CPU's features as the agent's own."""
+        if look.arm == "plain":
+            return {}
+        able = aes.openssl_capabilities()
+        if not look.agent.hello.get("aes"):
+            able = aes.Capabilities(able.cpu, able.cpu)
+        library = openssl_inside(Path(str(look.connect["extension"])))
+        found = {"implementation": f"{library} in DuckDB's extension httpfs, {able.words()}"}
+        if warning := able.warning():
+            found["warning"] = warning
+        return found
+
+
+def judge(header: bytes, arm: Arm) -> tuple[bool, str]:
+    """Judge whether the beginning of a database file is as the arm's name promises. Returns (verdict, words). Pure."""
+    if header[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
+        return False, "the file does not begin like a DuckDB file"
+    encrypted = bool(int.from_bytes(header[FLAGS_AT : FLAGS_AT + 8], "little") & ENCRYPTED)
+    return encrypted == (arm == "encrypted"), f"the file's header says {'encrypted' if encrypted else 'not encrypted'}"
+
+
+@functools.cache
+def openssl_inside(extension: Path) -> str:
+    """The version of OpenSSL that is linked into a file, as `OpenSSL 3.0.8`; `OpenSSL` if it names none."""
+    found = re.search(rb"OpenSSL \d+\.\d+\.\d+\w*(?= +\d+ [A-Z][a-z]+ 20\d\d)", extension.read_bytes())
+    return found.group().decode() if found else "OpenSSL"
+
+
+def _needs_httpfs(look: Look) -> tuple[bool, str]:
+    """Whether the library can't open the file with its key if httpfs is not loaded, and its words."""
+    opened, words = _opens(look, key=look.connect.get("key"), extension=None)
+    return not opened and NO_CRYPTO in words, words
+
+
+def _opens(look: Look, **changed: object) -> tuple[bool, str]:
+    """Whether another instance of the library can open the arm's file with these fields changed (None: left out), and its words."""
+    fields = {**look.connect, **changed, "connections": 1, "threads": 1}
+    if fields["key"] is None:
+        fields["cipher"] = None
+    name = f"opened-{look.arm}"
+    try:
+        look.agent.connect(name, **{field: value for field, value in fields.items() if value is not None})
+    except AgentError as error:
+        return False, str(error).partition(Path(str(look.connect["path"])).name + ": ")[2] or str(error)
+    look.agent.disconnect(name)
+    return True, "it opens"
+
+
+def _key(path: Path) -> Secret:
+    """The run's key, which is created the first time."""
+    if not path.exists():
+        own_file(path, randomness.token_hex(32))
+    return Secret(path.read_text())
+
+
+MECHANISM = DuckDbEncryption()
