@@ -174,7 +174,8 @@ mod tests {
     fn its_arguments_are_a_delay_a_probability_and_two_interfaces() {
         let given = words("5000 0.01 cc1 cc1n");
         assert_eq!(read_arguments(&given), Some((5000, 0.01, ["cc1", "cc1n"])));
-        for wrong in ["", "1 0.1 a", "x 0.1 a b", "1 1.0 a b", "1 -0.1 a b", "1 NaN a b", "99999999 0 a b", "1 0 a b c"] {
+        for wrong in ["", "1 0.1 a", "x 0.1 a b", "1 1.0 a b", "1 -0.1 a b", "1 NaN a b", "99999999 0 a b", "1 0 a b c"]
+        {
             assert!(read_arguments(&words(wrong)).is_none(), "{wrong}");
         }
         assert!(read_arguments(&words("1 0 a sixteen_letters__")).is_none());

@@ -79,7 +79,7 @@ class Link:
 
 def check_rights() -> None:
     """Raises UsageError before anything is started if no link can be made here."""
-    advice = "Run it as root, or leave out --bandwidth, --mtu and --loss; --delay alone needs no rights"
+    advice = "Run it as root, or leave them out; --delay without --loss and http=3 needs no rights"
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
             raise UsageError(
@@ -90,7 +90,7 @@ def check_rights() -> None:
     effective = int(status.partition("CapEff:")[2].split()[0], 16)
     if not all(effective >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
         raise UsageError(
-            f"--bandwidth, --mtu and --loss need the right to make network namespaces (CAP_NET_ADMIN and CAP_SYS_ADMIN). {advice}"
+            f"--bandwidth, --mtu, --loss, and --delay with http=3 need the right to make network namespaces (CAP_NET_ADMIN and CAP_SYS_ADMIN). {advice}"
         )
 
 
