@@ -172,7 +172,7 @@ def test_clean_finds_the_namespace_of_a_run_whose_supervisor_was_killed_too() ->
 def test_without_rights_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/sbin/ip")
     monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
-    with pytest.raises(UsageError, match=r"as root.*--delay needs no rights"):
+    with pytest.raises(UsageError, match=r"as root.*--delay without --loss and http=3 needs no rights"):
         link.check_rights()
 
 

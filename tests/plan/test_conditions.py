@@ -39,11 +39,22 @@ def test_an_invalid_delay_is_refused_with_an_example(text: str) -> None:
         conditions.round_trip(text)
 
 
+@given(st.integers(1, 2000))
+def test_a_loss_is_read_as_a_share(hundredths: int) -> None:
+    assert conditions.lost_share(f"{hundredths / 100}%") == pytest.approx(hundredths / 1e4)
+
+
+@pytest.mark.parametrize("text", ["", "1", "0%", "21%", "some", "-1%", "1 per cent", "nan%", "0.0001%"])
+def test_an_invalid_loss_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"write 0\.1% or 1%"):
+        conditions.lost_share(text)
+
+
 def cell(**fields: object) -> CellSpec:
     return CellSpec(engine="postgresql", mechanism="tls", **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fields", [{"cpu_crypto": "off"}, {"bandwidth": "1mbit"}, {"mtu": 1500}])
+@pytest.mark.parametrize("fields", [{"cpu_crypto": "off"}, {"bandwidth": "1mbit"}, {"mtu": 1500}, {"loss": "1%"}])
 def test_a_users_server_supports_only_a_delay(fields: dict[str, object]) -> None:
     url = "postgresql://127.0.0.1:5432/db"
     with pytest.raises(UsageError, match="does not work with --url"):
@@ -51,7 +62,7 @@ def test_a_users_server_supports_only_a_delay(fields: dict[str, object]) -> None
     specs.check(Spec(cells=[cell(url=url, delay="10ms")]))
 
 
-@pytest.mark.parametrize("fields", [{"bandwidth": "1mbit"}, {"mtu": 1500}, {"delay": "1ms"}])
+@pytest.mark.parametrize("fields", [{"bandwidth": "1mbit"}, {"mtu": 1500}, {"delay": "1ms"}, {"loss": "1%"}])
 def test_an_embedded_engine_has_no_link(fields: dict[str, object]) -> None:
     embedded = CellSpec(engine="sqlite", mechanism="sqlcipher", **fields)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there is no link"):

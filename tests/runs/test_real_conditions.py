@@ -50,6 +50,19 @@ def test_a_cell_over_a_slow_link_says_what_its_bytes_predict(tmp_path: Path) -> 
     assert 0 < cell["predicted"]["throughput"] < 1.1
 
 
+@pytest.mark.usefixtures("require_postgresql", "rights")
+def test_a_link_loses_packets_as_asked_and_the_report_says_how_many(tmp_path: Path) -> None:
+    argv = ("run", "postgresql:tls", "--workload", "connect", "--loss", "5%", "--delay", "1ms")
+    done = ciphercost(*argv, *SHORT, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert cell["conditions"] | {"idle": ""} == {"delay": "1ms", "loss": "5%", "idle": ""}
+    sent, lost = cell["link"]["sent"], cell["link"]["lost"]
+    assert abs(lost - 0.05 * sent) < 6 * (sent * 0.05 * 0.95) ** 0.5 + 2  # and some packets that were on their way
+    assert f"the link lost {lost:,} of {sent:,} packets" in done.stdout
+    assert not cell["predicted"]
+
+
 @pytest.mark.usefixtures("rights")
 @pytest.mark.parametrize("target", ["mysql:tls", "mariadb:tls", "firebird:wire-crypt"])
 def test_every_server_is_reached_over_a_link_and_through_a_relay(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conftest import RequireServer
+from ciphercost.host import link
+from conftest import RequirePossible, RequireServer
 from test_real import ciphercost, result_of
 
 
@@ -25,3 +26,17 @@ def test_http3_is_measured_beside_http2(require_server: RequireServer, tmp_path:
     # A response of 10 KB takes several datagrams, none of which has more than 1472 bytes.
     encrypted = by_quic["arms"]["encrypted"]
     assert encrypted["segments_per_op"] >= encrypted["wire_bytes_per_op"] / 1472
+
+
+def test_what_a_link_loses_is_sent_again(
+    require_server: RequireServer, require_possible: RequirePossible, tmp_path: Path
+) -> None:
+    """Of QUIC, by the agent's own timers: a request that was lost would otherwise never be answered."""
+    require_server("nginx", "1.26")
+    require_possible(link.check_rights)
+    run = ["run", "nginx@1.26:tls", "--set", "http=3", "--set", "size=10KB", "--workload", "file", "--loss", "5%", "--delay", "2ms"]
+    done = ciphercost(*run, "--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    assert cell["link"]["lost"] > 0
+    assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}

@@ -1,5 +1,5 @@
 //! ciphercost-agent: one message per line in, one answer per line out. It only makes load; PROTOCOL.md describes the protocol.
-//! `ciphercost-agent relay …` is a separate program: it makes no load but adds network delay.
+//! `ciphercost-agent relay …` and `ciphercost-agent link …` are separate programs: they make no load but delay or lose what others send.
 
 // libFuzzer brings its own `main`.
 #![cfg_attr(fuzzing, no_main, allow(dead_code))]
@@ -21,6 +21,7 @@ mod floor;
 mod fuzz;
 mod histogram;
 mod kinds;
+mod link;
 mod load;
 mod memory;
 mod message;
@@ -39,8 +40,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[cfg(not(fuzzing))]
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some("relay") {
-        std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));
+    let program: Option<fn(&[String]) -> i32> = match std::env::args().nth(1).as_deref() {
+        Some("relay") => Some(relay::run),
+        Some("link") => Some(link::run),
+        _ => None,
+    };
+    if let Some(run) = program {
+        std::process::exit(run(&std::env::args().skip(2).collect::<Vec<_>>()));
     }
     files::allow_most();
     memory::return_large_blocks();

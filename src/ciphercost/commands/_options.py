@@ -273,6 +273,12 @@ MEASURE = (
     click.option("--delay", metavar="DURATION", help="Delay added to each round trip, in both arms, e.g. 10ms."),
     click.option("--mtu", type=int, metavar="BYTES", help="MTU of the link, in both arms, e.g. 1500. Needs root."),
     click.option(
+        "--loss",
+        metavar="SHARE",
+        help="Share of packets that the link loses in each direction, in both arms, e.g. 1%. With it, --delay delays "
+        "packets, so a lost one costs round trips. Needs root.",
+    ),
+    click.option(
         "--listen",
         metavar="ADDRESS",
         help="Address of this machine on which the server that ciphercost starts listens, so that other machines can load "

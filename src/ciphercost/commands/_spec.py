@@ -56,6 +56,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         bandwidth=given["bandwidth"] or "",
         delay=given["delay"] or "",
         mtu=given["mtu"] or 0,
+        loss=given["loss"] or "",
         listen=given.get("listen") or "",
         cache=given["cache"] or "warm",
         idle=given["idle"] or "",

@@ -82,6 +82,7 @@ def prove(
             "bandwidth",
             "delay",
             "mtu",
+            "loss",
             "cache",
             "idle",
         )

@@ -37,13 +37,14 @@ def round_trips(encryption: Mapping[str, str], group_asked: str, negotiation: in
 
 
 def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The cost of TLS per operation from the link alone; {} for a cell without --delay and --bandwidth.
+    """The cost of TLS per operation from the link alone; {} for a cell without --delay and --bandwidth,
+    and for a link that loses packets.
 
     `trips`: added to each connection; `arms`: as in the result. Keys: `round_trips` and `added_ms` per operation;
     `throughput`: encrypted ÷ plain, in a closed loop.
     """
     plain, encrypted = arms.get("plain", {}), arms.get("encrypted", {})
-    if not (cell.delay or cell.bandwidth) or not plain.get("throughput") or not encrypted.get("operations"):
+    if cell.loss or not (cell.delay or cell.bandwidth) or not plain.get("throughput") or not encrypted.get("operations"):
         return {}
     each_way = conditions.bits_per_second(cell.bandwidth) if cell.bandwidth else float("inf")
     # Either every operation opens a connection or none does; at a slice's edges the counts may differ by one.

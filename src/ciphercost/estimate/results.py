@@ -278,6 +278,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         key_life=known.key_life,
         stored=known.stored,
         handshakes=known.handshakes,
+        link=known.link,
         client=known.client,
         chatter=known.chatter,
         traffic=known.traffic,

@@ -1,5 +1,5 @@
-"""link: a link of given bandwidth and MTU between agent and server: a veth pair, with the agent in a network namespace
-behind one end.
+"""link: a link of given bandwidth and MTU between agent and server: two interfaces, most often a veth pair, with the agent in a
+network namespace behind one of them.
 
 The server stays on 127.0.0.1, and the agent still connects to 127.0.0.1: in its namespace that address lies across the
 link. So neither engines nor agents know about it, and no relay is involved. The server sees a client from 127.0.0.0/8.
@@ -7,12 +7,15 @@ link. So neither engines nor agents know about it, and no relay is involved. The
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+
+import msgspec
 
 from ciphercost.host.journal import Entry
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX
@@ -35,6 +38,16 @@ LEAST_QUEUE = 256 << 10
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
 
+class Packets(msgspec.Struct, frozen=True):
+    """How many packets went over a link, in both directions together, as its interfaces counted them."""
+
+    sent: int
+    lost: int
+    """Of those sent."""
+    overflowed: int
+    """Not sent, because the interface's queue was full. No option asks for this."""
+
+
 class Link:
     """A link that is up."""
 
@@ -53,21 +66,31 @@ class Link:
         counters = Path("/sys/class/net") / self.device / "statistics"
         return sum(int((counters / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
 
+    def packets(self, supervisor: Supervisor) -> Packets:
+        """What both ends counted so far. Raises RunError."""
+        ends = [
+            json.loads(supervisor.run(["ip", *where, "-s", "-j", "link", "show", "dev", device]))[0]["stats64"]
+            for where, device in ((["-n", self.namespace], NEAR_END), ([], self.device))
+        ]
+        sent, arrived = (sum(end[way]["packets"] for end in ends) for way in ("tx", "rx"))
+        # One may be on its way just now.
+        return Packets(sent, max(0, sent - arrived), sum(end["tx"]["dropped"] for end in ends))
+
 
 def check_rights() -> None:
     """Raises UsageError before anything is started if no link can be made here."""
-    advice = "Run it as root, or leave out --bandwidth and --mtu; --delay needs no rights"
+    advice = "Run it as root, or leave them out; --delay without --loss and http=3 needs no rights"
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
             raise UsageError(
-                f"--bandwidth and --mtu need the command '{program}', which was not found (Debian: apt-get install "
+                f"--bandwidth, --mtu and --loss need the command '{program}', which was not found (Debian: apt-get install "
                 "iproute2)"
             )
     status = Path("/proc/self/status").read_text()
     effective = int(status.partition("CapEff:")[2].split()[0], 16)
     if not all(effective >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
         raise UsageError(
-            f"--bandwidth and --mtu need the right to make network namespaces (CAP_NET_ADMIN and CAP_SYS_ADMIN). {advice}"
+            f"--bandwidth, --mtu, --loss, and --delay with http=3 need the right to make network namespaces (CAP_NET_ADMIN and CAP_SYS_ADMIN). {advice}"
         )
 
 
@@ -97,9 +120,21 @@ def settings_of(device: str) -> list[str]:
 
 
 @contextmanager
-def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator[Link]:
+def veth(supervisor: Supervisor, link: Link) -> Iterator[None]:
+    """The two ends of a link: a pair of interfaces of the kernel's own."""
+    pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
+    with _made(supervisor, pair, ["ip", "link", "del", "dev", link.device], Entry("network device", link.device)):
+        yield
+
+
+Ends = Callable[[Supervisor, Link], AbstractContextManager[None]]
+
+
+@contextmanager
+def linked(supervisor: Supervisor, bits_per_second: float, mtu: int, ends: Ends = veth) -> Iterator[Link]:
     """A link of this bandwidth (0: unlimited) each way and this MTU (0: 1500). Removed afterwards. Raises RunError.
 
+    `ends` makes both interfaces: one in the link's namespace, named `NEAR_END`, and the link's `device`.
     Everything is registered with the supervisor first, so that it is removed even if this process is killed.
     """
     token = secrets.token_hex(4)
@@ -115,9 +150,7 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator
                 Entry("network namespace", link.namespace),
             )
         )
-        pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
-        undo = ["ip", "link", "del", "dev", link.device]
-        stack.enter_context(_made(supervisor, pair, undo, Entry("network device", link.device)))
+        stack.enter_context(ends(supervisor, link))
         for path in settings_of(link.device):
             if Path(path).exists():
                 Path(path).write_text("1")
@@ -145,7 +178,7 @@ def _made(supervisor: Supervisor, make: list[str], undo: list[str], what: Entry)
         supervisor.run(make)
     except RunError as error:
         forget()
-        raise RunError(f"can't make the link for --bandwidth or --mtu: {error}") from None
+        raise RunError(f"can't make the link for --bandwidth, --mtu or --loss: {error}") from None
     try:
         yield
     finally:

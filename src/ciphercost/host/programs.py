@@ -35,8 +35,8 @@ MAVEN = Program("mvn", "maven", "fetches PostgreSQL 14 to 18 and JDBC drivers")
 JAVA = Program("java", "default-jre-headless", "--client jdbc needs it")
 PROGRAMS = (
     MAVEN,
-    Program("ip", "iproute2", "--bandwidth and --mtu need it"),
-    Program("tc", "iproute2", "--bandwidth and --mtu need it"),
+    Program("ip", "iproute2", "--bandwidth, --mtu and --loss need it"),
+    Program("tc", "iproute2", "--bandwidth, --mtu and --loss need it"),
     Program("mkfs.ext4", "e2fsprogs", "the mechanism fscrypt needs it"),
     Program("fio", "fio", "at rest it measures the directories without a server"),
     Program("perf", "linux-perf", "--profile needs it; as root, ciphercost fetches it by itself"),

@@ -32,6 +32,7 @@ from ciphercost.measure.facts import (
     describe_client,
     describe_columns,
     describe_idle,
+    describe_link,
     describe_session,
     describe_version,
     warn,
@@ -334,6 +335,7 @@ def open_unit(
         describe_columns(facts, pair, agent)
     if round_trips.wanted(bench) and not facts.traffic:
         facts.chatter, facts.traffic = round_trips.measure(bench, pair, own)
+    stack.callback(describe_link, facts, pair, bench.supervisor)
     samplers = samplers_of(pair, agent, stack)
     if not pair.embedded and pair.server is None and agent.server_sampler is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import aes, idle, tls_names
 from ciphercost.load.agent import Agent
@@ -21,6 +23,7 @@ from ciphercost.provision import cache
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
+    from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.load_client import LoadClient
     from ciphercost.provision.bench import Bench
     from ciphercost.provision.server_pair import ServerPair
@@ -52,6 +55,10 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
 HTTP3_TEXT = (
     "HTTP/3 has no unencrypted form: the plain arm speaks HTTP/1.1 over TCP, so this is the cost of QUIC, UDP and HTTP/3 together with "
     "that of encryption; --matrix http=2,3 measures HTTP/2 over TLS and TCP beside it"
+)
+OVERFLOWED_TEXT = (
+    "the link lost {:,} of {:,} packets because the process that carries them was too slow, besides those it was to lose; leave it a "
+    "CPU of its own, or use fewer --clients or a --bandwidth"
 )
 OLD_OPENSSL = ("OpenSSL 0.", "OpenSSL 1.")
 OLD_OPENSSL_TEXT = (
@@ -203,6 +210,17 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
         facts.encryption["implementation"] = own
     facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
+
+
+def describe_link(facts: CellFacts, pair: ServerPair, supervisor: Supervisor) -> None:
+    """Add a session's packets to those of a link that loses some."""
+    if pair.link is None or not facts.spec.loss:
+        return
+    seen = msgspec.structs.asdict(pair.link.packets(supervisor))
+    facts.link = {name: facts.link.get(name, 0) + count for name, count in seen.items()}
+    if facts.link["overflowed"]:
+        text = OVERFLOWED_TEXT.format(facts.link["overflowed"], facts.link["sent"])
+        warn(facts, "link-overflowed", [Warning_("link-overflowed", text)])
 
 
 def old_openssl(library: str) -> list[Warning_]:

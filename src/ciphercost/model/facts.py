@@ -99,6 +99,9 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     client: str = ""
     chatter: dict[str, dict[str, Amount]] = {}
     traffic: dict[str, dict[str, Amount]] = {}
+    link: dict[str, Count] = {}
+    """Packets on a link that loses some, in both directions, of all sessions: sent, lost, and overflowed: lost unasked, because a
+    queue was full."""
     fleet: FleetFacts | None = None
     """None: one agent on this machine made the load."""
 

@@ -273,7 +273,9 @@ class Cell(msgspec.Struct, frozen=True):
     """As negotiated: protocol, cipher, group, key, resumed, verified."""
     cores: dict[str, str] = {}
     conditions: dict[str, str] = {}
-    """Conditions of both arms that differ from the defaults: cpu_crypto, bandwidth, delay, mtu."""
+    """Conditions of both arms that differ from the defaults: cpu_crypto, bandwidth, delay, mtu, loss."""
+    link: dict[str, int] = {}
+    """Packets on a link that loses some: sent, lost, overflowed (lost because a queue was full)."""
     floor: dict[str, float] = {}
     """Cost of a cipher alone in the agent's library, ns per byte: aes256-gcm_seal, aes256-gcm_open, …"""
     predicted: dict[str, float] = {}

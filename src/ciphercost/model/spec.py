@@ -67,6 +67,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Delay added to each round trip between agent and server: "10ms"."""
     mtu: Count = 0
     """MTU of the link, bytes; 0: loopback's."""
+    loss: str = ""
+    """Share of the packets that the link loses, in each direction: "1%"."""
     listen: str = ""
     """Address of this machine on which the server that ciphercost starts listens; empty: 127.0.0.1."""
     cache: Cache = "warm"

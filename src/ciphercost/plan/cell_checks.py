@@ -125,7 +125,7 @@ def check_column_client(cell: PlannedCell) -> None:
 def _check_http3(planned: PlannedCell) -> None:
     """Raises UsageError if the cell's requests are to go by HTTP/3 and something of it does not go with QUIC over UDP."""
     cell, factors = planned.spec, planned.factors
-    if str(planned.program.parameters.get("http")) != "3":
+    if not planned.datagrams:
         return
     if planned.mechanism.name != "tls":
         raise UsageError(
@@ -136,13 +136,14 @@ def _check_http3(planned: PlannedCell) -> None:
         raise UsageError(f"version={factors['version']} does not go with http=3: QUIC has TLS 1.3 only; remove version")
     if factors["hop"]:
         raise UsageError(f"hop={factors['hop']} does not go with http=3: no hop here forwards QUIC; remove one of them")
+    if cell.delay and cell.url:
+        raise UsageError(
+            f"--delay {cell.delay} does not go with http=3 and --url: a relay delays your own server's answers, and it forwards TCP only; "
+            "remove one of them"
+        )
     if factors["share"] != "all":
         raise UsageError(
             f"share={factors['share']} does not go with http=3: HTTP/3 can't leave requests unencrypted; remove one of them"
-        )
-    if cell.delay:
-        raise UsageError(
-            f"--delay {cell.delay} does not go with http=3: its relay forwards TCP only; use --bandwidth or --mtu, or remove one of them"
         )
 
 

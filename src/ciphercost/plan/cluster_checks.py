@@ -79,8 +79,8 @@ def obstacle(cell: PlannedCell) -> str:
         return f"{spec.engine} runs inside the agent, so every node would have a database of its own; remove --cluster"
     if cell.client is not None:
         return "the JDBC client runs on this machine only; remove --client and --driver, or --cluster"
-    if held.shaped:
-        return "the link of --bandwidth and --mtu ends on this machine; remove them, or --cluster"
+    if cell.linked:
+        return "the link of --bandwidth, --mtu and --loss ends on this machine; remove them, or --cluster"
     if held.delay_s:
         return "the delay of --delay is added on this machine; remove it, or --cluster"
     if spec.regime == "one-core":

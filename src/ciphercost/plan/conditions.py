@@ -31,6 +31,7 @@ LEAST_BITS, MOST_BITS = 64e3, 100e9
 LEAST_DELAY, MOST_DELAY = 100e-6, 2.0
 """Seconds. At login, agents wait 10 s for an answer."""
 LEAST_MTU, MOST_MTU = 576, 65_535
+LEAST_LOSS, MOST_LOSS = 1e-5, 0.2
 
 X86_MASK = "~0x200000200000000:~0x60000000000"
 """Hides AES-NI and PCLMULQDQ, then VAES and VPCLMULQDQ. Without the second word OpenSSL assumes 0, which slows ChaCha20 too."""
@@ -66,6 +67,15 @@ def round_trip(text: str, where: str = "--delay") -> float:
     return value
 
 
+def lost_share(text: str, where: str = "--loss") -> float:
+    """Share of the packets that are lost: 0.01 for `1%`. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    value = float(match[1]) / 100 if match else 0.0
+    if not LEAST_LOSS <= value <= MOST_LOSS:
+        raise UsageError(f"{where} {text}: not a share between 0.001% and 20%; write 0.1% or 1%")
+    return value
+
+
 def listening(text: str, where: str = "--listen") -> str:
     """The IPv4 address of this machine that `text` names: `10.0.0.5`. Raises UsageError."""
     advice = "name the address of one interface of this machine, e.g. 10.0.0.5; `ip -brief address` lists them"
@@ -89,6 +99,7 @@ def named(cell: CellSpec) -> dict[str, str]:
     """The conditions that differ from the defaults, by option name. Pure."""
     found: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
     found |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
+    found["loss"] = cell.loss
     found["listen"] = cell.listen
     found["cache"] = cell.cache if cell.cache != "warm" else ""
     found["settings"] = " ".join(f"{name}={value}" for name, value in cell.settings.items())
@@ -98,6 +109,7 @@ def named(cell: CellSpec) -> dict[str, str]:
 def worded(conditions: dict[str, str]) -> str:
     """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500, cache small (a tenth of the data)`. Pure."""
     words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
+    words["loss"] = "{} of packets lost each way"
     words["listen"] = "server on {}"
     words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
     words["settings"] = "{}"
@@ -118,6 +130,8 @@ class Conditions(msgspec.Struct, frozen=True):
     """Seconds added to each round trip."""
     mtu: int = 0
     """MTU in bytes; 0: loopback's."""
+    loss: float = 0.0
+    """Share of the packets that the link loses, in each direction."""
     listen: str = LOOPBACK
     """Address on which the server listens."""
     cache: Cache = "warm"
@@ -127,7 +141,7 @@ class Conditions(msgspec.Struct, frozen=True):
     @property
     def shaped(self) -> bool:
         """Whether the cell needs its own link."""
-        return bool(self.bits_per_second or self.mtu)
+        return bool(self.bits_per_second or self.mtu or self.loss)
 
 
 def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
@@ -140,6 +154,7 @@ def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
     delay_s = round_trip(cell.delay) if cell.delay else 0.0
     if cell.mtu and not LEAST_MTU <= cell.mtu <= MOST_MTU:
         raise UsageError(f"--mtu {cell.mtu}: must be between {LEAST_MTU} and {MOST_MTU}")
+    loss = lost_share(cell.loss) if cell.loss else 0.0
     listen = _listen(cell) if cell.listen else LOOPBACK
     if cell.cache != "warm":
         _check_cache(cell, engine, mechanism)
@@ -160,6 +175,7 @@ def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
         bits_per_second=bits,
         delay_s=delay_s,
         mtu=cell.mtu,
+        loss=loss,
         listen=listen,
         cache=cell.cache,
         settings=cell.settings,
@@ -173,7 +189,7 @@ def _listen(cell: CellSpec) -> str:
             f"--listen {cell.listen} does not work with --url: that server is yours, and you decide where it listens; "
             "remove --listen"
         )
-    if wrong := [name for name in ("bandwidth", "mtu") if getattr(cell, name)]:
+    if wrong := [name for name in ("bandwidth", "mtu", "loss") if getattr(cell, name)]:
         raise UsageError(
             f"--listen and --{wrong[0]}: that link is a virtual one inside this machine, which only loopback's address crosses; "
             "remove one of them"

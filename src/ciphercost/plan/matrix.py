@@ -28,6 +28,7 @@ MATRIX_FIELDS = (
     "bandwidth",
     "delay",
     "mtu",
+    "loss",
     "cache",
     "client",
     "driver",

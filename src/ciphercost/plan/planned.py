@@ -58,6 +58,21 @@ class PlannedCell(msgspec.Struct, frozen=True):
             1 if self.engine.embedded or self.spec.regime == "one-core" else self.program.clients
         )
 
+    @property
+    def datagrams(self) -> bool:
+        """Whether the encrypted arm's requests go by QUIC, over UDP."""
+        return str(self.program.parameters.get("http")) == "3"
+
+    @property
+    def by_packet(self) -> bool:
+        """Whether the link itself delays and loses packets. Otherwise a relay of TCP connections makes the delay."""
+        return bool(self.conditions.loss or (self.conditions.delay_s and self.datagrams))
+
+    @property
+    def linked(self) -> bool:
+        """Whether the cell needs its own link between agent and server."""
+        return self.conditions.shaped or self.by_packet
+
     def encrypted_program(self, codec: Codec) -> Program:
         """The program whose encrypted arm stores secret columns with `codec`, which holds the run's key. Raises UsageError."""
         if self.secret and isinstance(codec, Encrypting):

@@ -40,18 +40,26 @@ class DelayRelay:
 
 def ports_of(process: Process) -> list[int]:
     """The ports that the relay reports. Raises RunError with the relay's own message if it doesn't start."""
-    deadline = time.monotonic() + START_SECONDS
-    while "\n" not in (printed := process.output()):
-        if process.poll() is not None or time.monotonic() > deadline:
-            printed = process.output().strip()
-            process.stop()
-            raise RunError(f"the relay for --delay did not start: {printed or 'it printed nothing'}")
-        time.sleep(0.005)
+    printed = first_line(process, "the relay for --delay")
     try:
         return [int(port) for port in json.loads(printed.splitlines()[0])["ports"].split()]
     except (ValueError, KeyError, TypeError):
         process.stop()
         raise RunError(f"the relay for --delay did not start: {printed.strip()}") from None
+
+
+def first_line(process: Process, what: str) -> str:
+    """What a process printed by the end of its first line. Raises RunError with its own message if it ends or prints none."""
+    deadline = time.monotonic() + START_SECONDS
+    while "\n" not in (printed := process.output()):
+        if process.poll() is not None or time.monotonic() > deadline:
+            printed = process.output().strip()
+            process.stop()
+            raise RunError(f"{what} did not start: {printed or 'it printed nothing'}")
+        time.sleep(0.005)
+    if process.poll() is not None:
+        raise RunError(f"{what} did not start: {printed.strip()}")
+    return printed
 
 
 def spelled(address: Address) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.engines import Server
+from ciphercost.host.link import Link
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.trust import Place, Refused, encrypted_first, words
 from ciphercost.mechanisms._rest import Look, Rest
@@ -43,10 +44,8 @@ class ServerPair(msgspec.Struct):
     """Process id of ciphercost's relay between agent and servers; 0: none. Its CPU counts neither as the server's nor
     as foreign.
     """
-    netns: Path | None = None
-    """The network namespace that the agent must run in, behind the link. None: the current one."""
-    device: str = ""
-    """The servers' end of that link; its counters show what crossed the link. Empty: loopback."""
+    link: Link | None = None
+    """The link between agent and servers. None: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` without the delay that the cell may ask for: straight to the server."""
     ways: Mapping[Arm, Way] = {}
@@ -59,6 +58,11 @@ class ServerPair(msgspec.Struct):
     """Set for your own server."""
     refused: Refused | None = None
     """What the run knows about connections that your own servers refused. None: ciphercost started the servers."""
+
+    @property
+    def netns(self) -> Path | None:
+        """The network namespace that the agent must run in, behind the link. None: the current one."""
+        return self.link.path if self.link else None
 
     def legs(self, arm: Arm) -> tuple[bool, ...]:
         """Whether each part of the arm's way is encrypted, from the client to the server."""

@@ -19,7 +19,7 @@ import msgspec
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import marks, supervisor
-from ciphercost.host.link import Link, check_rights, linked
+from ciphercost.host.link import Ends, Link, check_rights, linked, veth
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import RunError, Unproven
@@ -27,6 +27,7 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import columns, hop_chain, loading, scratch_schema, users_server
+from ciphercost.provision import packet_link
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.delay import delayed
 from ciphercost.provision.server_pair import ServerPair
@@ -55,7 +56,7 @@ def bench(
     already found. On your own server, nothing is made before `users_server.ready`. Raises RunError, MissingServer.
     """
     cell, engine, mechanism, factors = planned.spec, planned.engine, planned.mechanism, planned.factors
-    if planned.conditions.shaped:
+    if planned.linked:
         check_rights()
     if planned.conditions.hides_aes:
         conditions.mask()
@@ -129,10 +130,12 @@ def start(
     chains = {arm: way.enter(server_cpus) for arm, way in ways.items()}
     connect = direct = {arm: ways[arm].fields(chains[arm]) if arm in ways else straight[arm] for arm in arms}
     relay = 0
-    if held.delay_s:
-        others = usable_cpus() - server_cpus - agent_cpus
+    others = usable_cpus() - server_cpus - agent_cpus
+    if held.delay_s and not bench.planned.by_packet:
         connect, relay = bench.shared.enter(delayed(bench.supervisor, direct, held.delay_s, others))
-    way = bench.shared.enter(_link(bench)) if held.shaped else None
+    carrier = packet_link.Carrier(held.delay_s, held.loss, others) if bench.planned.by_packet else None
+    way = bench.shared.enter(_link(bench, carrier.ends if carrier else veth)) if bench.planned.linked else None
+    relay = carrier.pid if carrier else relay
     by_arm: dict[Arm, Server] = {arm: servers[dataset.place(arm)] for arm in ARMS}
     return ServerPair(
         connect=connect,
@@ -142,8 +145,7 @@ def start(
         promised=bench.promised,
         openings={arm: each.opening for arm, each in by_arm.items()} if dataset.separate else {},
         relay=relay,
-        netns=way.path if way else None,
-        device=way.device if way else "",
+        link=way,
         direct=direct,
         ways=ways,
         in_clear=bench.mechanism.layer == "control",
@@ -159,13 +161,13 @@ def start(
 
 
 @contextmanager
-def _link(bench: Bench) -> Iterator[Link]:
-    """The link for --bandwidth and --mtu. Raises RunError if the load did not cross it."""
+def _link(bench: Bench, ends: Ends) -> Iterator[Link]:
+    """The link for --bandwidth, --mtu and --loss. Raises RunError if the load did not cross it."""
     held = bench.planned.conditions
-    with linked(bench.supervisor, held.bits_per_second, held.mtu) as way:
+    with linked(bench.supervisor, held.bits_per_second, held.mtu, ends) as way:
         yield way
         if not way.crossed():
-            raise RunError("no byte crossed the link of --bandwidth or --mtu: the load took another route")
+            raise RunError("no byte crossed the link of --bandwidth, --mtu or --loss: the load took another route")
 
 
 def _like(bench: Bench, place: str) -> str:

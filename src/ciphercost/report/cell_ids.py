@@ -14,7 +14,7 @@ from ciphercost.model.spec import CellSpec
 
 MOST_LISTED = 30
 """Cells that an error lists at most."""
-_NAMED = ("clients", "rows", "rate", "client", "cpu_crypto", "bandwidth", "delay", "mtu", "cache", "idle")
+_NAMED = ("clients", "rows", "rate", "client", "cpu_crypto", "bandwidth", "delay", "mtu", "loss", "cache", "idle")
 """Fields of a spec that a name contains as NAME=VALUE if they differ from the default."""
 
 

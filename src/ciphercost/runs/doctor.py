@@ -184,8 +184,8 @@ def _link() -> Check:
     try:
         link.check_rights()
     except CiphercostError as error:
-        return "link of --bandwidth, --mtu", "warn", str(error)
-    return "link of --bandwidth, --mtu", "ok", "available"
+        return "link of --bandwidth, --mtu, --loss", "warn", str(error)
+    return "link of --bandwidth, --mtu, --loss", "ok", "available"
 
 
 def _programs() -> Iterator[Check]:

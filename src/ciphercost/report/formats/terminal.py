@@ -25,6 +25,7 @@ from ciphercost.report.words.cell_text import (
     in_common,
     is_control,
     left_open,
+    link,
     logged,
     names,
     proof_line,
@@ -212,7 +213,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
         yield from objective.lines(cell, f"{names[id(cell)]}: ")
-        for said in (*fleet(cell), *hop(cell), *logged(cell)):
+        for said in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
@@ -361,7 +362,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         above = None
     proven = proof_line(cell)
     yield from wrap("proven: as above" if above and proof_line(above) == proven else proven, "  ", "          ")
-    for words in (*fleet(cell), *hop(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
+    for words in (*fleet(cell), *hop(cell), *link(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
         yield "  storage speed of the same directories, without a server (fio)"

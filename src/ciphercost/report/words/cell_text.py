@@ -43,6 +43,13 @@ def logged(cell: Cell) -> Iterator[str]:
         yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
 
 
+def link(cell: Cell) -> Iterator[str]:
+    """How many packets the link really lost."""
+    if sent := cell.link.get("sent"):
+        share = f"{cell.link['lost'] / sent:.2%}".replace("%", " %")
+        yield f"the link lost {cell.link['lost']:,} of {sent:,} packets ({share})"
+
+
 def hop(cell: Cell) -> Iterator[str]:
     """What stands between client and server, and the CPU time that it takes itself."""
     if not (title := cell.encryption.get("hop")):

@@ -44,7 +44,7 @@ def run(stage: Stage, sizes: Sequence[int]) -> None:
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         sampler = stack.enter_context(contextlib.closing(procfs.Sampler(server.pid, server.cgroups)))
-        made = counters.Counters(sampler, stage.agent.pid, stage.pair.device)
+        made = counters.Counters(sampler, stage.agent.pid, stage.pair.link.device if stage.pair.link else "")
         stack.enter_context(contextlib.closing(made))
         for arm in stage.record.arms:
             for size in sizes:

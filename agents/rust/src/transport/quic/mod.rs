@@ -95,6 +95,7 @@ impl QuicClient {
             asides: Vec::new(),
             aside: false,
             due: None,
+            due_ns: None,
             room: Vec::new(),
         }))
     }
@@ -138,6 +139,8 @@ pub struct Quic {
     aside: bool,
     /// When the connection has something to do although nothing arrives.
     due: Option<Instant>,
+    /// The same by this program's clock.
+    due_ns: Option<u64>,
     /// A datagram to send. Reused.
     room: Vec<u8>,
 }
@@ -251,7 +254,7 @@ impl Quic {
 
     /// When something is due although nothing arrives, by the monotonic clock.
     pub fn timer_ns(&self) -> Option<u64> {
-        self.due.map(|due| now_ns() + due.saturating_duration_since(Instant::now()).as_nanos() as u64)
+        self.due_ns
     }
 
     /// Closes the connection without waiting for the server.
@@ -389,6 +392,11 @@ impl Quic {
             self.room.clear();
             let Some(transmit) = self.connection.poll_transmit(Instant::now(), 1, &mut self.room) else {
                 self.due = self.connection.poll_timeout();
+                // Not before `due`: the clock is read last.
+                self.due_ns = self.due.map(|due| {
+                    let left = due.saturating_duration_since(Instant::now());
+                    now_ns() + left.as_nanos() as u64
+                });
                 return Ok(());
             };
             if let Err(error) = self.socket.send_datagram(&self.room[..transmit.size]) {
@@ -433,4 +441,45 @@ fn read_chunk(
     let chunk = chunks.next(most);
     let _ = chunks.finalize();
     chunk.map(|chunk| chunk.map(|chunk| chunk.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Connect, Line, Request};
+    use crate::transport::socket::Mode;
+    use crate::transport::tls::Application;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    /// A polled connection to a server that says nothing.
+    fn unheard(server: &UdpSocket) -> Box<Quic> {
+        let line =
+            r#"{"type":"connect","driver":"http","arm":"a","host":"127.0.0.1","port":1,"tls":"require","http":"3"}"#;
+        let Request::Connect(Connect::Http(_, asked)) = Line::read(line.as_bytes()).and_then(Line::request).unwrap()
+        else {
+            panic!("{line}")
+        };
+        let application = Application { name: "h3", must_agree: true };
+        let tls = TlsClient::offering(&asked.server(), false, Some(application)).unwrap().unwrap();
+        let address = server.local_addr().unwrap();
+        let socket = Socket::open_datagrams(address, Mode::Polled).unwrap();
+        QuicClient::new(tls, Manners { first: &[0, 4, 0], goodbye: 0x100 }).start(socket, address).unwrap()
+    }
+
+    #[test]
+    fn what_was_lost_is_sent_again_when_the_timer_of_a_polled_connection_has_passed() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        server.set_nonblocking(true).unwrap();
+        let mut quic = unheard(&server);
+        assert!(!quic.shake_hands().unwrap());
+        while server.recv(&mut [0; 2000]).is_ok() {}
+        let due_ns = quic.timer_ns().unwrap();
+        std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns())));
+        // The thread that polls compares it with a time that it took before.
+        let woken_ns = now_ns();
+        assert!(quic.timer_ns().unwrap() <= woken_ns);
+        assert!(!quic.shake_hands().unwrap());
+        assert!(server.recv(&mut [0; 2000]).is_ok());
+    }
 }

@@ -101,6 +101,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         clients=[
             *cell_text.fleet(cell),
             *cell_text.hop(cell),
+            *cell_text.link(cell),
             *cell_text.logged(cell),
             *round_trips.lines(cell.chatter, cell.traffic),
             *_client(cell),
