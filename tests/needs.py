@@ -75,6 +75,7 @@ SERVERS = {
     "redis@7.0": "debian",
     "redis@8.0": "debian",
     "memcached@1.6": "debian",
+    "h2@2.5": "maven",
 }
 """Preferred source of each server; if it does not work, any other that has the server."""
 

@@ -92,6 +92,10 @@ class H2(HasTls, StoresData, Engine):
         wide = "".join(f"\0{letter}" for letter in text)
         return (wide, wide) if rows == [[text]] else ("", "")
 
+    def keep_canary(self, word: str) -> str:
+        """H2 writes a commit to its file half a second later by default."""
+        return f"{super().keep_canary(word)}; CHECKPOINT SYNC"
+
     def spills(self, word: str) -> tuple[Spill, ...]:
         """A sort of more rows than a result may have in memory, and a temporary table."""
         rows = f"SELECT MOD(X * 7919, 1000003) AS K, '{word}' || X AS W FROM SYSTEM_RANGE(1, 250000)"
@@ -184,10 +188,10 @@ class H2(HasTls, StoresData, Engine):
             common = ["-tcp", "-baseDir", str(directory), "-ifNotExists", "-properties", "null"]
             common += [] if is_loopback(address) else ["-tcpAllowOthers"]
             path = f"{java.jar()}:{Path(installation.location) / JAR}"
-            arguments = [SERVER, *common, "-tcpPort", str(port)]
-            for other in tls:
-                arguments += [NEXT, SERVER, *common, "-tcpSSL", "-tcpPort", str(other)]
-            return [java.find(), *java.STEADY, *options, "-cp", path, BOTH, *arguments]
+            # One after the other: when the last one answers, so does the first.
+            first = [SERVER, *common, "-tcpSSL", "-tcpPort", *map(str, tls), NEXT] if tls else []
+            last = [SERVER, *common, "-tcpPort", str(port)]
+            return [java.find(), *java.STEADY, *options, "-cp", path, BOTH, *first, *last]
 
         started = launch(
             supervisor,
@@ -219,6 +223,8 @@ class H2(HasTls, StoresData, Engine):
             content = pkcs12.serialize_key_and_certificates(b"server", key, certificate, None, how)  # type: ignore[arg-type]
             keys.touch(mode=0o600)
             keys.write_bytes(content)
+            for path in (keys, trust):
+                hand_over(path)
         kinds = {STORE: keys, "javax.net.ssl.trustStore": trust}
         return {name: str(path) for name, path in kinds.items()} | {
             f"{name}Password": drivers.STORE_PASSWORD for name in kinds

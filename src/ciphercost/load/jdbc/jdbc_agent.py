@@ -144,7 +144,7 @@ class JdbcAgent(Agent):
         agents = {each.name for each in AGENT}
         more = {name: value for name, value in self._options.items() if name not in agents}
         more |= _properties(self._options.get("properties", ""))
-        more |= _properties(str(fields.get("properties", "")))
+        more |= _properties(";".join(str(fields[name]) for name in ("properties", "cipher") if fields.get(name)))
         if schema := fields.get("search_path"):
             more["currentSchema"] = str(schema)
         return drivers.address(self.driver, target, wish, more)

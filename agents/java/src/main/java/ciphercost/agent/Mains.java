@@ -6,14 +6,14 @@ import java.util.Arrays;
 /**
  * Runs several programs in one virtual machine: each is a class and its arguments, and `--` stands between them.
  *
- * <p>A server that listens either with TLS or without it serves both on one database in this way.
+ * <p>A server that listens either with TLS or without it serves both on one database in this way. If one program fails, all end.
  */
 public final class Mains {
     private static final String NEXT = "--";
 
     private Mains() {}
 
-    public static void main(String[] arguments) throws Throwable {
+    public static void main(String[] arguments) {
         int from = 0;
         for (int at = 0; at <= arguments.length; at++) {
             if (at == arguments.length || arguments[at].equals(NEXT)) {
@@ -23,12 +23,19 @@ public final class Mains {
         }
     }
 
-    private static void run(String[] program) throws Throwable {
-        String[] own = Arrays.copyOfRange(program, 1, program.length);
+    private static void run(String[] program) {
         try {
+            String[] own = Arrays.copyOfRange(program, 1, program.length);
             Class.forName(program[0]).getMethod("main", String[].class).invoke(null, (Object) own);
         } catch (InvocationTargetException error) {
-            throw error.getCause();
+            end(error.getCause());
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            end(error);
         }
+    }
+
+    private static void end(Throwable error) {
+        error.printStackTrace();
+        Runtime.getRuntime().halt(1);
     }
 }
