@@ -19,6 +19,7 @@ from ciphercost.host import supervisor
 from ciphercost.host.pki import Pki
 from ciphercost.host.relay import Relay, moved
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.slices import Proof
@@ -39,6 +40,8 @@ class Running(msgspec.Struct):
     server: Server
     secrets: Path
     supervisor: Supervisor
+    agent: JdbcAgent
+    """For the default factors."""
 
     def connect(self, arm: Arm, **factors: str) -> Fields:
         fields = {**self.server.connection(), **TLS.connection(ENGINE, arm, TLS.check(factors), self.secrets)}
@@ -48,8 +51,7 @@ class Running(msgspec.Struct):
         """Why the arms are not proven (empty: they are), and the proofs."""
         fields: dict[Arm, Fields] = {"plain": self.connect("plain"), "encrypted": encrypted}
         pair = ServerPair(fields, [self.server], CANARY, by_arm={"plain": self.server, "encrypted": self.server})
-        with h2_servers.agent(self.connect("encrypted"), self.supervisor) as agent:
-            proofs, _ = witnesses.prove(ENGINE, TLS, pair, agent, 1)
+        proofs, _ = witnesses.prove(ENGINE, TLS, pair, self.agent, 1)
         return witnesses.unproven(proofs, TLS), proofs
 
 
@@ -62,7 +64,9 @@ def running(require_server: RequireServer, require_java: None) -> Iterator[Runni
         ENGINE.initialise(installation, scratch / "data", run_supervisor)
         settings = TLS.server_settings(ENGINE, TLS.check({}), scratch / "secrets")
         server = ENGINE.start(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
-        yield Running(server, scratch / "secrets", run_supervisor)
+        like = {**server.connection(), **TLS.connection(ENGINE, "encrypted", TLS.check({}), scratch / "secrets")}
+        with h2_servers.agent(like, run_supervisor) as agent:
+            yield Running(server, scratch / "secrets", run_supervisor, agent)
         server.stop()
 
 
@@ -123,7 +127,7 @@ def test_the_server_offers_no_anonymous_suite(running: Running) -> None:
     port = int(str(running.connect("encrypted")["port"]))
     with (
         contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as plain,
-        pytest.raises(ssl.SSLError, match="HANDSHAKE_FAILURE|handshake failure"),
+        pytest.raises(ssl.SSLError, match=r"HANDSHAKE_FAILURE|handshake failure"),
     ):
         context.wrap_socket(plain)
 

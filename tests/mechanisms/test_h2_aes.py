@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import msgspec
 import pytest
 
 import h2_servers
-from ciphercost.engines.h2 import ENGINE, FILE
+from ciphercost.engines.h2 import ENGINE, FILE, TEMPORARY
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms._rest import Look, Rest
@@ -19,6 +20,7 @@ from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.prove import rest_witnesses
 from conftest import RequireServer
 
 CANARY = b"canary0123456789abcdef0123456789abcdef"
@@ -34,7 +36,6 @@ def looks(require_server: RequireServer, require_java: None) -> Iterator[Looks]:
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as open_:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         rest = Rest(ENGINE, installation, MECHANISM.check({}), scratch / "secrets", run_supervisor)
-        rest.secrets.mkdir(mode=0o700)
         made: Looks = {}
         for arm in ARMS:
             directory = scratch / arm
@@ -90,3 +91,20 @@ def test_a_closed_file_opens_only_with_its_key(looks: Looks) -> None:
 )
 def test_the_file_is_told_by_how_it_begins(head: bytes, arm: str) -> None:
     assert [each for each in ARMS if judge(head, each)[0]] == [arm][: bool(arm)]
+
+
+def test_temporary_files_are_encrypted_with_the_database(looks: Looks) -> None:
+    """H2 writes a sorted result that exceeds its memory to a file of its own."""
+    word = "spilt0123456789abcdef"
+    sort = ENGINE.spills(word)[0].statements[-1]
+    for arm, look in looks.items():
+        sizes, hits = [0], [0]
+        with ThreadPoolExecutor(1) as other:
+            running = other.submit(look.query, sort)
+            while not running.done():
+                seen = rest_witnesses.at_rest(look, MECHANISM, word)
+                hits.append(sum(count for name, count in seen.hits.items() if rest_witnesses.is_temporary(name, look)))
+                sizes.append(sum(each.stat().st_size for each in (look.volume.path / TEMPORARY).iterdir()))
+            assert running.result()[0][1].startswith(word)
+        assert max(sizes) > 100_000, "the sort stayed in memory"
+        assert (max(hits) > 0) == (arm == "plain")

@@ -45,8 +45,10 @@ KEY_STORE, TRUST_STORE = "server.p12", "ca.p12"
 STORE = "javax.net.ssl.keyStore"
 PROPERTY = "h2:"
 """Prefix of a setting that is a property of connections instead of the virtual machine."""
-SETTINGS = {"DB_CLOSE_DELAY": "-1"}
-"""Properties of the connections of both arms. The database stays open when its last connection ends."""
+SETTINGS = {"DB_CLOSE_DELAY": "-1", "OPTIMIZE_REUSE_RESULTS": "0"}
+"""Properties of the connections of both arms. The database stays open when its last connection ends. A query that is asked again is
+computed again; by default H2 would return its last result, if nothing has changed.
+"""
 LEAST_CACHE_KIB = 64
 UNKNOWN = struct.pack("!2i", 1 << 16, 1 << 16)
 """Greeting of a client that speaks only versions of the protocol that no server knows, which it answers with an error."""
@@ -84,7 +86,9 @@ class H2(HasTls, StoresData, Engine):
         "CAST(NULL AS VARCHAR) FROM INFORMATION_SCHEMA.SESSIONS WHERE SESSION_ID = SESSION_ID()"
     )
     home = "SELECT DATABASE_PATH()"
-    variables = "SELECT SETTING_NAME, SETTING_VALUE FROM INFORMATION_SCHEMA.SETTINGS WHERE SETTING_NAME NOT LIKE 'info.%'"
+    variables = (
+        "SELECT SETTING_NAME, SETTING_VALUE FROM INFORMATION_SCHEMA.SETTINGS WHERE SETTING_NAME NOT LIKE 'info.%'"
+    )
     temporary = (f"{TEMPORARY}/*",)
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
@@ -98,9 +102,9 @@ class H2(HasTls, StoresData, Engine):
 
     def spills(self, word: str) -> tuple[Spill, ...]:
         """A sort of more rows than a result may have in memory, and a temporary table."""
-        rows = f"SELECT MOD(X * 7919, 1000003) AS K, '{word}' || X AS W FROM SYSTEM_RANGE(1, 250000)"
+        rows = f"SELECT MOD(X * 7919, 1000003) AS K, '{word}' || X AS W FROM SYSTEM_RANGE(1, 80000)"
         return (
-            Spill("sort", (f"SELECT K, W FROM ({rows}) ORDER BY K OFFSET 249999 ROWS",), during=True),
+            Spill("sort", (f"SELECT K, W FROM ({rows}) ORDER BY K OFFSET 79999 ROWS",), during=True),
             Spill("temporary table", (f"CREATE LOCAL TEMPORARY TABLE SPILT AS {rows}", "CHECKPOINT SYNC")),
         )
 

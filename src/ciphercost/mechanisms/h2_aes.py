@@ -50,7 +50,8 @@ class H2Aes(AtRest):
 
     def refuses(self, look: Look) -> tuple[bool, str]:
         """Log in with another key, and without one."""
-        tried = {"with another key": _opens(look, Secret(_other(reveal(look.connect["key"])))), "without a key": _opens(look, Secret(""))}
+        keys = {"with another key": _other(reveal(look.connect.get("key"))), "without a key": ""}
+        tried = {name: _opens(look, Secret(key)) for name, key in keys.items()}
         detail = "; ".join(f"{name}: {words}" for name, (_, words) in tried.items())
         return not any(opened for opened, _ in tried.values()), detail
 

@@ -356,7 +356,11 @@ def _default_tls(store: str) -> list[str]:
 
     H2 would otherwise offer anonymous suites, and write a key that everybody knows to the user's home directory.
     """
-    files = {f"{kind}Store{part}": value for kind in ("trust", "key") for part, value in (("", store), ("Password", STORE_PASSWORD))}
+    files = {
+        f"{kind}Store{part}": value
+        for kind in ("trust", "key")
+        for part, value in (("", store), ("Password", STORE_PASSWORD))
+    }
     return [
         *(f"-Djavax.net.ssl.{name}={value}" for name, value in files.items()),
         "-Djdk.tls.client.disableExtensions=psk_key_exchange_modes,pre_shared_key",
@@ -366,7 +370,9 @@ def _default_tls(store: str) -> list[str]:
 
 def openssl(suite: str) -> str:
     """Convert `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` to `ECDHE-RSA-AES256-GCM-SHA384`, as in `iana`. Other names stay. Pure."""
-    match = re.fullmatch(r"TLS_((?:EC)?DHE_[A-Z]+)_WITH_(AES_(?:128|256)_(?:GCM|CBC)_SHA\d+|CHACHA20_POLY1305)(?:_SHA256)?", suite)
+    match = re.fullmatch(
+        r"TLS_((?:EC)?DHE_[A-Z]+)_WITH_(AES_(?:128|256)_(?:GCM|CBC)_SHA\d+|CHACHA20_POLY1305)(?:_SHA256)?", suite
+    )
     if match is None:
         return suite
     cipher = re.sub(r"AES_(\d+)", r"AES\1", match[2]).replace("_CBC", "")
