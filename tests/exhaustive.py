@@ -197,6 +197,8 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_real_h2::test_a_cell_is_proven.*\[(?!tls-point-select)",
+        r"test_h2::test_no_connection_resumes.*\[1\.2\]",
         r"test_key_value_at_rest::test_(a_setting_reaches|prove_tells)",
         instead="test_key_value_at_rest::test_a_cell_is_proven_by_its_files_and_measured",
     ),

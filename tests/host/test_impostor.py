@@ -29,6 +29,7 @@ from impostors import (
     PASSWORD,
     POSTGRES,
     VALKEY,
+    Line,
     Rogue,
     another_machines,
     asking_for_a_file,
@@ -37,8 +38,8 @@ from processes import wait_for
 from userservers import user_server
 
 RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD, "resp": VALKEY}
-JDBC = {"pgjdbc": POSTGRES, "connector-j": MYSQL, "mariadb": MYSQL, "jaybird": FIREBIRD}
-ENGINES = {"pgjdbc": "postgresql", "connector-j": "mysql", "mariadb": "mariadb", "jaybird": "firebird"}
+JDBC = {"pgjdbc": POSTGRES, "connector-j": MYSQL, "mariadb": MYSQL, "jaybird": FIREBIRD, "h2": {"silent": Line.rest}}
+ENGINES = {"pgjdbc": "postgresql", "connector-j": "mysql", "mariadb": "mariadb", "jaybird": "firebird", "h2": "h2"}
 
 
 @pytest.fixture(scope="module")

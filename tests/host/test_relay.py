@@ -79,6 +79,9 @@ def test_the_server_witness_fails_in_every_way_it_should() -> None:
     assert judge_sessions([on, on], "encrypted", "A")[0]
     assert not judge_sessions([on, off], "encrypted", "A")[0]
     assert not judge_sessions([on], "encrypted", "B")[0]
+    assert judge_sessions([["t", "TLS", None]], "encrypted", "B")[0], "NULL: the server does not report the cipher"
+    assert not judge_sessions([["t", "TLS", ""]], "encrypted", "B")[0]
+    assert not judge_sessions([["f", None, None]], "encrypted", "B")[0]
     assert not judge_sessions([], "encrypted", "A")[0]
     assert judge_sessions([off], "plain", "")[0]
     assert not judge_sessions([off, on], "plain", "")[0]

@@ -81,10 +81,37 @@ def test_what_a_driver_has_no_word_for_is_said() -> None:
     assert address(find("", "postgresql"), HERE, CHECKED).unsaid == ("protocol", "ciphers")
     assert address(find("5.1.6", "mysql"), HERE, CHECKED).unsaid == ("protocol", "ciphers")
     assert address(find("9.7.0", "mysql"), HERE, CHECKED).unsaid == ()
-    assert drivers.machine_options(CHECKED) == [
+    assert drivers.machine_options(CHECKED, ()) == []
+    assert drivers.machine_options(CHECKED, ("protocol", "ciphers")) == [
         "-Djdk.tls.client.protocols=TLSv1.2",
         "-Djdk.tls.client.cipherSuites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
     ]
+
+
+def test_h2s_driver_has_no_word_for_tls_but_its_url() -> None:
+    driver = find("", "h2")
+    plain, checked = address(driver, HERE, TlsRequest()), address(driver, HERE, CHECKED)
+    assert (plain.url, plain.unsaid) == ("jdbc:h2:tcp://127.0.0.1:3306/./shop", ())
+    assert (checked.url, checked.unsaid) == ("jdbc:h2:ssl://127.0.0.1:3306/./shop", ("protocol", "ciphers", "store"))
+    options = drivers.machine_options(CHECKED, checked.unsaid)
+    assert f"-Djavax.net.ssl.trustStore={CHECKED.store}" in options
+    assert "-Dh2.enableAnonymousTLS=false" in options
+    with pytest.raises(UsageError, match="always checks the server's certificate"):
+        address(driver, HERE, TlsRequest("require"))
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "ECDHE-RSA-AES256-SHA384",
+        "DHE-RSA-AES256-GCM-SHA384",
+        "TLS_AES_256_GCM_SHA384",
+    ],
+)
+def test_javas_name_of_a_suite_leads_back_to_openssls(suite: str) -> None:
+    assert drivers.openssl(drivers.iana(suite)) == suite
 
 
 def test_what_a_version_cannot_do_is_refused() -> None:

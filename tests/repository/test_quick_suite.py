@@ -30,6 +30,7 @@ SERVERS = {
     "valkey": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-valkey",
     "redis": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-redis",
     "memcached": "test_real_key_value.py::test_a_cell_is_proven_and_measured[kv-get-memcached",
+    "h2": "test_real_h2.py::test_a_cell_is_proven_and_measured[tls-point-select",
     "null": "test_real.py::test_a_cell_is_proven_and_measured[null:busy",
     "url": "test_real_web.py::test_a_pair_of_urls_is_measured",
 }
@@ -75,6 +76,9 @@ FAILS: dict[str, dict[str, str]] = {
         "server": "test_gocryptfs.py::test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness",
         "disk": "test_gocryptfs.py::test_what_is_written_rests_in_clear_in_one_arm_alone",
     },
+    "h2-aes": dict.fromkeys(
+        ("server", "disk"), "test_h2_aes.py::test_every_witness_speaks_for_its_own_arm_and_against_the_other"
+    ),
     "hop": {
         "client": "test_hops.py::test_a_client_that_encrypts_where_only_the_hop_is_measured_is_detected",
         "server": "test_hops.py::test_a_hop_that_encrypts_unasked_is_detected",

@@ -78,6 +78,8 @@ class Engine(ABC):
     """True: the data is gone when the server ends, so each session loads it again. Otherwise it is loaded once and copied."""
     embedded: bool = False
     """True: there is no server process; the database runs inside the agent (SQLite)."""
+    by_jdbc: bool = False
+    """True: the Rust agent does not know its protocol, so the Java agent makes every connection, by the server's JDBC driver."""
     foreign: bool = False
     """True: ciphercost never starts this server; you name a running one by URL."""
     no_url: str = ""

@@ -17,10 +17,13 @@ from typing import Literal, Self
 from ciphercost.host.deadlines import receive
 from ciphercost.host.pki import Pki
 
-Speech = Literal["mysql", "postgres"]
+Speech = Literal["mysql", "postgres", "tls"]
+"""How a connection begins; `tls`: with TLS, at once."""
 Met = Literal["accepted", "refused", "clear", "unclear"]
 SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
 CLIENT_SSL = 0x0800
+HANDSHAKE = b"\x16"
+"""Type of the first record of TLS."""
 SECONDS = 10.0
 MOST_BYTES = 4096
 """Maximum size of a packet: a greeting, or the beginning of a login."""
@@ -78,10 +81,16 @@ class Impostor:
         with client:
             client.settimeout(SECONDS)
             try:
-                asks = self._greet_mysql(client) if self._speech == "mysql" else _greet_postgres(client)
+                asks = self._greets(client)
                 self.met.append(self._shake_hands(client) if asks else "clear")
             except (OSError, ValueError):
                 self.met.append("unclear")
+
+    def _greets(self, client: socket.socket) -> bool:
+        """Begin as the real server does. Returns whether the client then begins TLS."""
+        if self._speech == "tls":
+            return client.recv(1, socket.MSG_PEEK) == HANDSHAKE
+        return self._greet_mysql(client) if self._speech == "mysql" else _greet_postgres(client)
 
     def _shake_hands(self, client: socket.socket) -> Met:
         try:

@@ -32,7 +32,7 @@ class Program(NamedTuple):
 
 
 MAVEN = Program("mvn", "maven", "fetches PostgreSQL 14 to 18 and JDBC drivers")
-JAVA = Program("java", "default-jre-headless", "--client jdbc needs it")
+JAVA = Program("java", "default-jre-headless", "--client jdbc and h2 need it")
 PROGRAMS = (
     MAVEN,
     Program("ip", "iproute2", "--bandwidth, --mtu and --loss need it"),

@@ -34,6 +34,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
     if (name := workloads.full_name(cell.workload)) != cell.workload:
         cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
+    if engine.by_jdbc and not options.asked(cell):
+        cell = msgspec.structs.replace(cell, client=options.WORD)
     workload = workload_of(cell, engine)
     driver = options.driver_of(cell) if options.asked(cell) else None
     secret, columns = _secret(cell, mechanism, workload)

@@ -24,7 +24,6 @@ from ciphercost.host import canary_scan, deadlines
 from ciphercost.host.marks import hand_over, start_time
 from ciphercost.host.procfs import tree
 from ciphercost.host.volumes.volume import Volume
-from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Finding, Proof, Witness
@@ -85,9 +84,9 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
 
     server = bench.start(arm, volume)
     try:
-        agent = Agent(log=bench.logs / "agent.log", env=bench.mask)
+        fields = probe.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
+        agent = bench.helper(fields)
         try:
-            fields = probe.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
             agent.connect("destructive-test", **fields)
             look = Look(arm, bench.rest, volume, server, agent, "destructive-test", fields)
             if bench.program.check:
@@ -203,13 +202,14 @@ def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyStat
             server = bench.start("encrypted", volume)
         except (RunError, OSError) as error:
             return True, f"{words} it does not start: {_reason(str(error))}"
-        with stopped(server), Agent(log=bench.logs / "agent.log") as agent:
-            try:
-                fields = probe.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
-                agent.connect("keyless", **fields)
-                rows = agent.query("keyless", StoresData.of(bench.engine).first_canary)
-            except AgentError as error:
-                return True, f"{words} it starts, but returns no data: {error}"
+        with stopped(server):
+            fields = probe.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
+            with bench.helper(fields) as agent:
+                try:
+                    agent.connect("keyless", **fields)
+                    rows = agent.query("keyless", StoresData.of(bench.engine).first_canary)
+                except AgentError as error:
+                    return True, f"{words} it starts, but returns no data: {error}"
     if [bench.shared.canary] in rows:
         return False, f"{words} it starts and returns the canary"
     return True, f"{words} it starts, but returns no data"

@@ -100,9 +100,9 @@ def judge_sessions(
         return not any(on), f"the server reports: {encryption}" if any(on) else "the server reports: not encrypted"
     if not all(on):
         return False, f"the server reports: {on.count(False)} of {len(on)} sessions are not encrypted"
-    ciphers = {str(row[2]) for row in rows}
-    if cipher and ciphers != {cipher}:
-        return False, f"the server reports {', '.join(sorted(ciphers))}, the client reports {cipher}"
+    ciphers = {row[2] for row in rows} - {None}  # NULL: the server does not report it
+    if cipher and ciphers - {cipher}:
+        return False, f"the server reports {', '.join(sorted(map(str, ciphers)))}, the client reports {cipher}"
     if client_certificate:
         lacking = sum(len(row) <= CERTIFIED for row in rows)
         if lacking:

@@ -27,7 +27,7 @@ from ciphercost.mechanisms._rest import AtRest, Rest
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm, CellSpec
 from ciphercost.plan import conditions
-from ciphercost.plan.planned import PlannedCell
+from ciphercost.plan.planned import Client, PlannedCell
 from ciphercost.provision import cache, columns, scratch_schema
 from ciphercost.provision.dataset import Dataset, arm_at, copy
 from ciphercost.provision.server_pair import ServerPair
@@ -97,21 +97,39 @@ class Bench(msgspec.Struct):
 
     def agent(self, pair: ServerPair) -> Agent:
         """Start the client that makes the cell's load. Raises MissingServer."""
-        log, netns = self.logs / "agent.log", pair.netns
-        cpus = pair.agent_cpus or None
-        if (client := self.planned.client) is None:
-            return Agent(cpus=cpus, log=log, env=self.mask, netns=netns)
+        cpus, netns = pair.agent_cpus or None, pair.netns
+        if self.planned.client is None:
+            return Agent(cpus=cpus, log=self.agent_log, env=self.mask, netns=netns)
+        return self._by_jdbc(self.planned.client, pair.connect["encrypted"], cpus, netns)
+
+    def helper(self, fields: Mapping[str, object]) -> Agent:
+        """Start an agent that makes no load: it loads data or asks the server. `fields`: those that it will connect with.
+
+        Raises MissingServer.
+        """
+        if self.planned.client is None or not self.engine.by_jdbc:
+            return Agent(log=self.agent_log, env=self.mask)
+        return self._by_jdbc(msgspec.structs.replace(self.planned.client, options={}), fields)
+
+    def _by_jdbc(
+        self, client: Client, like: Mapping[str, object], cpus: set[int] | None = None, netns: Path | None = None
+    ) -> Agent:
         return jdbc_agent.JdbcAgent(
             client.driver,
             EncryptsConnections.of(self.engine),
             client.options,
-            pair.connect["encrypted"],
+            like,
             aes=not self.mask,
             cpus=cpus,
-            log=log,
+            log=self.agent_log,
             netns=netns,
             supervisor=self.supervisor,
         )
+
+    @property
+    def agent_log(self) -> Path:
+        """What agents print for people."""
+        return self.logs / "agent.log"
 
     @contextmanager
     def volume(self, place: str, directory: Path) -> Iterator[Volume]:

@@ -69,7 +69,7 @@ def _with_loader(bench: Bench, place: str, volume: Volume, server: Server, do: C
     arm = arm_at(place)
     alone = {"connections": 1, "per_request": False}
     fields = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
-    with Agent(log=bench.logs / "agent.log", env=bench.mask) as agent:
+    with bench.helper(fields) as agent:
         agent.connect("loader", **fields)
         look = Look(arm, bench.rest, volume, server, agent, "loader", fields)
         do(look)

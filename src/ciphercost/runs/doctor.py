@@ -85,8 +85,8 @@ def _java() -> Check:
     try:
         found = java.find()
     except MissingServer as error:
-        return "java", "warn", f"{error} Only --client jdbc needs Java."
-    return "java", "ok", f"Java {java.version(str(found))} ({found}), for --client jdbc"
+        return "java", "warn", f"{error} Only --client jdbc and h2 need Java."
+    return "java", "ok", f"Java {java.version(str(found))} ({found}), for --client jdbc and h2"
 
 
 def _aes() -> Check:

@@ -22,7 +22,7 @@ from ciphercost.host.maven import Artifact
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
-Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird"]
+Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird", "h2"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
 SERVICE = "META-INF/services/java.sql.Driver"
 STORE_PASSWORD = "public-certificates"  # noqa: S105 - a trust store holds nothing secret; Java wants a password all the same
@@ -31,12 +31,14 @@ TITLES: dict[Family, str] = {
     "mariadb": "MariaDB Connector/J",
     "pgjdbc": "PostgreSQL JDBC Driver",
     "jaybird": "Jaybird",
+    "h2": "H2 JDBC Driver",
 }
 ENGINES: dict[str, tuple[Family, ...]] = {
     "mysql": ("connector-j", "mariadb"),
     "mariadb": ("mariadb", "connector-j"),
     "postgresql": ("pgjdbc",),
     "firebird": ("jaybird",),
+    "h2": ("h2",),
 }
 """Families that support each engine, its own driver first. By default the newest version of that one is used."""
 CLASSES: dict[str, Family] = {
@@ -44,6 +46,7 @@ CLASSES: dict[str, Family] = {
     "org.mariadb.": "mariadb",
     "org.postgresql.": "pgjdbc",
     "org.firebirdsql.": "jaybird",
+    "org.h2.": "h2",
 }
 """Prefix of the class names of each family."""
 
@@ -117,6 +120,10 @@ DRIVERS = (
     _driver(
         "jaybird", "org.firebirdsql.jdbc", "jaybird", "6.0.5",
         "5aabfa8eac4136970c21edc5539b25227ee921a8d8251c8b4e6024f6adda0af4",
+    ),
+    _driver(
+        "h2", "com.h2database", "h2", "2.5.252",
+        "90b11dc413da82070ef15fc943282c1408e6ffd34fa68998335fea8603b5ff20",
     ),
 )  # fmt: skip
 """Known versions with the SHA-256 that their jar must have; within a family, the oldest first."""
@@ -207,7 +214,7 @@ class Address(msgspec.Struct, frozen=True):
     url: str
     properties: dict[str, str]
     unsaid: tuple[str, ...] = ()
-    """Settings that this driver has no property for: `protocol`, `ciphers`. The server must enforce them."""
+    """Settings that this driver has no property for: `protocol`, `ciphers`, `store`. They are options of the virtual machine."""
 
 
 def address(driver: Driver, target: Target, wish: TlsRequest, more: Mapping[str, str] | None = None) -> Address:
@@ -301,7 +308,16 @@ def _jaybird(driver: Driver, target: Target, wish: TlsRequest) -> Told:
     return url, {"wireCrypt": crypt, "encoding": "UTF8"}, ()
 
 
-_FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc, "jaybird": _jaybird}
+def _h2(driver: Driver, target: Target, wish: TlsRequest) -> Told:
+    """Without the path's `./` the database would lie in the server user's home directory."""
+    if wish.mode == "require":
+        raise UsageError(f"{driver.title} always checks the server's certificate; use verify=ca")
+    scheme = "tcp" if wish.mode == "plain" else "ssl"
+    url = f"jdbc:h2:{scheme}://{_host(target)}:{target.port}/./{target.database}"
+    return url, {}, () if wish.mode == "plain" else (*_unsaid(wish), "store")
+
+
+_FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc, "jaybird": _jaybird, "h2": _h2}
 
 
 def _key_retrieval(target: Target) -> dict[str, str]:
@@ -322,13 +338,45 @@ def _unsaid(wish: TlsRequest) -> tuple[str, ...]:
     return tuple(name for name in ("protocol", "ciphers") if getattr(wish, name))
 
 
-def machine_options(wish: TlsRequest) -> list[str]:
+def machine_options(wish: TlsRequest, unsaid: Iterable[str]) -> list[str]:
     """Options of the Java agent's virtual machine for settings that a driver has no property for.
 
-    They apply to all its drivers. Pure.
+    They apply to all its drivers. `unsaid`: as in `Address`. Pure.
     """
-    options = [f"-Djdk.tls.client.protocols=TLSv{wish.protocol}"] if wish.protocol else []
-    return options + ([f"-Djdk.tls.client.cipherSuites={','.join(map(iana, wish.ciphers))}"] if wish.ciphers else [])
+    options = []
+    if "protocol" in unsaid:
+        options += [f"-Djdk.tls.client.protocols=TLSv{wish.protocol}"]
+    if "ciphers" in unsaid:
+        options += [f"-Djdk.tls.client.cipherSuites={','.join(map(iana, wish.ciphers))}"]
+    return [*options, *_default_tls(wish.store)] if "store" in unsaid else options
+
+
+def _default_tls(store: str) -> list[str]:
+    """Options that make Java's default TLS trust the certificates in this store alone and resume no TLS 1.3 session.
+
+    H2 would otherwise offer anonymous suites, and write a key that everybody knows to the user's home directory.
+    """
+    files = {
+        f"{kind}Store{part}": value
+        for kind in ("trust", "key")
+        for part, value in (("", store), ("Password", STORE_PASSWORD))
+    }
+    return [
+        *(f"-Djavax.net.ssl.{name}={value}" for name, value in files.items()),
+        "-Djdk.tls.client.disableExtensions=psk_key_exchange_modes,pre_shared_key",
+        "-Dh2.enableAnonymousTLS=false",
+    ]
+
+
+def openssl(suite: str) -> str:
+    """Convert `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` to `ECDHE-RSA-AES256-GCM-SHA384`, as in `iana`. Other names stay. Pure."""
+    match = re.fullmatch(
+        r"TLS_((?:EC)?DHE_[A-Z]+)_WITH_(AES_(?:128|256)_(?:GCM|CBC)_SHA\d+|CHACHA20_POLY1305)(?:_SHA256)?", suite
+    )
+    if match is None:
+        return suite
+    cipher = re.sub(r"AES_(\d+)", r"AES\1", match[2]).replace("_CBC", "")
+    return f"{match[1]}_{cipher}".replace("_", "-")
 
 
 def iana(suite: str) -> str:

@@ -29,7 +29,7 @@ from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
 
-SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres"}
+SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres", "h2": "tls"}
 """How a server's protocol begins, by name of the Rust agent's driver. Other servers have no certificates."""
 CHECKS: tuple[Mode, ...] = ("verify-ca", "verify-full")
 
@@ -88,7 +88,7 @@ class JdbcAgent(Agent):
         self.said: dict[str, dict[str, Any]] = {}
         """The answers to `connect`, by arm."""
         try:
-            machine = drivers.machine_options(_wish(like, "")) if self._told(like).unsaid else []
+            machine = drivers.machine_options(self._host(like)[1], self._told(like).unsaid)
             super().__init__(java.command(machine, aes=aes), cpus=cpus, log=log, env=java.OTHERS, netns=netns)
         except BaseException:
             self._closing.close()
@@ -103,6 +103,7 @@ class JdbcAgent(Agent):
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         answer = super().connect(arm, **self.translated(fields))
         answer["server_version"] = plain_version(str(answer["server_version"]))
+        answer["cipher"] = drivers.openssl(str(answer["cipher"]))
         del answer["resumed"]  # JDBC can't report it
         if answer["encrypted"] and fields.get("tls", "off") != "off":
             answer["peer"] = "the server"
@@ -131,6 +132,8 @@ class JdbcAgent(Agent):
         if fields.get("per_request"):
             more["per_request"] = True
         user, password = str(fields.get("user", "")), Secret(reveal(fields.get("password")))
+        if key := reveal(fields.get("key")):
+            password = Secret(f"{key} {password}")  # H2's way to give the key of its files
         return drivers.connection(self.driver, told, user, password, witness=self.engine.tls_witness, more=more)
 
     def _told(self, fields: Mapping[str, object]) -> drivers.Address:
@@ -141,6 +144,7 @@ class JdbcAgent(Agent):
         agents = {each.name for each in AGENT}
         more = {name: value for name, value in self._options.items() if name not in agents}
         more |= _properties(self._options.get("properties", ""))
+        more |= _properties(";".join(str(fields[name]) for name in ("properties", "cipher") if fields.get(name)))
         if schema := fields.get("search_path"):
             more["currentSchema"] = str(schema)
         return drivers.address(self.driver, target, wish, more)
@@ -245,6 +249,7 @@ class JdbcAgent(Agent):
         Raises Unproven if its driver or its session's encryption differs from what `connect` reported.
         """
         answer = super().slice(arm, seconds, **more)
+        answer = msgspec.structs.replace(answer, cipher=drivers.openssl(answer.cipher))
         said = self.said.get(arm, {})
         for name in ("driver_version", "encrypted", "protocol", "cipher"):
             if name in said and getattr(answer, name) != said[name]:

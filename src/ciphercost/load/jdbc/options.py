@@ -126,6 +126,8 @@ def most_tls(driver: Driver) -> str:
 
 
 def _checks_names(driver: Driver) -> bool:
+    if driver.family == "h2":
+        return False
     return driver.family != "connector-j" or versions.version_key(driver.version) >= NAMELESS
 
 

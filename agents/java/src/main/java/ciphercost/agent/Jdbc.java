@@ -15,6 +15,7 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.net.ssl.SSLSocket;
 
 /** Opens connections from the fields of `connect`, and collects what the driver and the sessions report about them. */
 final class Jdbc {
@@ -196,7 +197,12 @@ final class Jdbc {
         try {
             Properties copy = new Properties();
             copy.putAll(properties); // drivers write into it
+            TlsSessions.begin();
             connection = driver.connect(url, copy);
+            SSLSocket socket = TlsSessions.last();
+            if (socket != null) {
+                socket.getSession().invalidate(); // otherwise Java would resume it for the next connection
+            }
         } catch (SQLException | RuntimeException | LinkageError error) {
             if (!exposure.refusal().isEmpty()) {
                 throw new Failure("connect", exposure.refusal());

@@ -10,6 +10,8 @@ import java.sql.Statement;
 import java.sql.Types;
 import java.util.ArrayList;
 import java.util.List;
+import javax.net.ssl.SSLSession;
+import javax.net.ssl.SSLSocket;
 
 /** One connection of a JDBC driver. Runs operations and queries as an application would. */
 final class JdbcLink implements Link {
@@ -46,6 +48,8 @@ final class JdbcLink implements Link {
     private Script script;
     private Ready[] ready = new Ready[0];
     private Jdbc.Seen seen = new Jdbc.Seen(false, "", "");
+    /** The socket of a driver that uses Java's default TLS; null if it has none. */
+    private SSLSocket tls;
     /** Operations that have not ended, and operations since the last commit. */
     private int held;
     private long uncommitted;
@@ -68,6 +72,7 @@ final class JdbcLink implements Link {
     Jdbc.Seen open() throws Failure {
         within(() -> {
             connection = jdbc.login();
+            tls = TlsSessions.last();
             witness();
         });
         return seen;
@@ -85,12 +90,22 @@ final class JdbcLink implements Link {
             String encrypted = String.valueOf(rows.getString(1)).strip().toLowerCase(java.util.Locale.ROOT);
             String protocol = rows.getString(2);
             String cipher = rows.getString(3);
-            seen = new Jdbc.Seen(List.of("t", "true", "1", "yes", "on").contains(encrypted),
-                    name(protocol), name(cipher));
+            boolean on = List.of("t", "true", "1", "yes", "on").contains(encrypted);
+            seen = cipher == null && on ? own() : new Jdbc.Seen(on, name(protocol), name(cipher));
         } catch (SQLException | RuntimeException | LinkageError error) {
             throw jdbc.reason.of(error, "statement", "witness: ", lost(error));
         }
         commit();
+    }
+
+    /** What the driver's own TLS session has negotiated, for a server that reports only that there is one. */
+    private Jdbc.Seen own() throws Failure {
+        if (tls == null) {
+            throw Failure.statement("witness: the server reports an encrypted session, but this driver has opened none");
+        }
+        SSLSession session = tls.getSession();
+        String cipher = session.getCipherSuite();
+        return new Jdbc.Seen(!cipher.contains("_NULL_"), name(session.getProtocol()), name(cipher));
     }
 
     private static String name(String said) {

@@ -19,6 +19,7 @@ public final class Main {
         int status;
         try {
             Sockets.install();
+            TlsSessions.install();
             status = serve(new BufferedInputStream(System.in, 1 << 16), output);
         } catch (Failure failure) {
             System.err.println(failure.spell());
