@@ -59,6 +59,10 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
 }
 
 
+SKEWED_AFTER = 60
+"""Slices before those of `--skewed`."""
+
+
 class Refused(Exception):
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -225,6 +229,8 @@ class FakeAgent:
         self.slices += 1
         if self.options.die_after and self.slices > self.options.die_after:
             sys.exit(3)
+        if SKEWED_AFTER < self.slices <= SKEWED_AFTER + self.options.skewed:
+            raise Refused("skewed", "the agents began to count 9 ms apart")
         print(json.dumps({"type": "counting", "arm": arm}, separators=(",", ":")), flush=True)
         counted = seconds * (1 - discard)
         slow = math.exp(self.random.gauss(0, self.options.sd) + self.options.drift * self.clock)
@@ -345,6 +351,13 @@ def main() -> int:
     parser.add_argument("--differ", action="store_true", help="the encrypted arm returns other rows")
     parser.add_argument("--die-after", type=int, default=0, metavar="N", help="exit in the middle of slice N + 1")
     parser.add_argument("--fail-after", type=int, default=0, metavar="N", help="from slice N + 1 on, operations fail")
+    parser.add_argument(
+        "--skewed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="N slices in a row fail as if agents had not counted together",
+    )
     parser.add_argument("--fail-share", type=float, default=0.5, help="the share of them that fails")
     parser.add_argument("--seed", type=int, default=1)
     agent = FakeAgent(parser.parse_args())

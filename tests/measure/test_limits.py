@@ -145,6 +145,18 @@ def test_a_limit_above_the_servers_capacity_leaves_it_room(tmp_path: Path, fake:
     assert rates.pop() == pytest.approx(0.6 * 20_000 / 1.02, rel=0.05)
 
 
+@pytest.mark.parametrize(("skewed", "status"), [(19, "ok"), (20, "failed")])
+def test_slices_that_agents_did_not_count_together_end_a_cell_only_if_none_of_many_is_counted(
+    tmp_path: Path, fake: Fake, skewed: int, status: str
+) -> None:
+    """A busy machine delays many in a row, and nothing is wrong with the server."""
+    fake(f"--sd 0.01 --skewed {skewed}")
+    facts = measure(tmp_path / "run")
+    assert (facts.cells[0].status, "9 ms apart" in facts.cells[0].reason) == (status, status == "failed")
+    failed = [each for each in run_directory.read_slices(tmp_path / "run") if each.error]
+    assert len(failed) == skewed
+
+
 def test_the_slice_that_stops_the_load_is_the_last_and_is_in_the_record(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01 --fail-after 60 --fail-share 0.3")
     facts = measure(tmp_path / "run", max_errors=0.2)

@@ -125,7 +125,8 @@ def test_the_interfaces_end_with_the_process_that_carries_the_packets(run_superv
 
 def test_a_link_that_does_not_start_says_why(run_supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ciphercost.provision.packet_link.find", lambda: "false")
-    with pytest.raises(RunError, match="the link for --loss did not start"), link.linked(
-        run_supervisor, 0, 0, Carrier(0.0, 0.01, set()).ends
+    with (
+        pytest.raises(RunError, match="the link for --loss did not start"),
+        link.linked(run_supervisor, 0, 0, Carrier(0.0, 0.01, set()).ends),
     ):
         pass

@@ -34,7 +34,20 @@ def test_what_a_link_loses_is_sent_again(
     """Of QUIC, by the agent's own timers: a request that was lost would otherwise never be answered."""
     require_server("nginx", "1.26")
     require_possible(link.check_rights)
-    run = ["run", "nginx@1.26:tls", "--set", "http=3", "--set", "size=10KB", "--workload", "file", "--loss", "5%", "--delay", "2ms"]
+    run = [
+        "run",
+        "nginx@1.26:tls",
+        "--set",
+        "http=3",
+        "--set",
+        "size=10KB",
+        "--workload",
+        "file",
+        "--loss",
+        "5%",
+        "--delay",
+        "2ms",
+    ]
     done = ciphercost(*run, "--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]

@@ -44,7 +44,12 @@ def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mappi
     `throughput`: encrypted ÷ plain, in a closed loop.
     """
     plain, encrypted = arms.get("plain", {}), arms.get("encrypted", {})
-    if cell.loss or not (cell.delay or cell.bandwidth) or not plain.get("throughput") or not encrypted.get("operations"):
+    if (
+        cell.loss
+        or not (cell.delay or cell.bandwidth)
+        or not plain.get("throughput")
+        or not encrypted.get("operations")
+    ):
         return {}
     each_way = conditions.bits_per_second(cell.bandwidth) if cell.bandwidth else float("inf")
     # Either every operation opens a connection or none does; at a slice's edges the counts may differ by one.

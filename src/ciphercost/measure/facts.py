@@ -22,8 +22,8 @@ from ciphercost.prove import client_witness, column_checks
 from ciphercost.provision import cache
 
 if TYPE_CHECKING:
-    from ciphercost.load.agent import Agent
     from ciphercost.host.supervisor import Supervisor
+    from ciphercost.load.agent import Agent
     from ciphercost.load.load_client import LoadClient
     from ciphercost.provision.bench import Bench
     from ciphercost.provision.server_pair import ServerPair

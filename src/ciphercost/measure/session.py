@@ -49,8 +49,10 @@ COMPILED_SLICES = 4
 """Number of slices in a row without heavy compiling after which an agent counts as warm."""
 REFRESH = 1.0
 """Seconds between two checks of which processes the server has and how much memory they use."""
-MAX_FAILURES = 3
-"""Number of slices in a row that may fail before the cell is abandoned."""
+MAX_FAILURES, MAX_MISTIMED = 3, 20
+"""Number of slices in a row that may fail before the cell is abandoned; and of those that many agents did not count together, which
+says nothing about the server.
+"""
 MAX_REPEATS = 2
 """Number of sessions that are repeated with longer slices; after that the report warns."""
 
@@ -85,7 +87,7 @@ class CellMeasurement:
         self.budget = schedule.budget(spec, facts.spec)
         self._objective = objective.of(facts.spec)
         self._began = time.monotonic()
-        self._failures = 0
+        self._failures = self._mistimed = 0
         self._last_answer = 0.0
         self._warm_for = 0
         """Slices in a row without heavy compiling."""
@@ -378,7 +380,7 @@ class CellMeasurement:
             self._check_limits(msgspec.structs.replace(draft, agent=answer, error=answer.first_error))
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
-        self._failures = 0
+        self._failures = self._mistimed = 0
         self._sealed[arm] += answer.sealed + answer.opened
         record = msgspec.structs.replace(
             draft,
@@ -424,11 +426,12 @@ class CellMeasurement:
         record = msgspec.structs.replace(draft, error=reason or "no operation finished")
         self.record.append(record)
         self.estimator.add(record)
-        self._failures += not lost
+        self._failures += not (lost or mistimed)
+        self._mistimed += mistimed
         self._last_answer = time.monotonic()
         self._pair.check_hops()
         fatal = draft.phase == "pilot" and not mistimed
-        if not lost and (fatal or self._failures >= MAX_FAILURES):
+        if not lost and (fatal or self._failures >= MAX_FAILURES or self._mistimed >= MAX_MISTIMED):
             raise RunError(f"{draft.arm} arm: {record.error}")
         if mistimed:
             return

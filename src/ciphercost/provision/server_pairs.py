@@ -26,8 +26,7 @@ from ciphercost.model.errors import RunError, Unproven
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
-from ciphercost.provision import columns, hop_chain, loading, scratch_schema, users_server
-from ciphercost.provision import packet_link
+from ciphercost.provision import columns, hop_chain, loading, packet_link, scratch_schema, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.delay import delayed
 from ciphercost.provision.server_pair import ServerPair
