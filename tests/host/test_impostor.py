@@ -38,7 +38,13 @@ from processes import wait_for
 from userservers import user_server
 
 RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD, "resp": VALKEY}
-JDBC = {"pgjdbc": POSTGRES, "connector-j": MYSQL, "mariadb": MYSQL, "jaybird": FIREBIRD, "h2": {"silent": Line.rest}}
+JDBC: dict[str, dict[str, Any]] = {
+    "pgjdbc": POSTGRES,
+    "connector-j": MYSQL,
+    "mariadb": MYSQL,
+    "jaybird": FIREBIRD,
+    "h2": {"silent": Line.rest},
+}
 ENGINES = {"pgjdbc": "postgresql", "connector-j": "mysql", "mariadb": "mariadb", "jaybird": "firebird", "h2": "h2"}
 
 

@@ -105,6 +105,6 @@ def test_temporary_files_are_encrypted_with_the_database(looks: Looks) -> None:
                 seen = rest_witnesses.at_rest(look, MECHANISM, word)
                 hits.append(sum(count for name, count in seen.hits.items() if rest_witnesses.is_temporary(name, look)))
                 sizes.append(sum(each.stat().st_size for each in (look.volume.path / TEMPORARY).iterdir()))
-            assert running.result()[0][1].startswith(word)
+            assert str(running.result()[0][1]).startswith(word)
         assert max(sizes) > 100_000, "the sort stayed in memory"
         assert (max(hits) > 0) == (arm == "plain")
