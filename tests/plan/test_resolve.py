@@ -275,7 +275,7 @@ def test_http2_needs_tls_1_2(version: str) -> None:
     ],
 )
 def test_what_does_not_go_with_http3_is_refused(cell: CellSpec, reason: str) -> None:
-    workload = cell.workload if cell.workload == "shop" else "file"
+    workload = "shop" if cell.workload == "shop" else "page" if cell.url else "file"
     whole = msgspec.structs.replace(cell, workload=workload, factors=cell.factors | {"http": "3"})
     with pytest.raises(UsageError, match=reason):
         resolve(whole)
