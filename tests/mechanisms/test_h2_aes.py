@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -108,3 +109,13 @@ def test_temporary_files_are_encrypted_with_the_database(looks: Looks) -> None:
             assert str(running.result()[0][1]).startswith(word)
         assert max(sizes) > 100_000, "the sort stayed in memory"
         assert (max(hits) > 0) == (arm == "plain")
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_server_says_which_file_holds_its_data(looks: Looks, arm: Arm) -> None:
+    """The witness of an encrypted file system looks at that file."""
+    look = looks[arm]
+    ((path,),) = look.query(ENGINE.home)
+    assert path
+    assert Path(path).is_file()
+    assert Path(path).is_relative_to(look.volume.path)
