@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -235,7 +234,7 @@ def seen_while(look: Look, spill: Spill) -> bool:
                 except OSError:
                     continue
                 seen, size = seen or CANARY in content, max(size, len(content))
-            time.sleep(0.02)
+            wait([running], 0.02)
         running.result()
     assert size > 0, "nothing was spilled"
     return seen

@@ -18,7 +18,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load import agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
-from ciphercost.provision.packet_link import Carrier
+from ciphercost.provision.packet_link import carried
 from conftest import RequirePossible
 from processes import wait_for
 
@@ -51,9 +51,8 @@ def test_each_packet_is_lost_with_the_probability_that_was_asked(run_supervisor:
     """Datagrams, because nothing sends those again. Every one arrives or is counted as lost."""
     count, loss = 4000, 0.2
     got: list[bytes] = []
-    carrier = Carrier(0.0, loss, set())
     with (
-        link.linked(run_supervisor, 0, 0, carrier.ends) as way,
+        link.linked(run_supervisor, 0, 0, carried(0.0, loss, set())) as way,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
     ):
         server.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
@@ -80,10 +79,9 @@ def test_tcp_delivers_every_byte_over_a_link_that_loses_packets_and_no_answer_co
     run_supervisor: Supervisor,
 ) -> None:
     round_trip, data = 0.02, os.urandom(300_000)
-    carrier = Carrier(round_trip, 0.05, set())
     got: list[tuple[bytes, float]] = []
     with (
-        link.linked(run_supervisor, 0, 1400, carrier.ends) as way,
+        link.linked(run_supervisor, 0, 1400, carried(round_trip, 0.05, set())) as way,
         socket.create_server(("127.0.0.1", 0)) as listener,
     ):
 
@@ -115,11 +113,10 @@ def test_tcp_delivers_every_byte_over_a_link_that_loses_packets_and_no_answer_co
 
 
 def test_the_interfaces_end_with_the_process_that_carries_the_packets(run_supervisor: Supervisor) -> None:
-    carrier = Carrier(0.0, 0.01, set())
-    with link.linked(run_supervisor, 0, 0, carrier.ends) as way:
+    with link.linked(run_supervisor, 0, 0, carried(0.0, 0.01, set())) as way:
         device = Path("/sys/class/net") / way.device
         assert device.exists()
-        os.kill(carrier.pid, signal.SIGKILL)
+        os.kill(way.carrier, signal.SIGKILL)
         wait_for("the interface to go", lambda: not device.exists(), 30)
 
 
@@ -127,6 +124,6 @@ def test_a_link_that_does_not_start_says_why(run_supervisor: Supervisor, monkeyp
     monkeypatch.setattr("ciphercost.provision.packet_link.find", lambda: "false")
     with (
         pytest.raises(RunError, match="the link for --loss did not start"),
-        link.linked(run_supervisor, 0, 0, Carrier(0.0, 0.01, set()).ends),
+        link.linked(run_supervisor, 0, 0, carried(0.0, 0.01, set())),
     ):
         pass

@@ -55,11 +55,18 @@ class Link:
         self.namespace = namespace
         self.device = device
         """The server's interface, in the host's namespace."""
+        self.carrier = 0
+        """Process id of what carries the packets; 0: the kernel does."""
 
     @property
     def path(self) -> Path:
         """The namespace file that an agent enters."""
         return NAMESPACES / self.namespace
+
+    @property
+    def ends(self) -> tuple[tuple[list[str], str], ...]:
+        """Both interfaces: the agent's and the server's, each after the options by which `ip` and `tc` find its namespace."""
+        return (["-n", self.namespace], NEAR_END), ([], self.device)
 
     def crossed(self) -> int:
         """Bytes that crossed the link so far, in both directions, headers included."""
@@ -70,7 +77,7 @@ class Link:
         """What both ends counted so far. Raises RunError."""
         ends = [
             json.loads(supervisor.run(["ip", *where, "-s", "-j", "link", "show", "dev", device]))[0]["stats64"]
-            for where, device in ((["-n", self.namespace], NEAR_END), ([], self.device))
+            for where, device in self.ends
         ]
         sent, arrived = (sum(end[way]["packets"] for end in ends) for way in ("tx", "rx"))
         # One may be on its way just now.
@@ -120,14 +127,15 @@ def settings_of(device: str) -> list[str]:
 
 
 @contextmanager
-def veth(supervisor: Supervisor, link: Link) -> Iterator[None]:
+def veth(supervisor: Supervisor, link: Link) -> Iterator[int]:
     """The two ends of a link: a pair of interfaces of the kernel's own."""
     pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
     with _made(supervisor, pair, ["ip", "link", "del", "dev", link.device], Entry("network device", link.device)):
-        yield
+        yield 0
 
 
-Ends = Callable[[Supervisor, Link], AbstractContextManager[None]]
+Ends = Callable[[Supervisor, Link], AbstractContextManager[int]]
+"""Makes both interfaces of a link. Gives `Link.carrier`."""
 
 
 @contextmanager
@@ -150,13 +158,13 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int, ends: Ends 
                 Entry("network namespace", link.namespace),
             )
         )
-        stack.enter_context(ends(supervisor, link))
+        link.carrier = stack.enter_context(ends(supervisor, link))
         for path in settings_of(link.device):
             if Path(path).exists():
                 Path(path).write_text("1")
         within = ["ip", "netns", "exec", link.namespace, sys.executable, "-I", "-S", "-c", SET]
         supervisor.run([*within, *settings_of(NEAR_END)])
-        for where, device in ((inside, NEAR_END), ([], link.device)):
+        for where, device in link.ends:
             supervisor.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
             if bits_per_second:
                 supervisor.run(

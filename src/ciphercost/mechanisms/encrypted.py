@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.host import aes
-from ciphercost.host.marks import own_file
 from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
@@ -68,11 +67,8 @@ class DuckDbEncryption(AtRest):
     def refuses(self, look: Look) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
         given = reveal(look.connect.get("key"))
-        other = given[:-1] + ("0" if given[-1:] != "0" else "1")
-        tried = {"without a key": _opens(look, key=None), "with another key": _opens(look, key=Secret(other))}
-        return not any(opened for opened, _ in tried.values()), "; ".join(
-            f"{name}: {words}" for name, (_, words) in tried.items()
-        )
+        tried = {"without a key": _opens(look, key=None), "with another key": _opens(look, key=Secret(another(given)))}
+        return none_opens(tried)
 
     def structure(self, look: Look) -> tuple[bool, str]:
         """Check the file's header."""
@@ -88,9 +84,7 @@ class DuckDbEncryption(AtRest):
         """OpenSSL of httpfs encrypts. It obeys the same mask of the CPU's features as the agent's own."""
         if look.arm == "plain":
             return {}
-        able = aes.openssl_capabilities()
-        if not look.agent.hello.get("aes"):
-            able = aes.Capabilities(able.cpu, able.cpu)
+        able = openssl_of(look)
         library = openssl_inside(Path(str(look.connect["extension"])))
         found = {"implementation": f"{library} in DuckDB's extension httpfs, {able.words()}"}
         if warning := able.warning():
@@ -135,9 +129,7 @@ def _opens(look: Look, **changed: object) -> tuple[bool, str]:
 
 def _key(path: Path) -> Secret:
     """The run's key, which is created the first time."""
-    if not path.exists():
-        own_file(path, randomness.token_hex(32))
-    return Secret(path.read_text())
+    return Secret(kept_key(path, randomness.token_hex(32)))
 
 
 MECHANISM = DuckDbEncryption()

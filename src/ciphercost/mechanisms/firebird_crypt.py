@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import os
 import secrets as randomness
 import struct
 import time
@@ -19,6 +18,7 @@ import msgspec
 
 from ciphercost.engines.firebird import FILE, PLUGIN_SETTING, plugin_of
 from ciphercost.host.installation import Installation
+from ciphercost.mechanisms._client_key import kept_key
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -196,12 +196,7 @@ def _key(path: Path) -> str:
 
     It is at least 128, so no ASCII text stays ASCII.
     """
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(str(randomness.choice(range(128, 256))))
-    except FileExistsError:
-        pass
-    return path.read_text()
+    return kept_key(path, str(randomness.choice(range(128, 256))))
 
 
 MECHANISM = FirebirdCrypt()

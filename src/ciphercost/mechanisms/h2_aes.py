@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.engines.h2 import FILE
-from ciphercost.host.marks import own_file
+from ciphercost.mechanisms._client_key import another, kept_key, none_opens
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
@@ -50,10 +50,9 @@ class H2Aes(AtRest):
 
     def refuses(self, look: Look) -> tuple[bool, str]:
         """Log in with another key, and without one."""
-        keys = {"with another key": _other(reveal(look.connect.get("key"))), "without a key": ""}
+        keys = {"with another key": another(reveal(look.connect.get("key"))), "without a key": ""}
         tried = {name: _opens(look, Secret(key)) for name, key in keys.items()}
-        detail = "; ".join(f"{name}: {words}" for name, (_, words) in tried.items())
-        return not any(opened for opened, _ in tried.values()), detail
+        return none_opens(tried)
 
     def structure(self, look: Look) -> tuple[bool, str]:
         """Check how the file begins."""
@@ -76,7 +75,7 @@ class H2Aes(AtRest):
         path = rest.secrets / KEY_FILE
         right = path.read_text()
         try:
-            path.write_text(_other(right) if state == "wrong" else "")
+            path.write_text(another(right) if state == "wrong" else "")
             yield
         finally:
             path.write_text(right)
@@ -104,15 +103,9 @@ def _opens(look: Look, key: Secret) -> tuple[bool, str]:
     return True, "it opens"
 
 
-def _other(key: str) -> str:
-    return key[:-1] + ("0" if key[-1:] != "0" else "1")
-
-
 def _key(path: Path) -> str:
     """The run's key, which is created the first time; empty while it is taken away."""
-    if not path.exists():
-        own_file(path, randomness.token_hex(32))
-    return path.read_text()
+    return kept_key(path, randomness.token_hex(32))
 
 
 MECHANISM = H2Aes()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import os
 import secrets as randomness
 import statistics
 import time
@@ -17,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.engines import Engine
-from ciphercost.host import aes
 from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.secret import Secret, reveal
@@ -116,11 +115,8 @@ class SqlCipher(AtRest):
     def refuses(self, look: Look) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
         given = reveal(look.connect.get("key"))
-        other = given[:-1] + ("0" if given[-1:] != "0" else "1")
-        tried = {"without a key": _opens(look, None), "with another key": _opens(look, Secret(other))}
-        return not any(opened for opened, _ in tried.values()), "; ".join(
-            f"{name}: {words}" for name, (_, words) in tried.items()
-        )
+        tried = {"without a key": _opens(look, None), "with another key": _opens(look, Secret(another(given)))}
+        return none_opens(tried)
 
     def structure(self, look: Look) -> tuple[bool, str]:
         """Check the first bytes of the database file, and the reserved end of each page in the file and its WAL."""
@@ -141,9 +137,7 @@ class SqlCipher(AtRest):
         settings = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
         factors = self.check(look.rest.factors)
         derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
-        able = aes.openssl_capabilities()
-        if not look.agent.hello.get("aes"):
-            able = aes.Capabilities(able.cpu, able.cpu)
+        able = openssl_of(look)
         found = {
             "implementation": f"{provider['cipher_provider_version'] or provider['cipher_provider']}, {able.words()}",
             "sqlcipher": _ask(look, "PRAGMA cipher_version"),
@@ -289,12 +283,7 @@ def _ask(look: Look, sql: str) -> str:
 
 def _key(path: Path) -> Secret:
     """Return 64 hexadecimal digits, created at the first call."""
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(randomness.token_hex(32))
-    except FileExistsError:
-        pass
-    return Secret(path.read_text())
+    return Secret(kept_key(path, randomness.token_hex(32)))
 
 
 MECHANISM = SqlCipher()

@@ -140,8 +140,8 @@ class Conditions(msgspec.Struct, frozen=True):
 
     @property
     def shaped(self) -> bool:
-        """Whether the cell needs its own link."""
-        return bool(self.bits_per_second or self.mtu or self.loss)
+        """Whether the link has a bandwidth or an MTU of its own."""
+        return bool(self.bits_per_second or self.mtu)
 
 
 def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:

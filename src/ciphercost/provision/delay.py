@@ -51,15 +51,13 @@ def ports_of(process: Process) -> list[int]:
 def first_line(process: Process, what: str) -> str:
     """What a process printed by the end of its first line. Raises RunError with its own message if it ends or prints none."""
     deadline = time.monotonic() + START_SECONDS
-    while "\n" not in (printed := process.output()):
-        if process.poll() is not None or time.monotonic() > deadline:
-            printed = process.output().strip()
-            process.stop()
-            raise RunError(f"{what} did not start: {printed or 'it printed nothing'}")
+    while process.poll() is None and time.monotonic() < deadline:
+        if "\n" in (printed := process.output()):
+            return printed
         time.sleep(0.005)
-    if process.poll() is not None:
-        raise RunError(f"{what} did not start: {printed.strip()}")
-    return printed
+    printed = process.output().strip()
+    process.stop()
+    raise RunError(f"{what} did not start: {printed or 'it printed nothing'}")
 
 
 def spelled(address: Address) -> str:

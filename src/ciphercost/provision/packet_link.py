@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ciphercost.host.link import Link
+from ciphercost.host.link import Ends, Link
 from ciphercost.host.namespaces import NEAR_END
-from ciphercost.host.supervisor import Process, Supervisor
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import find
 from ciphercost.model.errors import RunError
 from ciphercost.provision.delay import first_line
@@ -21,33 +21,24 @@ QUEUE_PACKETS = 10_000
 """Packets that may wait in an interface: none must be lost because the process was late."""
 
 
-class Carrier:
-    """The process between both interfaces. It makes them, and they end with it."""
-
-    def __init__(self, round_trip_s: float, loss: float, cpus: set[int]) -> None:
-        self._round_trip_s, self._loss, self._cpus = round_trip_s, loss, cpus
-        self._process: Process | None = None
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+def carried(round_trip_s: float, loss: float, cpus: set[int]) -> Ends:
+    """What makes both interfaces of such a link, for `link.linked`. They end with the process between them, which runs on `cpus`
+    (empty: on all). Raises RunError.
+    """
 
     @contextmanager
-    def ends(self, supervisor: Supervisor, link: Link) -> Iterator[None]:
-        """Both interfaces of a link. For `link.linked`; raises RunError."""
+    def ends(supervisor: Supervisor, link: Link) -> Iterator[int]:
         near = f"{link.device}n"
-        one_way = str(round(self._round_trip_s / 2 * 1e6))
-        process = supervisor.spawn(
-            [find(), "link", one_way, str(self._loss), near, link.device], cpus=self._cpus or None
-        )
+        one_way = str(round(round_trip_s / 2 * 1e6))
+        process = supervisor.spawn([find(), "link", one_way, str(loss), near, link.device], cpus=cpus or None)
         try:
             if first_line(process, "the link for --loss").strip() != '{"type":"link"}':
                 raise RunError(f"the link for --loss did not start: {process.output().strip()}")
-            self._process = process
             supervisor.run(["ip", "link", "set", "dev", near, "netns", link.namespace, "name", NEAR_END])
-            for where, device in ((["-n", link.namespace], NEAR_END), ([], link.device)):
+            for where, device in link.ends:
                 supervisor.run(["ip", *where, "link", "set", "dev", device, "txqueuelen", str(QUEUE_PACKETS)])
-            yield
+            yield process.pid
         finally:
             process.stop()
+
+    return ends

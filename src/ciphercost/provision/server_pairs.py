@@ -132,9 +132,8 @@ def start(
     others = usable_cpus() - server_cpus - agent_cpus
     if held.delay_s and not bench.planned.by_packet:
         connect, relay = bench.shared.enter(delayed(bench.supervisor, direct, held.delay_s, others))
-    carrier = packet_link.Carrier(held.delay_s, held.loss, others) if bench.planned.by_packet else None
-    way = bench.shared.enter(_link(bench, carrier.ends if carrier else veth)) if bench.planned.linked else None
-    relay = carrier.pid if carrier else relay
+    ends = packet_link.carried(held.delay_s, held.loss, others) if bench.planned.by_packet else veth
+    way = bench.shared.enter(_link(bench, ends)) if bench.planned.linked else None
     by_arm: dict[Arm, Server] = {arm: servers[dataset.place(arm)] for arm in ARMS}
     return ServerPair(
         connect=connect,
@@ -143,7 +142,7 @@ def start(
         sealing=bench.sealing,
         promised=bench.promised,
         openings={arm: each.opening for arm, each in by_arm.items()} if dataset.separate else {},
-        relay=relay,
+        relay=way.carrier if way and way.carrier else relay,
         link=way,
         direct=direct,
         ways=ways,

@@ -81,3 +81,8 @@ def server_cpu(operation: str, cell: Cell | None) -> list[StudyFigure]:
 def between(found: Sequence[StudyFigure]) -> list[StudyFigure]:
     """The figures that compare two variants."""
     return [each for each in found if OVER in each.operation]
+
+
+def own(found: Sequence[StudyFigure]) -> list[StudyFigure]:
+    """The other figures: those of each variant by itself."""
+    return [each for each in found if OVER not in each.operation]

@@ -126,8 +126,7 @@ class MysqlOpenssl(Study):
         return "The limits are inferred: each version is published as at most so far below the same best library."
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
-        own = [each for each in result.figures if figures.OVER not in each.operation]
-        levels = msgspec.structs.replace(result, figures=own)
+        levels = msgspec.structs.replace(result, figures=figures.own(result.figures))
         yield table.by_variant("Every version: queries a second", levels, compare.RATE, "1/s", self.arms)
         yield table.by_variant("Every version: the server's CPU time of a query", levels, figures.CPU, "µs", self.arms)
 

@@ -131,8 +131,7 @@ class PqTls(Study):
         return "The abstract gives neither the links' figures nor the parameter sets; ours are stated below."
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
-        own = [each for each in result.figures if figures.OVER not in each.operation]
-        levels = msgspec.structs.replace(result, figures=own)
+        levels = msgspec.structs.replace(result, figures=figures.own(result.figures))
         yield table.by_variant("Every way to connect: time to the last byte", levels, compare.TIME, "ms", self.arms)
         yield table.by_variant("Every way to connect: bytes on the wire", levels, compare.WIRE, "KB", self.arms)
 
