@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,16 +124,18 @@ def test_a_connection_that_the_server_has_closed_is_opened_again(home: Site) -> 
         text = config.read_text().replace("keepalive_requests 1000000000;", "keepalive_requests 10;")
         assert "keepalive_requests 10;" in text
         config.write_text(text)
-        os.kill(started.pid, 1)  # nginx reads its configuration again
+        before = workers(started)
+        os.kill(started.pid, signal.SIGHUP)
+        # A worker that is on its way out answers a new connection with CONNECTION_CLOSE.
+        wait_for("workers with the new configuration", lambda: bool(now := workers(started)) and not now & before)
         program(agent, "GET /1KB")
+        agent.connect("x", **fields(home, started))
+        done = agent.slice("x", 60, discard=0, operations=50)
+        assert (done.operations, done.errors, done.first_error, done.connects) == (50, 0, "", 4)
 
-        def reopens() -> bool:
-            agent.connect("x", **fields(home, started))
-            done = agent.slice("x", 60, discard=0, operations=50)
-            assert (done.operations, done.errors, done.first_error) == (50, 0, "")
-            return done.connects == 4
 
-        wait_for("connections of ten requests", reopens)
+def workers(server: Server) -> set[str]:
+    return set(Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split())
 
 
 # ── what can go wrong ─────────────────────────────────────────────────────────────────────────────────────────────────
