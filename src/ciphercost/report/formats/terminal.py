@@ -36,6 +36,7 @@ from ciphercost.report.words.cell_text import (
     taken_apart,
 )
 from ciphercost.report.words.figure_text import (
+    DETAILS,
     SHORT,
     beside,
     bounds,
@@ -344,7 +345,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
-    shown = [(each.label, each.cost, each.interval, each.levels) for each in rows(cell)]
+    shown = [(each.label, each.cost, each.interval, each.levels) for each in rows(cell) if each.key not in DETAILS]
     yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
