@@ -120,6 +120,11 @@ def rows(cell: Cell) -> Iterator[Row]:
         )
 
 
+def costs(cell: Cell) -> Iterator[Row]:
+    """Those of `rows` that say what an operation costs, without `DETAILS`."""
+    return (row for row in rows(cell) if row.key not in DETAILS)
+
+
 def main_metric(cell: Cell) -> str:
     """The metric of a cell's verdict: `throughput`, or `latency_p50` if there is only an open loop; empty without figures."""
     if cell.imported is not None:
