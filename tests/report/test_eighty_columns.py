@@ -154,7 +154,7 @@ def result(these: list[Cell], **more: Any) -> Result:
 def test_cells_by_themselves(these: list[Cell]) -> None:
     lines = check(terminal.render(result(these)))
     for cell in these:
-        for row in figure_text.rows(cell):
+        for row in figure_text.costs(cell):
             for text in (row.label, row.cost, row.interval, row.levels):
                 stands(text, lines) if text else None
         said(cell_text.heading(cell), lines)

@@ -21,6 +21,8 @@ RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("hop_cpu_per_op", ("hop_cpu_ns",), "work", "CPU time/operation"),
     ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
     ("segments_per_op", ("segments",), "operations", "segments/operation"),
+    ("switches_per_op", ("switches",), "scheduled_work", "switches/operation"),
+    ("faults_per_op", ("faults",), "scheduled_work", "faults/operation"),
     ("machine_cpu_per_op", (), "work", "CPU time/operation"),
     ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "work", "bytes/operation"),
     ("disk_written_per_op", ("write_bytes",), "work", "bytes/operation"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ciphercost.estimate.histogram import Total, quantiles
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, merge
-from ciphercost.model.slices import SliceRecord
+from ciphercost.model.slices import AgentSlice, Counters, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ SHARES = frozenset({*HOST[:6], "disk_busy"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
     "connects", "resumed", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
-    "write_bytes", "foreign_cpu_ns", "hop_cpu_ns", "memory_bytes", "memory_samples", *HOST,
+    "write_bytes", "foreign_cpu_ns", "hop_cpu_ns", "memory_bytes", "memory_samples", "switches", "faults", "scheduled_work", *HOST,
 )  # fmt: skip
 COLUMN = {name: number for number, name in enumerate(FIELDS)}
 UNSAMPLED = (0.0,) * (len(FIELDS) - COLUMN["sampled"])
@@ -81,6 +81,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         counters.hop_cpu_ns,
         counters.server_memory_bytes,
         counters.server_memory_bytes > 0,
+        *scheduled(agent, counters),
         counters.host_user,
         counters.host_nice,
         counters.host_system,
@@ -92,6 +93,17 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         counters.disk_queue,
         math.nan if counters.disk_busy is None else counters.disk_busy,
     )
+
+
+def scheduled(agent: AgentSlice, counters: Counters) -> tuple[float, float, float]:
+    """Context switches, page faults, and the operations that they belong to: none if the counters are unknown.
+
+    Where operations open connections, servers may start a process for each, whose counters nobody has read.
+    """
+    switches, faults = counters.server_switches, counters.server_faults
+    if switches is None or faults is None or agent.connects > agent.operations / 2:
+        return 0.0, 0.0, 0.0
+    return switches, faults, agent.done
 
 
 def error_kinds(record: SliceRecord) -> Counter[str]:

@@ -93,6 +93,8 @@ def describe(
         }
     if main.total(arm, "hop_cpu_ns"):
         facts["hop_cpu_us_per_op"] = main.per_work(arm, "hop_cpu_ns") / 1e3
+    if work := main.total(arm, "scheduled_work"):
+        facts |= {f"{name}_per_op": main.total(arm, name) / work for name in ("switches", "faults")}
     if samples := main.total(arm, "memory_samples"):
         facts["memory_bytes"] = main.total(arm, "memory_bytes") / samples
     if histogram is not None and (total := histogram.total):

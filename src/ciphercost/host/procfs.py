@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,6 +21,8 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host import marks
+from ciphercost.host.proc_file import ProcFile
+from ciphercost.host.scheduling import Scheduling
 from ciphercost.host.volumes import disk
 from ciphercost.model.slices import Counters
 
@@ -50,34 +51,12 @@ class Level(msgspec.Struct, frozen=True):
     """CPU of the processes between client and server."""
     hop_user_ns: int
     network_bytes: int
+    scheduling: tuple[int, int] | None
+    """How often the server's threads got a CPU, and their page faults; None if unknown."""
     disk_weighted_ms: int
     disk_busy_ms: tuple[int, ...]
     """For each whole disk: how long it has had a request in flight; empty if unknown."""
     memory_available: int
-
-
-class _Buffer(threading.local):
-    """Where a thread reads files to: a new one for each read would leave gaps in this process's memory, which then grows."""
-
-    def __init__(self) -> None:
-        self.content = bytearray(1 << 16)
-
-
-_buffer = _Buffer()
-
-
-class ProcFile:
-    """A file below /proc or /sys that is read repeatedly: opened once, read from its start."""
-
-    def __init__(self, path: Path | str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def read(self) -> bytes:
-        count = os.preadv(self._descriptor, [_buffer.content], 0)
-        return bytes(memoryview(_buffer.content)[:count])
-
-    def close(self) -> None:
-        os.close(self._descriptor)
 
 
 def _open(path: Path | str) -> ProcFile | None:
@@ -191,6 +170,7 @@ class Sampler:
         self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
+        self._scheduling = Scheduling()
         self._counted: set[int] = set()
         """Processes whose own CPU clocks are summed: the helpers, and the server if no control group holds it."""
         self._started = self._level()
@@ -205,6 +185,7 @@ class Sampler:
         for file in (*self._groups.values(), *self._io.values(), *single):
             if file is not None:
                 file.close()
+        self._scheduling.close()
 
     def refresh(self, every: float = 0.0) -> None:
         """Update the list of the server's processes and their memory, unless that was less than `every` seconds ago.
@@ -223,6 +204,7 @@ class Sampler:
             if file := _open(f"/proc/{pid}/io"):
                 self._io[pid] = file
         self.memory = memory_pss(pids)
+        self._scheduling.refresh(pids)
 
     def level(self) -> Level:
         """All counters at this moment."""
@@ -264,6 +246,7 @@ class Sampler:
             server_read_bytes=max(0, b.read_bytes - a.read_bytes),
             server_write_bytes=max(0, b.write_bytes - a.write_bytes),
             server_memory_bytes=self.memory,
+            **_scheduled(a, b),
             hop_cpu_ns=hop,
             host_user=user / total,
             host_nice=nice / total,
@@ -312,6 +295,7 @@ class Sampler:
             hop_cpu_ns=hop,
             hop_user_ns=hop_user,
             network_bytes=self._network_bytes(),
+            scheduling=self._scheduling.level(),
             disk_weighted_ms=disk_weighted,
             disk_busy_ms=disk_busy,
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
@@ -366,6 +350,14 @@ class Sampler:
         fields = [line.split() for line in self._disks.read().splitlines()]
         own = [each for each in fields if each[2] in self._whole_disks]
         return sum(int(each[13]) for each in own), tuple(int(each[12]) for each in own)
+
+
+def _scheduled(before: Level, after: Level) -> dict[str, int]:
+    """The counters of `Scheduling` between two moments; none if unknown."""
+    if before.scheduling is None or after.scheduling is None:
+        return {}
+    switches, faults = (late - early for early, late in zip(before.scheduling, after.scheduling, strict=True))
+    return {"server_switches": switches, "server_faults": faults} if min(switches, faults) >= 0 else {}
 
 
 def _cpu_of(pids: Iterable[int]) -> tuple[int, int]:

@@ -188,7 +188,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     blocks: int
     overhead: dict[str, Estimate]
     """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, hop_cpu_per_op, machine_cpu_per_op (the
-    server and everything else but agent and controller), wire_bytes_per_op, disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
+    server and everything else but agent and controller), wire_bytes_per_op, segments_per_op, switches_per_op, faults_per_op (context switches and
+    page faults of the server), disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
     arms: dict[str, dict[str, Any]]
     """By arm: totals, figures per operation, latency quantiles, and host counters with mean, variance and cv."""
     warnings: list[Warning_]

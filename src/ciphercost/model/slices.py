@@ -117,6 +117,10 @@ class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
     server_write_bytes: Count = 0
     server_memory_bytes: Count = 0
     """A level, not a delta: PSS of the process tree in the last sample; 0 if not sampled."""
+    server_switches: Count | None = None
+    """How often a thread of the server got a CPU. None: unknown, as in records of older versions, or threads came or went."""
+    server_faults: Count | None = None
+    """Page faults of the server's processes, minor and major. None: as above."""
     hop_cpu_ns: Count = 0
     """CPU time of the processes between client and server."""
     host_user: Share = 0.0

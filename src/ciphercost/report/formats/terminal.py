@@ -40,6 +40,7 @@ from ciphercost.report.words.figure_text import (
     beside,
     bounds,
     cost,
+    costs,
     cpu_metric,
     lead_metric,
     levels,
@@ -47,7 +48,6 @@ from ciphercost.report.words.figure_text import (
     prediction,
     priced,
     printable,
-    rows,
     size,
 )
 from ciphercost.report.words.verdict_text import sentences, verdict
@@ -344,7 +344,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
-    shown = [(each.label, each.cost, each.interval, each.levels) for each in rows(cell)]
+    shown = [(each.label, each.cost, each.interval, each.levels) for each in costs(cell)]
     yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")

@@ -27,12 +27,19 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("host_busy", "machine CPU in use", "more", "less"),
     ("host_cpu_per_op", "machine CPU per operation", "more", "less"),
     ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
+    ("segments_per_op", "segments on the wire", "more", "fewer"),
+    ("switches_per_op", "context switches", "more", "fewer"),
+    ("faults_per_op", "page faults", "more", "fewer"),
     ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
     ("disk_written_per_op", "bytes written to disk", "more", "fewer"),
     ("disk_read_per_op", "bytes read from disk", "more", "fewer"),
     ("memory", "memory", "more", "less"),
     ("start_time", "time to start", "longer", "shorter"),
 )
+
+
+DETAILS = frozenset({"segments_per_op", "switches_per_op", "faults_per_op"})
+"""Metrics that say why an operation costs more rather than what it costs: the terminal leaves them to the other reports."""
 
 
 UNPRINTABLE = frozenset({"Cc", "Cf", "Cs"})
@@ -78,11 +85,14 @@ PAGE = 4096.0
 
 FLOORS = {
     "wire_bytes_per_op": 1.0,
+    "segments_per_op": 0.01,
+    "switches_per_op": 0.01,
+    "faults_per_op": 0.01,
     "disk_bytes_per_op": PAGE / 100,
     "disk_written_per_op": PAGE / 100,
     "disk_read_per_op": PAGE / 100,
 }
-"""Bytes per operation below which a change is meaningless: one byte on the wire, one page in a hundred operations on the disk."""
+"""Amounts per operation below which a change is meaningless: one byte on the wire, one page, switch or fault in a hundred operations."""
 
 
 def is_noise(cell: Cell, key: str) -> bool:
@@ -108,6 +118,11 @@ def rows(cell: Cell) -> Iterator[Row]:
         yield Row(
             key, label(cell, key), worded(estimate, more, less), bounds(key, estimate), levels(cell, key), estimate
         )
+
+
+def costs(cell: Cell) -> Iterator[Row]:
+    """Those of `rows` that say what an operation costs, without `DETAILS`."""
+    return (row for row in rows(cell) if row.key not in DETAILS)
 
 
 def main_metric(cell: Cell) -> str:
@@ -236,7 +251,7 @@ def levels(cell: Cell, key: str) -> str:
     unit = LEVELS[key][1]
     values = [level(cell, arm, key) for arm in ARMS]
     known = [value for value in values if value is not None]
-    return " → ".join(number(value) for value in known) + f" {unit}" if len(known) == len(ARMS) else ""
+    return f"{' → '.join(number(value) for value in known)} {unit}".rstrip() if len(known) == len(ARMS) else ""
 
 
 def prediction(cell: Cell) -> str:
