@@ -160,6 +160,7 @@ def test_the_server_is_confined_and_listens_on_loopback_alone(running: Running) 
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
+@pytest.mark.usefixtures("require_java")
 def test_what_its_tls_has_not_is_refused_before_anything_starts(factors: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         resolve(CellSpec("h2", "tls", factors=factors))
@@ -183,5 +184,6 @@ def test_it_comes_from_maven_alone() -> None:
         ENGINE.install(source="debian")
 
 
+@pytest.mark.usefixtures("require_java")
 def test_only_jdbc_makes_its_load() -> None:
     assert resolve(CellSpec("h2", "tls")).spec.client == "jdbc"

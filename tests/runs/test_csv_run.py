@@ -9,6 +9,7 @@ import pytest
 
 from ciphercost.host import marks
 from ciphercost.model import run_directory
+from conftest import RequireServer
 from test_real import SHORT, ciphercost, result_of
 
 ORDERS = "Order ID;select;Größe;price;day;paid;note\n" + "".join(
@@ -19,7 +20,9 @@ ORDERS = "Order ID;select;Größe;price;day;paid;note\n" + "".join(
 
 @pytest.mark.parametrize("target", ["postgresql:tls", "sqlite:sqlcipher", "duckdb:encrypted"])
 @pytest.mark.usefixtures("require_postgresql")
-def test_the_users_own_rows_are_measured(tmp_path: Path, target: str) -> None:
+def test_the_users_own_rows_are_measured(tmp_path: Path, require_server: RequireServer, target: str) -> None:
+    if target.startswith("duckdb"):
+        require_server("duckdb")
     (tmp_path / "orders.csv").write_text(ORDERS)
     done = ciphercost("run", target, "--csv", "orders.csv", *SHORT, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

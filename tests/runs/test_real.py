@@ -23,6 +23,7 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.secret import reveal
+from conftest import RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
 SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime", "one-core")
@@ -80,7 +81,11 @@ def result_of(tmp_path: Path) -> dict[str, Any]:
     ),
 )
 @pytest.mark.usefixtures("postgresql")
-def test_a_cell_is_proven_and_measured(tmp_path: Path, target: str, extra: tuple[str, ...]) -> None:
+def test_a_cell_is_proven_and_measured(
+    tmp_path: Path, require_server: RequireServer, target: str, extra: tuple[str, ...]
+) -> None:
+    if target.startswith("duckdb"):
+        require_server("duckdb")
     done = ciphercost("run", target, *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
