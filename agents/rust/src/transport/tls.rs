@@ -3,7 +3,7 @@
 use super::socket::Socket;
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls, TlsVersion};
-use foreign_types_shared::ForeignTypeRef;
+use foreign_types_shared::{ForeignType, ForeignTypeRef};
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, KeyType, PKeyRef, Public};
 use openssl::ssl::{
@@ -12,6 +12,7 @@ use openssl::ssl::{
 };
 use openssl::x509::verify::X509VerifyFlags;
 use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
+use openssl_sys::SSL_SESSION;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -31,6 +32,8 @@ pub struct TlsClient {
     /// The protocol that the server must agree to speak.
     application: Option<Application>,
     sessions: Option<Sessions>,
+    /// Whether requests may go before the handshake is complete. Then a session is used again until there is a newer one.
+    pub early_data: bool,
 }
 
 /// A protocol under TLS, by its name in ALPN.
@@ -151,6 +154,7 @@ impl TlsClient {
             versions: if min == max { named(max).into() } else { format!("{} to {}", named(min), named(max)) },
             application: application.filter(|application| application.must_agree),
             sessions,
+            early_data: asked.early_data,
         }))
     }
 
@@ -177,6 +181,10 @@ impl TlsClient {
             if let Some(sessions) = &self.sessions {
                 let mut sessions = sessions.lock().unwrap();
                 if let Some(session) = sessions.pop_back() {
+                    if self.early_data && sessions.is_empty() {
+                        // A connection whose response came before its handshake was complete has got no ticket.
+                        sessions.push_back(copy(&session)?);
+                    }
                     // SAFETY: this very context made the session.
                     unsafe { ssl.set_session(&session)? };
                     // A ticket of TLS 1.3 works once: OpenSSL invalidates it, and the server sends another. One of 1.2 works until there
@@ -276,6 +284,19 @@ impl TlsClient {
                 .map(|key| key_name(&key))
                 .unwrap_or_default(),
         }
+    }
+}
+
+unsafe extern "C" {
+    fn SSL_SESSION_dup(session: *const SSL_SESSION) -> *mut SSL_SESSION;
+}
+
+/// A session of its own: OpenSSL invalidates the one that a connection has resumed.
+fn copy(session: &SslSession) -> std::result::Result<SslSession, ErrorStack> {
+    // SAFETY: the session is valid, and the new one is ours if there is one.
+    unsafe {
+        let copied = SSL_SESSION_dup(session.as_ptr());
+        if copied.is_null() { Err(ErrorStack::get()) } else { Ok(SslSession::from_ptr(copied)) }
     }
 }
 

@@ -109,6 +109,17 @@ impl Secrets {
         make().map_err(unusable)
     }
 
+    /// The keys of what this side sends before the handshake is complete.
+    pub fn early(suite: Suite, secret: &[u8]) -> Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        let make = || -> std::result::Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>), ErrorStack> {
+            Ok((
+                Box::new(HeaderProtection::new(suite, secret)?),
+                Box::new(PacketProtection::new(suite, secret, true)?),
+            ))
+        };
+        make().map_err(unusable)
+    }
+
     fn packet_keys(&self) -> std::result::Result<KeyPair<Box<dyn PacketKey>>, ErrorStack> {
         Ok(KeyPair {
             local: Box::new(PacketProtection::new(self.suite, &self.local, true)?),

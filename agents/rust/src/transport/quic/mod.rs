@@ -11,6 +11,7 @@ mod tests;
 
 use super::socket::Socket;
 use super::tls::{Facts, TlsClient};
+use super::traffic::{self, Traffic};
 use crate::clock::now_ns;
 use crate::deadline;
 use crate::failure::{Failure, Result};
@@ -65,7 +66,7 @@ impl QuicClient {
             .datagram_receive_buffer_size(None)
             // The server says when an idle connection ends.
             .max_idle_timeout(None::<IdleTimeout>);
-        let mut config = ClientConfig::new(Arc::new(handshake::Shake(Arc::new(tls))));
+        let mut config = ClientConfig::new(Arc::new(handshake::Shake::new(tls)));
         config.transport_config(Arc::new(transport));
         let mut endpoint = EndpointConfig::new(Arc::new(NoResets));
         // Each connection has its socket, so its packets need no name.
@@ -168,14 +169,11 @@ impl Quic {
         data.and_then(|data| data.downcast::<Facts>().ok()).map(|facts| *facts).unwrap_or_default()
     }
 
-    /// Continues the handshake. `false`: the server's part has not arrived yet.
+    /// Continues the handshake until messages can be sent: to its end, unless a resumed session allows them before that. `false`:
+    /// the server's part has not arrived yet.
     pub fn shake_hands(&mut self) -> Result<bool> {
-        while !self.connected {
-            match self.advance() {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(self.lost.take().unwrap_or_else(|| error.into())),
-            }
+        if !self.connection.has_0rtt() && !self.complete()? {
+            return Ok(false);
         }
         let opened = self.connection.streams().open(Dir::Uni);
         let Some(stream) = opened else { return Err(Failure::connect("the server allows no stream for settings")) };
@@ -183,6 +181,18 @@ impl Quic {
             Ok(written) if written == self.manners.first.len() => Ok(true),
             _ => Err(Failure::connect("the server allows no settings")),
         }
+    }
+
+    /// Continues the handshake to its end. `false`: the server's part has not arrived yet.
+    pub fn complete(&mut self) -> Result<bool> {
+        while !self.connected {
+            match self.advance() {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(self.lost.take().unwrap_or_else(|| error.into())),
+            }
+        }
+        Ok(true)
     }
 
     /// Writes as much of a message as the server allows; `WouldBlock` if it allows nothing, until it is heard again.
@@ -370,7 +380,7 @@ impl Quic {
         }
         while let Some(event) = self.connection.poll() {
             match event {
-                Event::Connected => self.connected = true,
+                Event::Connected => self.shaken(),
                 Event::ConnectionLost { reason } => {
                     let silent = if self.connected { Silent::Later } else { Silent::AtFirst };
                     self.lost.get_or_insert_with(|| closing::failure(&reason, self.address, silent));
@@ -385,6 +395,20 @@ impl Quic {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// The handshake is complete.
+    fn shaken(&mut self) {
+        self.connected = true;
+        let early = self.connection.has_0rtt();
+        let accepted = early && self.connection.accepted_0rtt();
+        let resumed = u64::from(self.facts().resumed);
+        traffic::add(Traffic { resumed, early: u64::from(accepted), ..Traffic::default() });
+        if early && !accepted {
+            self.lost.get_or_insert_with(|| {
+                Failure::tls("the server refused what was sent before the handshake was complete (0-RTT)")
+            });
         }
     }
 
