@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ciphercost.host import idle_setting
 from ciphercost.host.idle_setting import NEVER, Idle, _text, _write, physical, setting
 from ciphercost.host.journal import Entry
-from ciphercost.host.procfs import ProcFile
+from ciphercost.host.proc_file import ProcFile
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError
 

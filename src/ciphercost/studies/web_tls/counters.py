@@ -16,6 +16,7 @@ from typing import Self
 import msgspec
 
 from ciphercost.host import procfs
+from ciphercost.host.proc_file import ProcFile
 from ciphercost.studies.web_tls.published import DISK, MEMORY, NETWORK, PROCESSOR
 
 SERVER = "server_time_percent"
@@ -48,7 +49,7 @@ class Counters:
     def __init__(self, sampler: procfs.Sampler, agent: int, device: str = "") -> None:
         self._sampler, self._agent = sampler, agent
         card = Path("/sys/class/net") / device / "statistics" if device else None
-        self._card = [procfs.ProcFile(card / name) for name in ("rx_bytes", "tx_bytes")] if card else []
+        self._card = [ProcFile(card / name) for name in ("rx_bytes", "tx_bytes")] if card else []
         self._lock = threading.Lock()
 
     def close(self) -> None:
