@@ -160,7 +160,7 @@ def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, An
         "strict_sni_host": False,  # on with client certificates, and a client that connects to an address names no host
         "logs": {"default_logger_name": NOTE},
         "routes": [
-            {"match": [EARLY_NOTE], "handle": [{"handler": "log_append", "key": "early", "value": "yes"}]},
+            {"match": [dict(EARLY_NOTE)], "handle": [{"handler": "log_append", "key": "early", "value": "yes"}]},
             {"match": [{"not": noted}], "handle": [{"handler": "vars", "log_skip": True}]},
             # A POST to a document returns the document.
             {"match": [{"method": ["POST"]}], "handle": [{"handler": "rewrite", "method": "GET"}]},

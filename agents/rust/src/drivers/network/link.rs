@@ -248,7 +248,10 @@ impl<W: Wire> Link<W> {
         if !as_asked {
             return Err(Failure::internal("the connection is not encrypted as requested"));
         }
-        traffic::connected();
+        // A QUIC connection counts itself: its handshake may not be complete yet.
+        if !matches!(transport, Transport::Quic(_)) {
+            traffic::connected();
+        }
         self.inbox.rest();
         if let Phase::Login(transport) = std::mem::take(&mut self.phase) {
             self.phase = Phase::Open(transport);

@@ -186,6 +186,11 @@ impl Handshake {
                 if self.tls.early_data {
                     self.remembered().clone_from(&self.exchange.get().parameters);
                 }
+                if self.exchange.get().early.is_some() && self.early_data_accepted() == Some(false) {
+                    if let Some(sessions) = &self.tls.sessions {
+                        sessions.forget();
+                    }
+                }
             }
             return Ok(());
         }

@@ -111,13 +111,9 @@ impl Secrets {
 
     /// The keys of what this side sends before the handshake is complete.
     pub fn early(suite: Suite, secret: &[u8]) -> Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        let make = || -> std::result::Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>), ErrorStack> {
-            Ok((
-                Box::new(HeaderProtection::new(suite, secret)?),
-                Box::new(PacketProtection::new(suite, secret, true)?),
-            ))
-        };
-        make().map_err(unusable)
+        let header = HeaderProtection::new(suite, secret).map_err(unusable)?;
+        let packet = PacketProtection::new(suite, secret, true).map_err(unusable)?;
+        Ok((Box::new(header), Box::new(packet)))
     }
 
     fn packet_keys(&self) -> std::result::Result<KeyPair<Box<dyn PacketKey>>, ErrorStack> {
