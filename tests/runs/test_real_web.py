@@ -109,6 +109,21 @@ def test_handshakes_full_or_resumed_by_the_servers_own_log(
     assert not [each for each in cell["warnings"] if each["code"] == "not-resumed"]
 
 
+@pytest.mark.parametrize(("target", "resumption"), [("caddy", "0-rtt")])
+def test_first_requests_are_early(tmp_path: Path, require_server: RequireServer, target: str, resumption: str) -> None:
+    require_server(target)
+    given = ("--set", f"resumption={resumption}", "--set", "http=3", "--set", "certificate=ecdsa-p256", *QUICK)
+    (cell,), words = cells_of(tmp_path, f"{target}:tls", "--workload", "connect", *given)
+    arm = cell["arms"]["encrypted"]
+    assert 0.95 * arm["connects"] < arm["early"] == arm["resumed"]
+    assert "early" not in cell["arms"]["plain"]
+    assert (
+        f"0-RTT: the server took the first request early on {arm['early']:,} of {arm['connects']:,} connections"
+        in words
+    )
+    assert any("came by 0-RTT" in proof["detail"] for proof in cell["proofs"])
+
+
 def test_a_small_api_with_posts(tmp_path: Path, require_server: RequireServer) -> None:
     require_server("apache")
     (cell,), _ = cells_of(tmp_path, "apache:tls", "--workload", "small-api", "--clients", "16", *QUICK)

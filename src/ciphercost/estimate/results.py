@@ -17,6 +17,7 @@ from ciphercost.estimate import curves, imported, link_model, parts, profile, st
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
+from ciphercost.host.tls_names import EARLY
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
@@ -319,7 +320,11 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
 def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
     """The warning that connections may resume a session but none did. Pure."""
     arm = found.arms.get("encrypted", {}) if found else {}
-    if known.factors.get("resumption", "off") == "off" or not arm.get("connects") or arm.get("resumed"):
+    asked = known.factors.get("resumption", "off")
+    if arm and asked == EARLY and not arm.get("connects"):
+        text = f"resumption is {EARLY}, but the workload keeps its connections, so no request was early; use --workload connect or --per-request"
+        return [Warning_("not-early", text)]
+    if asked == "off" or not arm.get("connects") or arm.get("resumed"):
         return []
     text = "resumption is on, but no connection resumed a session: the server keeps or issues none"
     return [Warning_("not-resumed", text)]

@@ -42,7 +42,7 @@ HOST = (
 SHARES = frozenset({*HOST[:6], "disk_busy"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
-    "connects", "resumed", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
+    "connects", "resumed", "early", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
     "write_bytes", "foreign_cpu_ns", "hop_cpu_ns", "memory_bytes", "memory_samples", "switches", "faults", "scheduled_work", *HOST,
 )  # fmt: skip
 COLUMN = {name: number for number, name in enumerate(FIELDS)}
@@ -65,6 +65,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         agent.segments_sent + agent.segments_received,
         agent.connects,
         agent.resumed,
+        agent.early,
         agent.late,
     )
     if counters is None:

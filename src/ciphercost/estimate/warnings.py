@@ -81,6 +81,8 @@ def describe(
         "connects": int(main.total(arm, "connects")),
         "resumed": int(main.total(arm, "resumed")),
     }
+    if early := main.total(arm, "early"):
+        facts["early"] = int(early)
     if main.total(arm, "sampled"):
         facts |= {
             "server_cpu_us_per_op": main.per_work(arm, "server_cpu_ns") / 1e3,

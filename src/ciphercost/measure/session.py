@@ -100,8 +100,8 @@ class CellMeasurement:
         """The arms in this session's order."""
         self.draft: SliceRecord
         """The slice that is being measured."""
-        self._sealed: dict[Arm, int]
-        """Values that the agent itself encrypted or decrypted in this session, by arm."""
+        self._seen: load_witness.Seen
+        """What this session's load shows about encryption."""
 
     @property
     def cell(self) -> CellSpec:
@@ -128,7 +128,7 @@ class CellMeasurement:
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
         self._warm_for = 0
-        self._sealed = dict.fromkeys(ARMS, 0)
+        self._seen = load_witness.Seen()
         blocks = schedule.blocks(self.seed, self.number, number)
         phases = self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
         return *phases, self._search(number, blocks)
@@ -259,7 +259,8 @@ class CellMeasurement:
         yield from self.run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
-        load_witness.check_sealed(self._pair, self._sealed)
+        load_witness.check_sealed(self._pair, self._seen)
+        load_witness.check_early(self.facts, self._seen)
 
     def run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
@@ -381,7 +382,7 @@ class CellMeasurement:
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
         self._failures = self._mistimed = 0
-        self._sealed[arm] += answer.sealed + answer.opened
+        self._seen.add(arm, answer)
         record = msgspec.structs.replace(
             draft,
             agent=answer,

@@ -18,6 +18,7 @@ from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.relay import tls_records
 from ciphercost.host.tls_names import (
+    EARLY,
     GROUPS,
     KEYS,
     OLD,
@@ -86,8 +87,9 @@ class Tls(Mechanism):
         ),
         Factor(
             "resumption",
-            ("off", "on", "tickets", "cache"),
-            "whether new connections may resume an earlier session; on a web server: by tickets (kept by the client) or cache (by the server)",
+            ("off", "on", "tickets", "cache", EARLY),
+            "whether new connections may resume an earlier session; on a web server: by tickets (kept by the client), cache (by the server), or "
+            "0-rtt (tickets, and the first request goes before the handshake is complete)",
         ),
         Factor(
             "share",
@@ -218,6 +220,8 @@ class Tls(Mechanism):
             "tls": VERIFY[factors.get("verify", "full")],
             "resumption": factors.get("resumption", "off") != "off",
         }
+        if factors.get("resumption") == EARLY:
+            fields["early_data"] = True
         if "version" in factors or "cipher" in factors:
             fields["tls_min"] = fields["tls_max"] = full["version"]  # a suite belongs to one version
             if "cipher" in factors:

@@ -79,6 +79,8 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     threads: Count
     histogram: str
     first_error: str = ""
+    early: Count = 0
+    """Connections whose early data (0-RTT) the server accepted."""
     work: Amount = 0.0
     """Operations, each weighted by its share in the counted part; 0: not reported, use `operations`."""
     sealed: Count = 0

@@ -10,7 +10,7 @@ from ciphercost import mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host.tls_names import OLD
+from ciphercost.host.tls_names import EARLY, OLD
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
@@ -147,6 +147,12 @@ def _check_http3(planned: PlannedCell) -> None:
         )
 
 
+def _check_early(planned: PlannedCell) -> None:
+    """Raises UsageError if requests are to go before the handshake is complete and can't."""
+    if planned.factors.get("resumption") == EARLY and not planned.datagrams:
+        raise UsageError(f"resumption={EARLY}: {planned.spec.engine} takes early requests by HTTP/3 only; write http=3 too")
+
+
 def check_server(planned: PlannedCell) -> None:
     """Raises UsageError if the server does not support the cell's connections, HTTP version, --ca, certificate or --url."""
     cell, engine = planned.spec, planned.engine
@@ -162,6 +168,7 @@ def check_server(planned: PlannedCell) -> None:
             "write version=1.2 or http=1"
         )
     _check_http3(planned)
+    _check_early(planned)
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
     if cell.ca and planned.client and REVOCATION_LIST in Path(cell.ca).read_bytes():

@@ -9,7 +9,7 @@ from typing import Any
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
-from ciphercost.host.tls_names import HTTP3_LOGGED
+from ciphercost.host.tls_names import EARLY_LOGGED, HTTP3_LOGGED
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
@@ -23,12 +23,15 @@ CERTIFIED = 3
 
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server reports about this very session."""
-    rows = EncryptsConnections.of(probe.engine).sessions(probe.pair.by_arm[arm], probe.agent, f"prove-{arm}")
+    rows = sessions(probe, arm, f"prove-{arm}")
     fields = single(probe.pair.connect[arm])
     mutual = "tls_certificate" in fields
     passed, detail = judge_sessions(rows, *server_end(probe.pair, arm, probe.connected[arm]), client_certificate=mutual)
     if passed and (reason := other_http(rows, fields)):
         return False, f"{detail}: {reason}"
+    if passed and fields.get("early_data"):
+        passed, words = early_request(probe, arm, fields)
+        detail = f"{detail}; {words}"
     if not (passed and mutual):
         return passed, detail
     refused, words = without_certificate(probe, fields)
@@ -43,6 +46,27 @@ def other_http(rows: list[list[str | None]], fields: Mapping[str, object]) -> st
     if fields.get("http") == "3" and by_quic < len(rows):
         return f"{len(rows) - by_quic} of {len(rows)} requests did not come by HTTP/3"
     return f"{by_quic} requests came by HTTP/3" if fields.get("http") != "3" and by_quic else ""
+
+
+def early_request(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[bool, str]:
+    """Whether the server's log says that the first request of a resumed connection came before its handshake was complete."""
+    name = f"early-{arm}"
+    probe.agent.connect(name, **fields, per_request=True)
+    try:
+        # The connection of the first request has the ticket for that of the second.
+        rows = [row for _ in range(2) for row in sessions(probe, arm, name)]
+    finally:
+        probe.agent.disconnect(name)
+    if EARLY_LOGGED in str(rows[-1][1]):
+        return True, f"the first request of a resumed connection came by {EARLY_LOGGED}"
+    return (
+        False,
+        f"the first request of a resumed connection did not come before its handshake was complete ({EARLY_LOGGED})",
+    )
+
+
+def sessions(probe: Probe, arm: Arm, name: str) -> list[list[str | None]]:
+    return EncryptsConnections.of(probe.engine).sessions(probe.pair.by_arm[arm], probe.agent, name)
 
 
 def server_end(pair: ServerPair, arm: Arm, answer: Mapping[str, Any]) -> tuple[Arm, str]:

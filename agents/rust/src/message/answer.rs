@@ -100,6 +100,7 @@ pub struct SliceAnswer {
     pub segments_received: u64,
     pub connects: u64,
     pub resumed: u64,
+    pub early: u64,
     pub late: u64,
     pub threads: usize,
     pub histogram: String,

@@ -229,6 +229,21 @@ mod tests {
     }
 
     #[test]
+    fn early_data_needs_quic_and_a_session_to_resume() {
+        for (more, fits) in [
+            (r#""http":"3","resumption":true"#, true),
+            (r#""http":"3""#, false),
+            (r#""http":"2","resumption":true"#, false),
+            (r#""resumption":true"#, false),
+        ] {
+            let fields = format!(r#"{{"host":"h","port":1,"tls":"require","early_data":true,{more}}}"#);
+            let asked: Http = serde_json::from_str(&fields).unwrap();
+            assert_eq!(asked.check().is_ok(), fits, "{fields}");
+        }
+        assert!(serde_json::from_str::<Server>(r#"{"host":"h","port":1,"user":"u","early_data":true}"#).is_err());
+    }
+
+    #[test]
     fn a_server_is_exposed_unless_it_is_here_encrypted_or_on_a_trusted_network() {
         for (host, more, exposed) in [
             ("127.0.0.1", "", false),

@@ -44,6 +44,9 @@ pub struct Http {
     pub tls_key: Option<String>,
     #[serde(default)]
     pub resumption: bool,
+    /// The first request goes before the handshake is complete (0-RTT), where a resumed session allows it.
+    #[serde(default)]
+    pub early_data: bool,
 }
 
 fn root() -> String {
@@ -76,6 +79,7 @@ impl Http {
             tls_certificate: self.tls_certificate.clone(),
             tls_key: self.tls_key.clone(),
             resumption: self.resumption,
+            early_data: self.early_data,
         }
     }
 
@@ -97,6 +101,9 @@ impl Http {
         }
         if self.http == HttpVersion::V3 {
             self.check_quic()?;
+        }
+        if self.early_data && (self.http != HttpVersion::V3 || !self.resumption) {
+            return Err(Failure::bad_message("early_data: only with http 3 and resumption"));
         }
         if self.clear_port.is_none() && (self.clear_host.is_some() || self.clear_authority.is_some()) {
             return Err(Failure::bad_message("clear_host, clear_authority: only with clear_port"));

@@ -74,4 +74,7 @@ pub struct Server {
     pub tls_key: Option<String>,
     #[serde(default)]
     pub resumption: bool,
+    /// The first request goes before the handshake is complete, where a resumed session allows it: by HTTP/3.
+    #[serde(skip)]
+    pub early_data: bool,
 }

@@ -4,6 +4,7 @@ mod datagrams;
 pub mod quic;
 #[cfg(any(test, fuzzing))]
 pub mod scripted;
+mod sessions;
 pub mod socket;
 pub mod tls;
 pub mod traffic;

@@ -1,5 +1,6 @@
 //! TLS sessions that enforce what was requested, with the negotiated facts and clear error messages.
 
+use super::sessions::Sessions;
 use super::socket::Socket;
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls, TlsVersion};
@@ -7,17 +8,16 @@ use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, KeyType, PKeyRef, Public};
 use openssl::ssl::{
-    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSession,
-    SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
+    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
+    SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::verify::X509VerifyFlags;
 use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// How an arm's connections are encrypted.
 pub struct TlsClient {
@@ -30,7 +30,9 @@ pub struct TlsClient {
     versions: String,
     /// The protocol that the server must agree to speak.
     application: Option<Application>,
-    sessions: Option<Sessions>,
+    pub sessions: Option<Arc<Sessions>>,
+    /// Whether requests may go before the handshake is complete.
+    pub early_data: bool,
 }
 
 /// A protocol under TLS, by its name in ALPN.
@@ -41,13 +43,7 @@ pub struct Application {
     pub must_agree: bool,
 }
 
-/// Resumable sessions, the newest last.
-type Sessions = Arc<Mutex<VecDeque<SslSession>>>;
-
 const HIGHEST_SECURITY_LEVEL: u8 = 5;
-
-/// Servers send more tickets than are used; the oldest are dropped first.
-const MOST_SESSIONS: usize = 1000;
 
 impl TlsClient {
     /// None if the arm is unencrypted. `crowd`: idle connections hold no buffers, and get them back for each record.
@@ -130,16 +126,10 @@ impl TlsClient {
             let offer = [&[name.len() as u8], name.as_bytes()].concat();
             builder.set_alpn_protos(&offer).map_err(bad("ALPN"))?;
         }
-        let sessions = asked.resumption.then(Sessions::default);
+        let sessions = asked.resumption.then(|| Arc::new(Sessions::new(asked.early_data)));
         if let Some(sessions) = sessions.clone() {
             builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
-            builder.set_new_session_callback(move |_, new| {
-                let mut sessions = sessions.lock().unwrap();
-                if sessions.len() == MOST_SESSIONS {
-                    sessions.pop_front();
-                }
-                sessions.push_back(new);
-            });
+            builder.set_new_session_callback(move |_, new| sessions.keep(new));
         } else {
             builder.set_session_cache_mode(SslSessionCacheMode::OFF);
         }
@@ -151,6 +141,7 @@ impl TlsClient {
             versions: if min == max { named(max).into() } else { format!("{} to {}", named(min), named(max)) },
             application: application.filter(|application| application.must_agree),
             sessions,
+            early_data: asked.early_data,
         }))
     }
 
@@ -174,17 +165,9 @@ impl TlsClient {
                     }
                 }
             }
-            if let Some(sessions) = &self.sessions {
-                let mut sessions = sessions.lock().unwrap();
-                if let Some(session) = sessions.pop_back() {
-                    // SAFETY: this very context made the session.
-                    unsafe { ssl.set_session(&session)? };
-                    // A ticket of TLS 1.3 works once: OpenSSL invalidates it, and the server sends another. One of 1.2 works until there
-                    // is a newer one (`keep_renewed`).
-                    if session.protocol_version() != SslVersion::TLS1_3 {
-                        sessions.push_back(session);
-                    }
-                }
+            if let Some(session) = self.sessions.as_ref().map_or(Ok(None), |sessions| sessions.take())? {
+                // SAFETY: this very context made the session.
+                unsafe { ssl.set_session(&session)? };
             }
             Ok(ssl)
         };
@@ -196,29 +179,15 @@ impl TlsClient {
         loop {
             match stream.connect() {
                 Ok(()) => {
-                    self.keep_renewed(stream.ssl());
+                    if let Some(sessions) = &self.sessions {
+                        sessions.keep_renewed(stream.ssl());
+                    }
                     return self.agreed(stream.ssl()).map(|()| true);
                 }
                 Err(error) if error.code() == ErrorCode::WANT_READ => return Ok(false),
                 Err(error) if error.code() == ErrorCode::WANT_WRITE => stream.get_ref().wait(libc::POLLOUT)?,
                 Err(error) => return Err(self.refusal(stream.ssl(), error.ssl_error(), error.io_error())),
             }
-        }
-    }
-
-    /// Keeps the session of TLS 1.2 whose ticket the server renewed in an abbreviated handshake, as Go's servers do. OpenSSL then
-    /// invalidates the older session, and calls `new_session` for full handshakes only.
-    fn keep_renewed(&self, ssl: &SslRef) {
-        let (Some(sessions), Some(session)) = (&self.sessions, ssl.session()) else { return };
-        if !ssl.session_reused() || session.protocol_version() == SslVersion::TLS1_3 {
-            return;
-        }
-        let mut sessions = sessions.lock().unwrap();
-        if sessions.back().is_none_or(|last| last.id() != session.id()) {
-            if sessions.len() == MOST_SESSIONS {
-                sessions.pop_front();
-            }
-            sessions.push_back(session.to_owned());
         }
     }
 

@@ -4,7 +4,8 @@
 use std::cell::Cell;
 
 /// Traffic of connections: payload bytes (without retransmissions), segments (including bare acknowledgements),
-/// and how many connections were opened and how many resumed a TLS session.
+/// how many connections were opened, how many resumed a TLS session, and how many
+/// requests the server took before the handshake was complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Traffic {
     pub bytes_sent: u64,
@@ -13,6 +14,7 @@ pub struct Traffic {
     pub segments_received: u64,
     pub connects: u64,
     pub resumed: u64,
+    pub early: u64,
 }
 
 impl Traffic {
@@ -23,6 +25,7 @@ impl Traffic {
         self.segments_received += other.segments_received;
         self.connects += other.connects;
         self.resumed += other.resumed;
+        self.early += other.early;
     }
 
     pub fn since(self, earlier: Traffic) -> Traffic {
@@ -33,6 +36,7 @@ impl Traffic {
             segments_received: self.segments_received.saturating_sub(earlier.segments_received),
             connects: self.connects.saturating_sub(earlier.connects),
             resumed: self.resumed.saturating_sub(earlier.resumed),
+            early: self.early.saturating_sub(earlier.early),
         }
     }
 
@@ -78,8 +82,15 @@ struct Counters {
     rest: Cell<Traffic>,
 }
 
-const NOTHING: Traffic =
-    Traffic { bytes_sent: 0, bytes_received: 0, segments_sent: 0, segments_received: 0, connects: 0, resumed: 0 };
+const NOTHING: Traffic = Traffic {
+    bytes_sent: 0,
+    bytes_received: 0,
+    segments_sent: 0,
+    segments_received: 0,
+    connects: 0,
+    resumed: 0,
+    early: 0,
+};
 
 thread_local! {
     static COUNTERS: Counters =

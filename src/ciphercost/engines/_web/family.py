@@ -291,8 +291,9 @@ class LargeDocument(Payload, Documents):
 
 
 def spoken(of: Line) -> str:
-    """What a connection spoke, as the server's log has it: `TLSv1.3`, by HTTP/3 `HTTP/3.0 TLSv1.3`. Pure."""
-    return f"{of.http} {of.protocol}" if of.http == tls_names.HTTP3_LOGGED else of.protocol
+    """What a connection spoke, as the server's log has it: `TLSv1.3`, by HTTP/3 `HTTP/3.0 TLSv1.3`, with ` 0-RTT` if this request was early. Pure."""
+    spoke = f"{of.http} {of.protocol}" if of.http == tls_names.HTTP3_LOGGED else of.protocol
+    return f"{spoke} {tls_names.EARLY_LOGGED}" if of.early else spoke
 
 
 def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:

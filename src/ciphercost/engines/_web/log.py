@@ -35,6 +35,8 @@ class Line(NamedTuple):
     """Whether the server verified a client certificate."""
     http: str = ""
     """`HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`."""
+    early: bool = False
+    """Whether the request came before the handshake was complete (0-RTT); False if the log does not say."""
 
 
 def line(text: str) -> Line | None:

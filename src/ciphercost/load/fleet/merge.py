@@ -16,7 +16,7 @@ from ciphercost.model.slices import AgentSlice
 
 SUMMED = (
     "operations", "errors", "rows", "cpu_user_ns", "cpu_system_ns", "bytes_sent", "bytes_received", "segments_sent",
-    "segments_received", "connects", "resumed", "late", "threads", "work", "sealed", "opened", "jit_ms", "gc_ms",
+    "segments_received", "connects", "resumed", "early", "late", "threads", "work", "sealed", "opened", "jit_ms", "gc_ms",
     "process_cpu_ns",
 )  # fmt: skip
 ALL = operator.attrgetter(*SUMMED)

@@ -36,11 +36,15 @@ def is_control(cell: Cell) -> bool:
 
 
 def logged(cell: Cell) -> Iterator[str]:
-    """The number of handshakes in the server's own log."""
+    """The number of handshakes in the server's own log, and of requests that came before a handshake was complete."""
     full, resumed = cell.handshakes.get("full", 0), cell.handshakes.get("resumed", 0)
     if full + resumed:
         share = f"{resumed / (full + resumed):.1%}".replace("%", " %")
         yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
+    arm = cell.arms.get("encrypted", {})
+    if early := arm.get("early", 0):
+        share = f"{early / arm['connects']:.1%}".replace("%", " %")
+        yield f"0-RTT: the server took the first request early on {early:,} of {arm['connects']:,} connections ({share})"
 
 
 def link(cell: Cell) -> Iterator[str]:

@@ -74,7 +74,13 @@ impl<W: Wire> Link<W> {
     /// Opens the connection and waits for it. Returns its negotiated encryption: None without encryption.
     pub fn open_now(&mut self) -> Result<Option<Facts>> {
         self.start_opening(Mode::Blocking)?;
-        if self.go_on_opening()? == Step::Pending {
+        let mut step = self.go_on_opening()?;
+        if let Phase::Open(Transport::Quic(quic)) = &mut self.phase {
+            if !quic.complete()? {
+                step = Step::Pending;
+            }
+        }
+        if step == Step::Pending {
             return Err(match &self.target.protection {
                 Protection::Quic(_) => quic::unanswered(self.target.address),
                 _ => Failure::connect("the server did not answer in time"),
@@ -168,8 +174,6 @@ impl<W: Wire> Link<W> {
                     if !quic.shake_hands()? {
                         return Ok(Step::Pending);
                     }
-                    let resumed = u64::from(quic.facts().resumed);
-                    traffic::add(Traffic { resumed, ..Traffic::default() });
                     let Phase::QuicHandshake(quic) = std::mem::take(&mut self.phase) else { continue };
                     self.log_in(Transport::Quic(quic))?;
                 }
@@ -244,7 +248,10 @@ impl<W: Wire> Link<W> {
         if !as_asked {
             return Err(Failure::internal("the connection is not encrypted as requested"));
         }
-        traffic::connected();
+        // A QUIC connection counts itself: its handshake may not be complete yet.
+        if !matches!(transport, Transport::Quic(_)) {
+            traffic::connected();
+        }
         self.inbox.rest();
         if let Phase::Login(transport) = std::mem::take(&mut self.phase) {
             self.phase = Phase::Open(transport);

@@ -6,7 +6,7 @@ use crate::transport::tls::TlsClient;
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::ssl::Ssl;
-use openssl_sys::{SSL, SSL_CIPHER};
+use openssl_sys::{SSL, SSL_CIPHER, SSL_SESSION};
 use quinn_proto::crypto::{ClientConfig, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
@@ -14,15 +14,29 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_uchar, c_void};
 use std::io::Cursor;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// TLS's encryption levels, as OpenSSL numbers them.
 const LEVELS: usize = 4;
 /// TLS's alert for an error of our own.
 const INTERNAL_ERROR: u8 = 80;
+/// The level of what a client sends before the handshake is complete.
+const EARLY: u32 = 1;
+/// OpenSSL's `SSL_EARLY_DATA_ACCEPTED`.
+const EARLY_DATA_ACCEPTED: c_int = 2;
 
 /// How an arm's connections shake hands.
-pub struct Shake(pub Arc<TlsClient>);
+pub struct Shake {
+    tls: Arc<TlsClient>,
+    /// The server's transport parameters, from its last handshake: what is sent before the next one is complete must respect them.
+    remembered: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Shake {
+    pub fn new(tls: TlsClient) -> Shake {
+        Shake { tls: Arc::new(tls), remembered: Arc::default() }
+    }
+}
 
 impl ClientConfig for Shake {
     fn start_session(
@@ -31,7 +45,7 @@ impl ClientConfig for Shake {
         _name: &str,
         parameters: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
-        Handshake::start(self.0.clone(), parameters)
+        Handshake::start(&self, parameters)
             .map(|handshake| Box::new(handshake) as Box<dyn Session>)
             .map_err(|failure| ConnectError::InvalidServerName(failure.text))
     }
@@ -50,6 +64,8 @@ struct Exchange {
     ours: Vec<u8>,
     parameters: Vec<u8>,
     alert: Option<u8>,
+    /// The keys' suite and secret of what is sent before the handshake is complete.
+    early: Option<(Suite, Vec<u8>)>,
 }
 
 enum Said {
@@ -86,6 +102,7 @@ impl Drop for Shared {
 /// One connection's handshake.
 struct Handshake {
     tls: Arc<TlsClient>,
+    remembered: Arc<Mutex<Vec<u8>>>,
     /// Freed before what it points to.
     ssl: Ssl,
     exchange: Shared,
@@ -109,11 +126,15 @@ struct Dispatch {
 unsafe extern "C" {
     fn SSL_set_quic_tls_cbs(ssl: *mut SSL, dispatch: *const Dispatch, argument: *mut c_void) -> c_int;
     fn SSL_set_quic_tls_transport_params(ssl: *mut SSL, bytes: *const c_uchar, length: usize) -> c_int;
+    fn SSL_set_quic_tls_early_data_enabled(ssl: *mut SSL, enabled: c_int) -> c_int;
+    fn SSL_get_early_data_status(ssl: *const SSL) -> c_int;
     fn SSL_get_pending_cipher(ssl: *const SSL) -> *const SSL_CIPHER;
+    fn SSL_SESSION_get0_cipher(session: *const SSL_SESSION) -> *const SSL_CIPHER;
 }
 
 impl Handshake {
-    fn start(tls: Arc<TlsClient>, parameters: &TransportParameters) -> Result<Handshake, Failure> {
+    fn start(shake: &Shake, parameters: &TransportParameters) -> Result<Handshake, Failure> {
+        let (tls, remembered) = (shake.tls.clone(), shake.remembered.clone());
         let ssl = tls.session()?;
         let mut exchange = Exchange::default();
         parameters.write(&mut exchange.ours);
@@ -138,7 +159,11 @@ impl Handshake {
         }
         // SAFETY: the session is valid.
         unsafe { openssl_sys::SSL_set_connect_state(ssl.as_ptr()) };
-        let mut handshake = Handshake { tls, ssl, exchange, complete: false, latest: None };
+        if tls.early_data {
+            // SAFETY: the session is valid. It refuses, without harm, if there is no earlier session that allows it.
+            unsafe { SSL_set_quic_tls_early_data_enabled(ssl.as_ptr(), 1) };
+        }
+        let mut handshake = Handshake { tls, remembered, ssl, exchange, complete: false, latest: None };
         handshake.go_on()?;
         Ok(handshake)
     }
@@ -158,6 +183,14 @@ impl Handshake {
             if !self.complete {
                 self.complete = true;
                 self.tls.agreed(&self.ssl)?;
+                if self.tls.early_data {
+                    self.remembered().clone_from(&self.exchange.get().parameters);
+                }
+                if self.exchange.get().early.is_some() && self.early_data_accepted() == Some(false) {
+                    if let Some(sessions) = &self.tls.sessions {
+                        sessions.forget();
+                    }
+                }
             }
             return Ok(());
         }
@@ -165,6 +198,10 @@ impl Handshake {
             openssl_sys::SSL_ERROR_WANT_READ | openssl_sys::SSL_ERROR_WANT_WRITE => Ok(()),
             _ => Err(self.tls.refusal(&self.ssl, Some(&ErrorStack::get()), None)),
         }
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure) -> TransportError {
@@ -198,13 +235,18 @@ impl Session for Handshake {
         None
     }
 
-    /// No request is sent before the handshake is complete.
+    /// None: there is no session to resume that allows it.
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        None
+        let (suite, secret) = self.exchange.get().early.as_ref()?;
+        if self.remembered().is_empty() {
+            return None;
+        }
+        Secrets::early(*suite, secret).ok()
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
-        Some(false)
+        // SAFETY: the session is valid, and the call only reads it.
+        self.complete.then(|| unsafe { SSL_get_early_data_status(self.ssl.as_ptr()) } == EARLY_DATA_ACCEPTED)
     }
 
     fn is_handshaking(&self) -> bool {
@@ -219,11 +261,14 @@ impl Session for Handshake {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        let read = |bytes: &[u8]| TransportParameters::read(Side::Client, &mut Cursor::new(bytes));
         let theirs = &self.exchange.get().parameters;
-        if theirs.is_empty() {
-            return Ok(None);
+        if !theirs.is_empty() {
+            return Ok(Some(read(theirs)?));
         }
-        Ok(Some(TransportParameters::read(Side::Client, &mut Cursor::new(theirs))?))
+        // Before the server's own arrive: those that it had when the session began.
+        let before = self.remembered();
+        Ok(if self.exchange.get().early.is_some() && !before.is_empty() { Some(read(&before)?) } else { None })
     }
 
     fn write_handshake(&mut self, into: &mut Vec<u8>) -> Option<Keys> {
@@ -309,10 +354,17 @@ unsafe extern "C" fn take_secret(
 ) -> c_int {
     // SAFETY: OpenSSL passes what it was given, its session and a secret of this length.
     let (exchange, secret, cipher) = unsafe {
-        let cipher = SSL_get_pending_cipher(ssl);
+        let cipher = match level {
+            EARLY => SSL_SESSION_get0_cipher(openssl_sys::SSL_get_session(ssl)),
+            _ => SSL_get_pending_cipher(ssl),
+        };
         let number = if cipher.is_null() { 0 } else { openssl_sys::SSL_CIPHER_get_protocol_id(cipher) };
         (&mut *exchange.cast::<Exchange>(), std::slice::from_raw_parts(secret, length), number)
     };
+    if level == EARLY {
+        exchange.early = Suite::of(cipher).map(|suite| (suite, secret.to_vec()));
+        return c_int::from(exchange.early.is_some());
+    }
     let Some((suite, secrets)) = Suite::of(cipher).zip(exchange.secrets.get_mut(level as usize)) else { return 0 };
     *(if ours != 0 { &mut secrets.0 } else { &mut secrets.1 }) = secret.to_vec();
     if !secrets.0.is_empty() && !secrets.1.is_empty() {

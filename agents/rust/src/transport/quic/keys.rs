@@ -109,6 +109,13 @@ impl Secrets {
         make().map_err(unusable)
     }
 
+    /// The keys of what this side sends before the handshake is complete.
+    pub fn early(suite: Suite, secret: &[u8]) -> Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        let header = HeaderProtection::new(suite, secret).map_err(unusable)?;
+        let packet = PacketProtection::new(suite, secret, true).map_err(unusable)?;
+        Ok((Box::new(header), Box::new(packet)))
+    }
+
     fn packet_keys(&self) -> std::result::Result<KeyPair<Box<dyn PacketKey>>, ErrorStack> {
         Ok(KeyPair {
             local: Box::new(PacketProtection::new(self.suite, &self.local, true)?),

@@ -3,6 +3,7 @@
 //! To its user it is one message to the server and one back at a time, each on a stream of its own, and what the server says
 //! aside, on streams that it opens itself.
 
+mod client;
 mod closing;
 mod handshake;
 mod keys;
@@ -10,114 +11,32 @@ mod keys;
 mod tests;
 
 use super::socket::Socket;
-use super::tls::{Facts, TlsClient};
+use super::tls::Facts;
+use super::traffic::{self, Traffic};
 use crate::clock::now_ns;
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use bytes::{Bytes, BytesMut};
+pub use client::{Manners, QuicClient};
 use closing::Silent;
 pub use closing::unanswered;
-use quinn_proto::crypto::{CryptoError, HmacKey};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, IdleTimeout,
-    RandomConnectionIdGenerator, ReadError, ReadableError, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
+    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError, ReadableError, StreamEvent, StreamId,
+    VarInt, WriteError,
 };
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The longest datagram that this client takes: an Ethernet packet of 1500 bytes without the headers of IP and UDP.
-pub const DATAGRAM_BYTES: u16 = 1472;
-/// Bytes that the server may send on a stream before this client has read them: as much as by HTTP/2.
-const WINDOW: u32 = 1 << 30;
+const DATAGRAM_BYTES: u16 = 1472;
 /// Datagrams that are read before what they call for is sent.
 const TURN: usize = 64;
 
 thread_local! {
     static DATAGRAM: RefCell<Box<[u8]>> = RefCell::new(vec![0; usize::from(DATAGRAM_BYTES) + 1].into_boxed_slice());
-}
-
-/// What an application says about itself to the transport.
-#[derive(Debug, Clone, Copy)]
-pub struct Manners {
-    /// What the client sends first, on a stream for it alone.
-    pub first: &'static [u8],
-    /// The code of a goodbye without an error.
-    pub goodbye: u32,
-}
-
-/// How an arm's connections are made.
-pub struct QuicClient {
-    endpoint: Arc<EndpointConfig>,
-    config: ClientConfig,
-    manners: Manners,
-}
-
-impl QuicClient {
-    pub fn new(tls: TlsClient, manners: Manners) -> QuicClient {
-        let mut transport = TransportConfig::default();
-        transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(0))
-            .stream_receive_window(VarInt::from_u32(WINDOW))
-            .datagram_receive_buffer_size(None)
-            // The server says when an idle connection ends.
-            .max_idle_timeout(None::<IdleTimeout>);
-        let mut config = ClientConfig::new(Arc::new(handshake::Shake(Arc::new(tls))));
-        config.transport_config(Arc::new(transport));
-        let mut endpoint = EndpointConfig::new(Arc::new(NoResets));
-        // Each connection has its socket, so its packets need no name.
-        endpoint.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(0)));
-        let _ = endpoint.max_udp_payload_size(DATAGRAM_BYTES);
-        QuicClient { endpoint: Arc::new(endpoint), config, manners }
-    }
-
-    /// Begins a connection on this socket.
-    pub fn start(&self, socket: Socket, address: SocketAddr) -> Result<Box<Quic>> {
-        let mut endpoint = Endpoint::new(self.endpoint.clone(), None, true, None);
-        let begun = endpoint.connect(Instant::now(), self.config.clone(), address, "server");
-        // The handshake's own failure comes as this error's text.
-        let (handle, connection) = begun.map_err(|error| match error {
-            quinn_proto::ConnectError::InvalidServerName(text) => Failure::tls(text),
-            other => Failure::connect(format!("cannot connect to {address}: {other}")),
-        })?;
-        Ok(Box::new(Quic {
-            socket,
-            address,
-            endpoint,
-            handle,
-            connection,
-            manners: self.manners,
-            connected: false,
-            lost: None,
-            stream: None,
-            readable: false,
-            asides: Vec::new(),
-            aside: false,
-            due: None,
-            due_ns: None,
-            room: Vec::new(),
-        }))
-    }
-}
-
-/// A client without names for its packets gives out no tokens to reset it, so this never signs any.
-struct NoResets;
-
-impl HmacKey for NoResets {
-    fn sign(&self, _: &[u8], out: &mut [u8]) {
-        out.fill(0);
-    }
-
-    fn signature_len(&self) -> usize {
-        32
-    }
-
-    fn verify(&self, _: &[u8], _: &[u8]) -> std::result::Result<(), CryptoError> {
-        Err(CryptoError)
-    }
 }
 
 /// One connection.
@@ -168,14 +87,11 @@ impl Quic {
         data.and_then(|data| data.downcast::<Facts>().ok()).map(|facts| *facts).unwrap_or_default()
     }
 
-    /// Continues the handshake. `false`: the server's part has not arrived yet.
+    /// Continues the handshake until messages can be sent: to its end, unless a resumed session allows them before that. `false`:
+    /// the server's part has not arrived yet.
     pub fn shake_hands(&mut self) -> Result<bool> {
-        while !self.connected {
-            match self.advance() {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(self.lost.take().unwrap_or_else(|| error.into())),
-            }
+        if !self.connection.has_0rtt() && !self.complete()? {
+            return Ok(false);
         }
         let opened = self.connection.streams().open(Dir::Uni);
         let Some(stream) = opened else { return Err(Failure::connect("the server allows no stream for settings")) };
@@ -183,6 +99,18 @@ impl Quic {
             Ok(written) if written == self.manners.first.len() => Ok(true),
             _ => Err(Failure::connect("the server allows no settings")),
         }
+    }
+
+    /// Continues the handshake to its end. `false`: the server's part has not arrived yet.
+    pub fn complete(&mut self) -> Result<bool> {
+        while !self.connected {
+            match self.advance() {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(self.lost.take().unwrap_or_else(|| error.into())),
+            }
+        }
+        Ok(true)
     }
 
     /// Writes as much of a message as the server allows; `WouldBlock` if it allows nothing, until it is heard again.
@@ -370,7 +298,7 @@ impl Quic {
         }
         while let Some(event) = self.connection.poll() {
             match event {
-                Event::Connected => self.connected = true,
+                Event::Connected => self.shaken(),
                 Event::ConnectionLost { reason } => {
                     let silent = if self.connected { Silent::Later } else { Silent::AtFirst };
                     self.lost.get_or_insert_with(|| closing::failure(&reason, self.address, silent));
@@ -385,6 +313,20 @@ impl Quic {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// The handshake is complete: counts the connection.
+    fn shaken(&mut self) {
+        self.connected = true;
+        let early = self.connection.has_0rtt();
+        let accepted = early && self.connection.accepted_0rtt();
+        let resumed = u64::from(self.facts().resumed);
+        traffic::add(Traffic { connects: 1, resumed, early: u64::from(accepted), ..Traffic::default() });
+        if early && !accepted {
+            self.lost.get_or_insert_with(|| {
+                Failure::tls("the server refused what was sent before the handshake was complete (0-RTT)")
+            });
         }
     }
 

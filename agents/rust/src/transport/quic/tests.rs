@@ -3,7 +3,7 @@
 use super::*;
 use crate::message::{Connect, Line, Request};
 use crate::transport::socket::Mode;
-use crate::transport::tls::Application;
+use crate::transport::tls::{Application, TlsClient};
 use std::net::UdpSocket;
 use std::time::Duration;
 
