@@ -187,7 +187,8 @@ impl Page {
 fn update(context: &mut CipherCtx, from: &[u8], into: &mut [u8]) -> std::result::Result<(), ErrorStack> {
     // SAFETY: without padding a context writes no byte more than it gets, as both have the same length.
     unsafe { context.cipher_update_unchecked(from, Some(into))? };
-    context.cipher_final(&mut []).map(drop)
+    // Whole blocks without padding leave no rest.
+    context.cipher_final(&mut [0; BLOCK_BYTES as usize]).map(drop)
 }
 
 /// Each unit has its own nonce, the unit's number, as in TLS. Ciphers with shorter nonces take its beginning.

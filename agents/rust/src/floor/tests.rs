@@ -1,7 +1,14 @@
 use super::*;
 
 const CIPHERS: [&str; 9] = [
-    "aes256-gcm", "aes128-gcm", "chacha20", "aes128-cbc", "aes192-cbc", "aes256-cbc", "aes128-ctr", "aes192-ctr",
+    "aes256-gcm",
+    "aes128-gcm",
+    "chacha20",
+    "aes128-cbc",
+    "aes192-cbc",
+    "aes256-cbc",
+    "aes128-ctr",
+    "aes192-ctr",
     "aes256-ctr",
 ];
 const MACS: [&str; 3] = ["hmac-sha1", "hmac-sha256", "hmac-sha512"];
