@@ -49,6 +49,14 @@ def test_counted_bytes_give_a_floor_in_microseconds_and_its_ratio() -> None:
     )
 
 
+def test_pieces_of_any_length_are_named_as_such() -> None:
+    log = Stream(CipherWork("chacha20"), 16384, pieces=True, written=500_000)
+    assert (
+        "encrypts 500 bytes at 0.5 ns per byte (pages: CHACHA20, in pieces of any length; the floor has 16,384 bytes at a time)"
+        in said(cell(log, 1000), end(3))
+    )
+
+
 def test_without_a_count_it_says_for_how_many_bytes_the_time_would_do() -> None:
     words = said(cell(PAGES, 0), end(60))
     assert "decrypts a byte of pages in 2 ns and encrypts one in 3 ns" in words
@@ -60,8 +68,13 @@ def test_without_a_count_it_says_for_how_many_bytes_the_time_would_do() -> None:
 def test_if_the_cache_had_every_page_the_floor_is_0() -> None:
     nothing = msgspec.structs.replace(PAGES, read=0)
     words = said(cell(nothing, 1000), end(0.5))
-    assert "in 1,000 operations the database read and wrote no encrypted page, so the floor is 0" in words
+    assert "in 1,000 operations the database read and wrote nothing that it encrypts, so the floor is 0" in words
     assert "take 0.5 µs" in words
+    assert "take 0.0 µs" in said(cell(nothing, 1000), end(5, name="rest"))
+
+
+def test_bytes_whose_cipher_no_sample_met_take_nothing() -> None:
+    assert "here cipher and MAC take 0.0 µs, 0 times that" in said(cell(PAGES, 1000), end(36, name="rest"))
 
 
 def test_with_tls_the_bytes_are_those_on_the_wire() -> None:
@@ -75,8 +88,7 @@ def test_with_tls_the_bytes_are_those_on_the_wire() -> None:
     )
 
 
-def test_where_no_cipher_was_seen_or_its_floor_is_unknown_nothing_is_said() -> None:
-    assert said(cell(PAGES, 1000), end(36, name="rest")) == ""
-    assert said(cell(PAGES, 1000), end(0)) == ""
+def test_where_nothing_can_be_compared_nothing_is_said() -> None:
+    assert said(cell(PAGES, 0), end(36, name="rest")) == ""
     assert said(cell(PAGES, 1000), end(36, which="client")) == ""
     assert said(msgspec.structs.replace(cell(PAGES, 1000), floor={}), end(36)) == ""

@@ -18,6 +18,8 @@ class StreamFloor(NamedTuple):
 
     kind: str
     work: CipherWork
+    pieces: bool
+    """The server's own units are of any length, and may be shorter than that of `work`."""
     open_ns: float
     seal_ns: float
     """Cost of the cipher alone for each encrypted byte."""
@@ -74,5 +76,5 @@ def _at_rest(cell: Cell) -> RestFloor | None:
         read, written = (
             each * stream.share / operations if operations else 0.0 for each in (stream.read, stream.written)
         )
-        streams.append(StreamFloor(kind, stream.work, open_ns, seal_ns, read, written))
+        streams.append(StreamFloor(kind, stream.work, stream.pieces, open_ns, seal_ns, read, written))
     return RestFloor(streams, operations) if streams else None

@@ -174,7 +174,7 @@ class InnodbTde(AtRest):
         found = {"pages": Stream(CipherWork("aes256-cbc", unit=PAGE - 48), PAGE)}
         if factors["logs"] == "on":
             found["redo log"] = Stream(CipherWork("aes256-cbc", unit=LOG_BLOCK - 16), LOG_BLOCK)
-            found["binary log"] = Stream(CipherWork("aes256-ctr"), RECORD_BYTES)
+            found["binary log"] = Stream(CipherWork("aes256-ctr"), RECORD_BYTES, pieces=True)
         return found
 
     def implementation(self, look: Look) -> dict[str, str]:

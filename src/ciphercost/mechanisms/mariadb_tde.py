@@ -150,10 +150,11 @@ class MariadbTde(AtRest):
     def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
         """Pages but their header and trailer, and both logs, which are encrypted in pieces of any length; large ones are the floor."""
         cipher = f"aes256-{factors['cipher']}"
+        binary_log = "aes256-gcm" if factors["cipher"] == "ctr" else cipher
         return {
             "pages": Stream(CipherWork(cipher, unit=PAGE - 48), PAGE),
-            "redo log": Stream(CipherWork(cipher), RECORD_BYTES),
-            "binary log": Stream(CipherWork("aes256-gcm" if factors["cipher"] == "ctr" else cipher), RECORD_BYTES),
+            "redo log": Stream(CipherWork(cipher), RECORD_BYTES, pieces=True),
+            "binary log": Stream(CipherWork(binary_log), RECORD_BYTES, pieces=True),
         }
 
     def implementation(self, look: Look) -> dict[str, str]:

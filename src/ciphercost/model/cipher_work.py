@@ -35,6 +35,8 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     work: CipherWork
     page: Ordinal
     """Bytes of the file in which `work.unit` bytes are encrypted; the others, such as page headers, are not."""
+    pieces: bool = False
+    """The server encrypts pieces of any length, which cost more per byte than the long ones of `work`."""
     read: Count = 0
     written: Count = 0
     """Bytes of the file in all of `Enciphered.operations`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ciphercost.estimate import cipher_floor
-from ciphercost.estimate.cipher_floor import RestFloor, StreamFloor, WireFloor
+from ciphercost.estimate.cipher_floor import RestFloor, StreamFloor
 from ciphercost.estimate.notation import number
 from ciphercost.model.cipher_work import CipherWork
 from ciphercost.model.profile import EndProfile
@@ -21,23 +21,27 @@ def against_floor(cell: Cell, end: EndProfile, figure: Callable[[float], str]) -
 
     `figure`: writes µs as the profile's table does.
     """
-    own = next((each for each in end.parts if each.name == "cipher"), None)
+    taken = next((each.encrypted_us for each in end.parts if each.name == "cipher"), 0.0)
     found = cipher_floor.of(cell, end.end)
-    if own is None or own.encrypted_us <= 0 or found is None:
+    if isinstance(found, RestFloor):
+        return at_rest(found, taken, figure)
+    if found is None or taken <= 0:
         return ""
-    taken = own.encrypted_us
-    if isinstance(found, WireFloor):
-        return (
-            f"{BEGINNING}the cipher alone, in the agent's library, needs {number(found.cost_ns)} ns per byte, {number(found.us)} µs for an "
-            f"operation's {number(found.sent)} bytes; here cipher and MAC take {figure(taken)} µs, {times(taken, found.us)}"
-        )
+    return (
+        f"{BEGINNING}the cipher alone, in the agent's library, needs {number(found.cost_ns)} ns per byte, {number(found.us)} µs for an "
+        f"operation's {number(found.sent)} bytes; here cipher and MAC take {figure(taken)} µs, {times(taken, found.us)}"
+    )
+
+
+def at_rest(found: RestFloor, taken: float, figure: Callable[[float], str]) -> str:
+    """With and without a count of bytes. Without one and without a sample in the cipher there is nothing to say."""
     if not found.operations:
-        return f"{BEGINNING}{uncounted(found, taken, figure)}"
+        return f"{BEGINNING}{uncounted(found, taken, figure)}" if taken > 0 else ""
     worked = [each for each in found.streams if max(each.opened, each.sealed) >= NOTHING]
     if not worked:
         return (
-            f"{BEGINNING}in {found.operations:,} operations the database read and wrote no encrypted page, so the floor is 0; here cipher and MAC "
-            f"take {figure(taken)} µs"
+            f"{BEGINNING}in {found.operations:,} operations the database read and wrote nothing that it encrypts, so the floor is 0; here cipher "
+            f"and MAC take {figure(taken)} µs"
         )
     return (
         f"{BEGINNING}an operation {'; '.join(map(stream, worked))}. The ciphers alone, in the agent's library, need {number(found.us)} µs for that; "
@@ -52,7 +56,10 @@ def stream(each: StreamFloor) -> str:
         for verb, amount, cost in (("decrypts", each.opened, each.open_ns), ("encrypts", each.sealed, each.seal_ns))
         if amount >= NOTHING
     ]
-    return f"{' and '.join(ways)} ({each.kind}: {cipher(each.work)}, {each.work.unit:,} bytes at a time)"
+    units = f"{each.work.unit:,} bytes at a time"
+    if each.pieces:
+        units = f"in pieces of any length; the floor has {units}"
+    return f"{' and '.join(ways)} ({each.kind}: {cipher(each.work)}, {units})"
 
 
 def uncounted(found: RestFloor, taken: float, figure: Callable[[float], str]) -> str:
