@@ -97,8 +97,8 @@ def test_the_cipher_of_a_file_stands_beside_its_floor_and_the_pages_that_sqlite_
     monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 2)
     monkeypatch.setattr(enciphered, "SECONDS", 0.5)
     # The cache has room for a tenth of the pages, so nearly every row's page is read and decrypted again.
-    cell = CellSpec("sqlite", "sqlcipher", regime="one-core", rows=20_000, cache="small")
-    result = pipeline.run(Spec([cell], mode="quick", time=2.0, latency=False, profile=True), tmp_path / "run")
+    cell = CellSpec("sqlite", "sqlcipher", regime="one-core", rows=8000, cache="small")
+    result = pipeline.run(Spec([cell], mode="quick", time=1.0, latency=False, profile=True), tmp_path / "run")
     found = result.cells[0]
     assert found.status == "ok", found.reason
     assert set(found.floor) == {f"aes256-cbc+hmac-sha512/4016_{way}" for way in ("open", "seal")}
