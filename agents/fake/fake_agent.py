@@ -53,7 +53,7 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
             "timeout": (int, float),
         },
     ),
-    "floor": ({"cipher": str, "bytes": int}, {}),
+    "floor": ({"cipher": str, "bytes": int}, {"mac": str, "unit": int}),
     "disconnect": ({"arm": str}, {}),
     "bye": ({}, {}),
 }
@@ -273,13 +273,21 @@ class FakeAgent:
             if count_from <= free < end:
                 found.append(int(free - now))
 
-    def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:
+    def floor(self, cipher: str, mac: str = "", unit: int = 16384, **fields: Any) -> dict[str, Any]:
         costs = {"aes256-gcm": 0.1, "aes128-gcm": 0.09, "chacha20": 0.3}
+        costs |= {f"aes{bits}-{mode}": 0.2 for bits in (128, 192, 256) for mode in ("cbc", "ctr")}
         if cipher not in costs or fields["bytes"] < 1:
             raise Refused("bad-message", "floor needs a known cipher and at least one byte")
+        if unit < 1 or ("cbc" in cipher and unit % 16):
+            raise Refused("bad-message", "unit: must be at least 1, and whole blocks for CBC")
+        if mac not in ("", "hmac-sha1", "hmac-sha256", "hmac-sha512") or (mac and not cipher.startswith("aes")):
+            raise Refused("bad-message", f"mac: no {mac}")
+        if mac and cipher.endswith("-gcm"):
+            raise Refused("bad-message", f"mac: {cipher} authenticates by itself")
+        cost = costs[cipher] + (1.5 if mac else 0)
         return {
-            "type": "floor", "cipher": cipher, "bytes": fields["bytes"], "ns_per_byte_seal": costs[cipher],
-            "ns_per_byte_open": costs[cipher], "library": "",
+            "type": "floor", "cipher": cipher, "bytes": fields["bytes"], "ns_per_byte_seal": cost,
+            "ns_per_byte_open": cost, "library": "",
         }  # fmt: skip
 
     def disconnect(self, arm: str) -> dict[str, Any]:

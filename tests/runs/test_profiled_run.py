@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from ciphercost import commands
+from ciphercost.estimate import cipher_floor
 from ciphercost.host import perf
+from ciphercost.measure import enciphered
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
@@ -85,6 +88,39 @@ def test_a_known_function_is_found_at_its_known_share(
     (tmp_path / "again").mkdir()
     packed = archive.unpack(tmp_path / "run.tar.xz", tmp_path / "again")
     assert conclude.result_of(packed).cells[0].profile == cell.profile
+
+
+def test_the_cipher_of_a_file_stands_beside_its_floor_and_the_pages_that_sqlite_counted(
+    tmp_path: Path, require: Require, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require(not perf.obstacle(), perf.obstacle())
+    monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 2)
+    monkeypatch.setattr(enciphered, "SECONDS", 0.5)
+    # The cache has room for a tenth of the pages, so nearly every row's page is read and decrypted again.
+    cell = CellSpec("sqlite", "sqlcipher", regime="one-core", rows=8000, cache="small")
+    result = pipeline.run(Spec([cell], mode="quick", time=1.0, latency=False, profile=True), tmp_path / "run")
+    found = result.cells[0]
+    assert found.status == "ok", found.reason
+    assert set(found.floor) == {f"aes256-cbc+hmac-sha512/4016_{way}" for way in ("open", "seal")}
+    assert found.enciphered is not None
+    assert found.enciphered.operations > 0
+    pages = found.enciphered.streams["pages"]
+    # The leaf of each row, and at most every level of the tree above it.
+    assert 0.5 < pages.read / 4096 / found.enciphered.operations < 6
+    assert pages.written == 0
+    assert found.profile is not None
+    (end,) = found.profile.ends
+    assert next(each for each in end.parts if each.name == "cipher").encrypted_us > 0
+    floor = cipher_floor.of(found, end.end)
+    assert floor is not None
+    assert floor.us > 0
+    assert conclude.result_of(tmp_path / "run") == result
+    for form in ("terminal", "md", "html"):
+        page = tmp_path / f"page-{form}"
+        CliRunner().invoke(commands.cli, ["report", str(tmp_path / "run"), "--format", form, "-o", str(page)])
+        plain = " ".join(html.unescape(page.read_text()).split())
+        assert "own part against its floor measured in the run: an operation decrypts" in plain, form
+        assert "AES-256-CBC with HMAC-SHA512, 4,016 bytes at a time" in plain, form
 
 
 def test_without_perf_there_is_one_line_and_the_rest_is_measured(

@@ -95,7 +95,7 @@ impl Session {
             }
             Request::Slice(slice) => self.slice(&slice, say),
             Request::Floor(asked) => {
-                let found = floor::measure(&asked.cipher, asked.bytes)?;
+                let found = floor::measure(&asked)?;
                 Ok(Answer::Floor {
                     cipher: asked.cipher,
                     bytes: found.bytes,

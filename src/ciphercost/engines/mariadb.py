@@ -64,6 +64,12 @@ class Mariadb(Family):
         "ON c.VARIABLE_NAME = 'SSL_CIPHER' AND v.VARIABLE_NAME = 'SSL_VERSION'"
     )
 
+    io_counters = (
+        "SELECT 'pages', MAX(IF(VARIABLE_NAME = 'INNODB_PAGES_READ', VARIABLE_VALUE, 0)) * @@innodb_page_size, "
+        "MAX(IF(VARIABLE_NAME = 'INNODB_PAGES_WRITTEN', VARIABLE_VALUE, 0)) * @@innodb_page_size FROM information_schema.GLOBAL_STATUS "
+        "UNION ALL SELECT 'redo log', 0, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_OS_LOG_WRITTEN' "
+        "UNION ALL SELECT 'binary log', 0, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'BINLOG_BYTES_WRITTEN'"
+    )
     statement_logs = (
         "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host.installation import Installation
 from ciphercost.load import agent
@@ -53,7 +54,7 @@ LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 
 
-class Sqlite(StoresData):
+class Sqlite(StoresData, CountsIo):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"
@@ -62,6 +63,10 @@ class Sqlite(StoresData):
     home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
     variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
     temporary = ("etilqs_*",)
+    # The agent adds these functions. They count pages that pass between a connection's cache and its file or WAL; a checkpoint, which
+    # copies pages as they are, is no part of it.
+    io_counters = "SELECT 'pages', ciphercost_pages_read() * page_size, ciphercost_pages_written() * page_size FROM pragma_page_size"
+    counts_by_connection = True
 
     def spills(self, word: str) -> tuple[Spill, ...]:
         """A sort and a temporary table, each twice: with the connection's setting (memory) and in files, the default of

@@ -269,6 +269,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         cores=known.cores,
         conditions=conditions.named(known.spec) | ({"idle": known.idle} if known.idle else {}),
         floor=known.floor,
+        enciphered=known.enciphered,
         predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,

@@ -33,6 +33,7 @@ from ciphercost.load import redact
 from ciphercost.load.agent_messages import MARGIN, connect_message, connect_seconds, program_messages, rows_of
 from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.load.program import Program
+from ciphercost.model.cipher_work import RECORD_BYTES, Way
 from ciphercost.model.errors import AgentError, MissingServer, RunError
 from ciphercost.model.secret import encoded
 from ciphercost.model.slices import AgentSlice, Arrivals
@@ -334,12 +335,19 @@ class Agent:
                 raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
         return answered
 
-    def floor(self, cipher: str, size: int = FLOOR_BYTES) -> dict[str, float]:
+    def floor(
+        self, cipher: str, size: int = FLOOR_BYTES, *, mac: str = "", unit: int = RECORD_BYTES
+    ) -> dict[Way, float]:
         """Measure what a cipher alone costs on this CPU: {"seal": ns per byte, "open": ns per byte}.
 
-        Raises AgentError for an unknown cipher.
+        `unit`: bytes sealed at a time. Raises AgentError for an unknown cipher or MAC.
         """
-        answer = self.request({"type": "floor", "cipher": cipher, "bytes": size})
+        message: dict[str, Any] = {"type": "floor", "cipher": cipher, "bytes": size}
+        if mac:
+            message["mac"] = mac
+        if unit != RECORD_BYTES:
+            message["unit"] = unit
+        answer = self.request(message)
         return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
 
     def slice(

@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.host import idle, idle_setting, marks, procfs, tls_names
+from ciphercost.host import idle, idle_setting, marks, procfs
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure import fio, profiling, round_trips
+from ciphercost.measure import enciphered, fio, profiling, round_trips
 from ciphercost.measure.facts import (
     describe,
     describe_agent,
@@ -308,8 +308,7 @@ def open_unit(
     describe_client(facts, pair, own)
     describe_agent(facts, own.hello)
     describe_idle(facts, pair)
-    if facts.spec.mechanism == "tls" and not facts.floor:
-        facts.floor = floor(own)
+    enciphered.floors(facts, bench, own)
     on_those_left(lambda: agent.program(bench.program))
 
     def open_arm(arm: Arm) -> None:
@@ -355,7 +354,7 @@ def open_unit(
     blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
     profiled = profiling.phase(measurement, session, blocks, pair, agent, bench.supervisor, run.scratch)
     stack.callback(profiled.close)
-    return *phases, profiled
+    return *phases, profiled, enciphered.phase(measurement, session, bench, agent)
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
@@ -415,11 +414,6 @@ def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack
             made[root, helpers, hops] = stack.enter_context(contextlib.closing(sampler))
         found[arm] = made[root, helpers, hops]
     return found
-
-
-def floor(agent: Agent) -> dict[str, float]:
-    """What each TLS cipher alone costs the agent here, in ns per byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
-    return {f"{cipher}_{way}": cost for cipher in tls_names.SUITES_13 for way, cost in agent.floor(cipher).items()}
 
 
 @contextlib.contextmanager

@@ -146,6 +146,11 @@ class CellMeasurement:
         """Another cell runs now: the time until the next slice does not count as the controller's."""
         self._last_answer = 0.0
 
+    def alone(self, arm: Arm) -> None:
+        """Let this arm's server work without the other, as in a slice."""
+        self._pause.only(arm)
+        self._awake.keep(self._polling("capacity"))
+
     def rest(self) -> None:
         """Stop both servers of this cell until its next turn."""
         self._pause.none()

@@ -19,6 +19,7 @@ import msgspec
 from ciphercost import hops
 from ciphercost.hops import Hop
 from ciphercost.host.ports import LOOPBACK
+from ciphercost.model.cipher_work import CipherWork
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
@@ -132,6 +133,12 @@ class Mechanism(ABC):
         server.
         """
         return None
+
+    def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:  # noqa: ARG002
+        """Return what ciphers do with these factors (with defaults), so that a run measures what they alone cost on this CPU; none: it
+        is not known, or the agents have no such cipher.
+        """
+        return ()
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Return further fields of a `connected` answer that follow from these factors."""

@@ -9,6 +9,7 @@ In the order of a cell's life:
     settled     after loading: waits until no data is being converted any more
     volume      where an arm's copy of the data lies in a session
     status      the server witness: what the server reports, in every session
+    streams     which cipher encrypts which files, for its floor
     structure   the disk witness besides the canary: what encrypted files look like
     key_taken   the key is missing or replaced; the server must then not start
 
@@ -17,7 +18,7 @@ A file-system mechanism sets `loaded_once` and needs only `volume` and `status`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +28,7 @@ import msgspec
 from ciphercost.host import deadlines
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Mechanism
+from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.slices import Finding, Witness
 from ciphercost.model.spec import Arm
 
@@ -145,6 +147,15 @@ class AtRest(Mechanism):
     def structure(self, look: Look) -> tuple[bool, str]:  # noqa: ARG002
         """Judge what the arm's files look like besides the canary (page types, headers); (True, "") if unknown."""
         return True, ""
+
+    def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:  # noqa: ARG002
+        """Return how each kind of file is encrypted with these factors (with defaults), by the name that the server's counters give it
+        (`CountsIo.io_counters`); kinds that are not encrypted are left out. None: it is not known, or the agents lack the cipher.
+        """
+        return {}
+
+    def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:
+        return tuple(dict.fromkeys(each.work for each in self.streams(factors).values()))
 
     def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
         """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; prints `warning`."""

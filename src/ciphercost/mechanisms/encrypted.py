@@ -15,6 +15,7 @@ from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
 from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
@@ -23,6 +24,8 @@ KEY_FILE = "duckdb.key"
 MAGIC, MAGIC_AT = b"DUCK", 8
 FLAGS_AT, ENCRYPTED = 20, 1
 """The main header of a file: a checksum (8 bytes), the magic bytes, the version of the format (8), and flags (8)."""
+BLOCK = 262_144
+"""Bytes of a block by default."""
 TEMPORARY = "SET temp_file_encryption=true"
 """A key alone leaves temporary files unencrypted: the setting belongs to the instance, and the key to one of its files."""
 NO_CRYPTO = "read-only crypto module"
@@ -45,6 +48,10 @@ class DuckDbEncryption(AtRest):
             return {}
         cipher = self.check(factors)["cipher"].upper()
         return {"key": _key(secrets / KEY_FILE), "cipher": cipher, "pragmas": TEMPORARY}
+
+    def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
+        """Each block of the file, whole. DuckDB does not count them."""
+        return {"blocks": Stream(CipherWork(f"aes256-{factors['cipher']}", unit=BLOCK), BLOCK)}
 
     # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

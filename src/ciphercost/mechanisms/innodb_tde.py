@@ -22,6 +22,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.marks import own_file
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import Arm
@@ -33,6 +34,8 @@ CONFIGURATION = f"{COMPONENT}.cnf"
 """File beside the component, and in the data directory."""
 NEVER_ENCRYPTED = ("innodb_temporary",)
 """Tablespaces that the server refuses to encrypt; the proof must detect what they leak."""
+PAGE, LOG_BLOCK = 16384, 512
+"""Bytes of a page, by default, and of a block of the redo log. Their headers, 38 and 12 bytes, stay unencrypted."""
 PAGE_TYPE = slice(24, 26)
 ENCRYPTED_TYPES = {15, 16, 17}
 """FIL_PAGE_ENCRYPTED, FIL_PAGE_COMPRESSED_AND_ENCRYPTED, FIL_PAGE_ENCRYPTED_RTREE."""
@@ -160,6 +163,19 @@ class InnodbTde(AtRest):
             if magic != BINLOG_MAGIC[want]:
                 return False, f"{name} begins with {magic.hex()}, not with {BINLOG_MAGIC[want].hex()}"
         return True, f"{words}, {len(magics)} binary logs that begin with {BINLOG_MAGIC[want].hex()}"
+
+    def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
+        """AES-256-CBC for pages but their header, and for blocks of the redo log but theirs; AES-256-CTR for the binary log.
+
+        Sizes are rounded to the blocks of AES; `Encryption::encrypt` and `encrypt_log_block` in MySQL's os0enc.cc encrypt a rest apart.
+        Undo pages are counted with the others, though logs=off leaves them unencrypted. The binary log is encrypted in pieces of any
+        length; large ones are the floor.
+        """
+        found = {"pages": Stream(CipherWork("aes256-cbc", unit=PAGE - 48), PAGE)}
+        if factors["logs"] == "on":
+            found["redo log"] = Stream(CipherWork("aes256-cbc", unit=LOG_BLOCK - 16), LOG_BLOCK)
+            found["binary log"] = Stream(CipherWork("aes256-ctr"), RECORD_BYTES, pieces=True)
+        return found
 
     def implementation(self, look: Look) -> dict[str, str]:
         """Name the ciphers in MySQL's manual; they can't be changed."""

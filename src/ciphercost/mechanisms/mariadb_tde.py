@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets as randomness
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.marks import hand_over, own_file
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import Arm
@@ -39,6 +40,8 @@ THREADS = 2
 """Threads that convert unencrypted pages; once all are encrypted, they sleep."""
 TEMPORARY = "innodb_temporary"
 """A tablespace with a switch of its own, which is not listed among the encrypted ones."""
+PAGE = 16384
+"""Bytes of a page by default. Its first 38 bytes and its last 8 stay unencrypted."""
 SETTLE_SECONDS = 900.0
 BETWEEN_SECONDS = 0.2
 SPACES = """\
@@ -143,6 +146,16 @@ class MariadbTde(AtRest):
         words = f"{encrypted} pages with a key version, {clear} without"
         passed = (clear > 0 and not encrypted) if look.arm == "plain" else (encrypted > 0 and not clear)
         return passed, words if passed else f"the {look.arm} arm's tables have {words}"
+
+    def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
+        """Pages but their header and trailer, and both logs, which are encrypted in pieces of any length; large ones are the floor."""
+        cipher = f"aes256-{factors['cipher']}"
+        binary_log = "aes256-gcm" if factors["cipher"] == "ctr" else cipher
+        return {
+            "pages": Stream(CipherWork(cipher, unit=PAGE - 48), PAGE),
+            "redo log": Stream(CipherWork(cipher), RECORD_BYTES, pieces=True),
+            "binary log": Stream(CipherWork(binary_log), RECORD_BYTES, pieces=True),
+        }
 
     def implementation(self, look: Look) -> dict[str, str]:
         return {

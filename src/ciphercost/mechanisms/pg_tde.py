@@ -16,9 +16,11 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost.engines.postgresql import PAGE
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, is_temporary_table, module
 from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import Arm
@@ -144,6 +146,10 @@ class PgTde(VendorTde):
         """Raises Unproven if the cipher is not the requested one: tables keep the cipher they were created with."""
         if look.arm == "encrypted" and (wrong := other_cipher(dict(map(_pair, look.query(SETTINGS))), look.rest)):
             raise Unproven(f"server witness, encrypted arm, while its tables were created: {wrong}")
+
+    def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
+        """Pages of tables and indexes, in CBC mode according to its manual. PostgreSQL does not count them apart from others."""
+        return {"pages": Stream(CipherWork(f"{factors['cipher'].replace('_', '')}-cbc", unit=PAGE), PAGE)}
 
     def key_file(self, rest: Rest) -> Path:
         """The server creates the file (mode 0600) and adds each key; all clusters of a run share it."""

@@ -19,6 +19,7 @@ from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
 from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
@@ -92,6 +93,12 @@ class SqlCipher(AtRest):
             key["passphrase"] = True
             pragmas += f"PRAGMA kdf_iter={factors['kdf_iter']};"
         return {**key, "pragmas": f"{pragmas}{COMMON}"}
+
+    def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
+        """AES-256-CBC of each page but its reserved end; the HMAC covers the same bytes and the IV."""
+        page = int(factors["page_size"])
+        mac = "" if factors["hmac"] == "off" else f"hmac-{factors['hmac']}"
+        return {"pages": Stream(CipherWork("aes256-cbc", mac, page - RESERVE), page)}
 
     # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ One server serves both arms: the encrypted arm's connections negotiate TLS, the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ciphercost import hops
@@ -25,6 +25,7 @@ from ciphercost.host.tls_names import (
     POST_QUANTUM,
     POST_QUANTUM_KEYS,
     SUITES_12,
+    SUITES_13,
     SUITES_CBC,
     SUITES_OLD,
     WEAK,
@@ -32,6 +33,7 @@ from ciphercost.host.tls_names import (
     suite,
 )
 from ciphercost.mechanisms import Factor, Mechanism, Route
+from ciphercost.model.cipher_work import CipherWork
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
@@ -117,6 +119,10 @@ class Tls(Mechanism):
         """Fill in defaults as every mechanism does; TLS 1.0 and 1.1 get a cipher that they have if none is given."""
         filled = super().check(factors)
         return filled | ({"cipher": "aes256-cbc"} if filled["version"] in OLD and "cipher" not in factors else {})
+
+    def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:  # noqa: ARG002
+        """All that TLS 1.3 has: the report takes the one that was negotiated."""
+        return tuple(CipherWork(each) for each in SUITES_13)
 
     def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:
         return (*self.witnesses, "process") if factors.get("library") else self.witnesses

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ciphercost.model.cipher_work import Enciphered
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Arrivals, Finding, Witness
@@ -89,6 +90,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     idle: Literal["", "poll", "halt"] = ""
     """What idle cores do, decided in the first session. Empty: not decided yet, or not recorded by older versions."""
     floor: dict[str, Amount] = {}
+    enciphered: Enciphered | None = None
+    """At rest, with a known cipher: how files are encrypted, and with a profile how many bytes were. None: otherwise."""
     warnings: list[Warning_] = []
     findings: list[Finding] = []
     openings: list[Opening] = []

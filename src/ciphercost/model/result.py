@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ciphercost.model.cipher_work import Enciphered
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
@@ -278,7 +279,9 @@ class Cell(msgspec.Struct, frozen=True):
     link: dict[str, int] = {}
     """Packets on a link that loses some: sent, lost, overflowed (lost because a queue was full)."""
     floor: dict[str, float] = {}
-    """Cost of a cipher alone in the agent's library, ns per byte: aes256-gcm_seal, aes256-gcm_open, …"""
+    """Cost of a cipher alone in the agent's library, ns per byte: aes256-gcm_seal, aes256-cbc+hmac-sha512/4016_open, …"""
+    enciphered: Enciphered | None = None
+    """At rest: how files are encrypted, and how many bytes of them a number of operations read and wrote. None: unknown."""
     predicted: dict[str, float] = {}
     """Predicted cost from encryption's round trips and bytes on the link alone; see `estimate.link_model`."""
     smallest_effect: float | None = None

@@ -128,6 +128,10 @@ pub enum Arrivals {
 pub struct Floor {
     pub cipher: String,
     pub bytes: u64,
+    /// What authenticates each unit, for a cipher that does not; None: nothing.
+    pub mac: Option<String>,
+    /// Bytes that are sealed at a time: a page, or a part of it. None: a TLS record.
+    pub unit: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -18,6 +18,7 @@ from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
+from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.settings import TakesSettings
@@ -125,7 +126,7 @@ def answers(address: str, port: int) -> bool:
     return bool(reported.version)
 
 
-class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
+class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, CountsIo, Payload):
     """An engine of this family. A subclass names its programs, packages and SQL."""
 
     kept_settings = KEPT

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ciphercost.estimate import parts as split_parts
-from ciphercost.estimate.notation import number
 from ciphercost.estimate.profile_parts import PARTS, split
 from ciphercost.model.profile import NAMELESS, EndProfile, ProfilePart
 from ciphercost.model.result import Cell
+from ciphercost.report.words import floor_text
 
 HEAD = ("µs per operation", "plain", "encrypted", "added", "95 % CI")
 MOST_SYMBOLS = 10
@@ -133,7 +132,7 @@ def notes(cell: Cell, end: EndProfile) -> Iterator[str]:
         yield (
             f"in the profiled slices the {end_name(cell, end)} spent {ratio} CPU time per operation than in the others, so the shares may differ there too"
         )
-    if named := floor(cell, end):
+    if named := floor_text.against_floor(cell, end, lambda value: figure(value, end)):
         yield named
 
 
@@ -151,16 +150,3 @@ def deviates(end: EndProfile) -> str:
                 f"{abs(profiled / level - 1):.0%} {'more' if profiled > level else 'less'} ({arm})".replace("%", " %")
             )
     return " and ".join(found)
-
-
-def floor(cell: Cell, end: EndProfile) -> str:
-    """The cipher's part beside what the cipher alone costs for the same bytes, as the run measured it."""
-    own = next((each for each in end.parts if each.name == "cipher"), None)
-    cost = split_parts.floor(cell, end.end)
-    sent = cell.arms.get("encrypted", {}).get("wire_bytes_per_op", 0.0)
-    if own is None or cost is None or not sent:
-        return ""
-    return (
-        f"the cipher alone, in the agent's library, needs {number(cost)} ns per byte, {number(cost * sent / 1e3)} µs for an operation's "
-        f"{number(sent)} bytes; here cipher and MAC take {figure(own.encrypted_us, end)} µs"
-    )

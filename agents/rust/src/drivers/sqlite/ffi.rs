@@ -18,6 +18,16 @@ pub struct sqlite3_stmt {
     _private: [u8; 0],
 }
 
+/// The call of an SQL function; only ever behind a pointer.
+#[repr(C)]
+#[derive(Debug)]
+pub struct sqlite3_context {
+    _private: [u8; 0],
+}
+
+/// A function that SQL can call; the pointers are its context and its arguments.
+pub type Function = unsafe extern "C" fn(*mut sqlite3_context, c_int, *mut *mut c_void);
+
 /// Frees a bound value.
 pub type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
@@ -29,6 +39,10 @@ pub const SQLITE_OPEN_READWRITE: c_int = 0x0000_0002;
 pub const SQLITE_OPEN_CREATE: c_int = 0x0000_0004;
 pub const SQLITE_OPEN_NOMUTEX: c_int = 0x0000_8000;
 pub const SQLITE_FCNTL_RESERVE_BYTES: c_int = 38;
+pub const SQLITE_UTF8: c_int = 1;
+/// Pages that a connection's cache did not have, and pages that it has written.
+pub const SQLITE_DBSTATUS_CACHE_MISS: c_int = 8;
+pub const SQLITE_DBSTATUS_CACHE_WRITE: c_int = 9;
 pub const SQLITE_PREPARE_PERSISTENT: c_uint = 0x01;
 
 pub const SQLITE_INTEGER: c_int = 1;
@@ -52,6 +66,26 @@ unsafe extern "C" {
     pub fn sqlite3_get_autocommit(database: *mut sqlite3) -> c_int;
     pub fn sqlite3_errmsg(database: *mut sqlite3) -> *const c_char;
     pub fn sqlite3_errstr(code: c_int) -> *const c_char;
+
+    pub fn sqlite3_create_function(
+        database: *mut sqlite3,
+        name: *const c_char,
+        arguments: c_int,
+        encoding: c_int,
+        data: *mut c_void,
+        function: Option<Function>,
+        step: Option<Function>,
+        last: Option<unsafe extern "C" fn(*mut sqlite3_context)>,
+    ) -> c_int;
+    pub fn sqlite3_context_db_handle(context: *mut sqlite3_context) -> *mut sqlite3;
+    pub fn sqlite3_result_int64(context: *mut sqlite3_context, value: i64);
+    pub fn sqlite3_db_status(
+        database: *mut sqlite3,
+        what: c_int,
+        current: *mut c_int,
+        highest: *mut c_int,
+        reset: c_int,
+    ) -> c_int;
 
     pub fn sqlite3_prepare_v3(
         database: *mut sqlite3,

@@ -2,7 +2,7 @@
 
 use super::ffi;
 use crate::failure::{Failure, Result};
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::null_mut;
 
 /// An open database. Its statements must be dropped before it.
@@ -44,6 +44,22 @@ impl Database {
             ffi::sqlite3_extended_result_codes(database.0, 1);
         }
         Ok(database)
+    }
+
+    /// Gives SQL two functions without arguments: how many pages this connection has read from its file, and written to it or to its
+    /// WAL. SQLCipher decrypts and encrypts each of them.
+    pub fn count_pages(&self) -> Result<()> {
+        for (name, function) in [
+            (c"ciphercost_pages_read", pages::<{ ffi::SQLITE_DBSTATUS_CACHE_MISS }> as ffi::Function),
+            (c"ciphercost_pages_written", pages::<{ ffi::SQLITE_DBSTATUS_CACHE_WRITE }>),
+        ] {
+            // SAFETY: the name ends with a zero byte, and the function lives as long as the program.
+            self.check(unsafe {
+                let (utf8, data) = (ffi::SQLITE_UTF8, null_mut());
+                ffi::sqlite3_create_function(self.0, name.as_ptr(), 0, utf8, data, Some(function), None, None)
+            })?;
+        }
+        Ok(())
     }
 
     /// Reserves bytes at the end of each page of a database that reserves none yet.
@@ -89,6 +105,16 @@ impl Database {
             CStr::from_ptr(text).to_string_lossy().into_owned()
         };
         Failure::statement(text)
+    }
+}
+
+/// One of SQLite's counters of a connection.
+unsafe extern "C" fn pages<const WHAT: c_int>(context: *mut ffi::sqlite3_context, _: c_int, _: *mut *mut c_void) {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: SQLite calls this with a context that is alive, and its connection is open.
+    unsafe {
+        ffi::sqlite3_db_status(ffi::sqlite3_context_db_handle(context), WHAT, &mut current, &mut highest, 0);
+        ffi::sqlite3_result_int64(context, i64::from(current));
     }
 }
 

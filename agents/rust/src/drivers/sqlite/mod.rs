@@ -64,6 +64,7 @@ impl SqliteConnection {
     fn open(&mut self) -> Result<()> {
         let asked = self.asked.clone();
         let database = Database::open(&asked.path)?;
+        database.count_pages()?;
         if let Some(bytes) = asked.reserve {
             database.reserve(bytes)?;
         }

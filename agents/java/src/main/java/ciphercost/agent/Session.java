@@ -326,9 +326,11 @@ final class Session {
         if (bytes < 0) {
             bytes = fields.whole("bytes");
         }
+        String mac = fields.has("mac") ? fields.text("mac") : null;
+        long unit = fields.whole("unit", Floor.RECORD_BYTES);
         fields.end();
         Map<String, Object> answer = said("floor", "cipher", cipher);
-        Floor.measure(cipher, bytes, answer);
+        Floor.measure(cipher, mac, unit, bytes, answer);
         answer.put("library", library("SunJCE"));
         return answer;
     }
