@@ -150,7 +150,9 @@ def _check_http3(planned: PlannedCell) -> None:
 def _check_early(planned: PlannedCell) -> None:
     """Raises UsageError if requests are to go before the handshake is complete and can't."""
     if planned.factors.get("resumption") == EARLY and not planned.datagrams:
-        raise UsageError(f"resumption={EARLY}: {planned.spec.engine} takes early requests by HTTP/3 only; write http=3 too")
+        raise UsageError(
+            f"resumption={EARLY}: {planned.spec.engine} takes early requests by HTTP/3 only; write http=3 too"
+        )
 
 
 def check_server(planned: PlannedCell) -> None:
