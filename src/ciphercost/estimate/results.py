@@ -17,7 +17,6 @@ from ciphercost.estimate import curves, imported, link_model, parts, profile, st
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
-from ciphercost.host.tls_names import EARLY
 from ciphercost.model import checked
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
@@ -26,7 +25,7 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warnin
 from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, COUNTED, Mode
-from ciphercost.model.terms import FORMAT
+from ciphercost.model.terms import EARLY, FORMAT
 from ciphercost.model.version import VERSION
 from ciphercost.plan import conditions, objective, schedule
 from ciphercost.plan import facts as plan_facts

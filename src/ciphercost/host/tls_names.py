@@ -28,10 +28,8 @@ HTTP3_ALPN = "h3"
 """HTTP/3, as client and server agree on it in the handshake."""
 HTTP3_LOGGED = "HTTP/3.0"
 """HTTP/3, as a server logs it."""
-EARLY = "0-rtt"
-"""Value of the factor `resumption`: the first request of a resumed connection goes before the handshake is complete."""
 EARLY_LOGGED = "0-RTT"
-"""The same, of one request in a server's log."""
+"""A request that came before its handshake was complete, in a server's log."""
 GROUPS = {
     "x25519": "X25519",
     "p256": "P-256",

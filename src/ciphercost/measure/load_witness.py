@@ -3,11 +3,11 @@ requests, and values that the agent encrypted."""
 
 from __future__ import annotations
 
-from ciphercost.host.tls_names import EARLY
 from ciphercost.model.errors import Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import EARLY
 from ciphercost.provision.server_pair import ServerPair
 
 

@@ -18,7 +18,6 @@ from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.relay import tls_records
 from ciphercost.host.tls_names import (
-    EARLY,
     GROUPS,
     KEYS,
     OLD,
@@ -37,6 +36,7 @@ from ciphercost.model.cipher_work import CipherWork
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
+from ciphercost.model.terms import EARLY
 
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 

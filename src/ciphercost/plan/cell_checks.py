@@ -10,12 +10,13 @@ from ciphercost import mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host.tls_names import EARLY, OLD
+from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
+from ciphercost.model.terms import EARLY
 from ciphercost.plan.planned import PlannedCell
 
 REVOCATION_LIST = b"-----BEGIN X509 CRL-----"
