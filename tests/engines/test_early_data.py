@@ -4,7 +4,6 @@ says so, and a server that takes none, or no longer, is noticed.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -119,7 +118,7 @@ class Moving(DatagramRelay):
         super().__init__("127.0.0.1", port)
 
     def move(self, port: int) -> None:
-        self._target = socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_DGRAM)[0][4]
+        self._target = ("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,7 @@ def test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven(clus
     assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == {
         (arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")
     }
-    # On a busy machine agents begin too far apart, such slices and the blocks around them do not count, and few may be left.
-    assert cell["blocks"] < 2 or cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
+    assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
     record = next((tmp_path / "runs").iterdir())
     slices = [each for each in run_directory.read_slices(record) if each.phase == "capacity" and each.agent]
     assert slices

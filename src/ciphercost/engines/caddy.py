@@ -50,8 +50,6 @@ SUITES = MappingProxyType(
 """Cipher suites as its log numbers them (IANA, "TLS Cipher Suites"), by the names that the agent uses."""
 CLIENT_MODE = "require_and_verify"
 """What it does about a client's certificate, if there is an authority for them."""
-EARLY_NOTE = MappingProxyType({"query": {NOTE: ["*"]}, "tls": {"handshake_complete": False}})
-"""Matches a request with a note that came before its handshake was complete."""
 PROTOCOLS = MappingProxyType({0x0303: "TLSv1.2", 0x0304: "TLSv1.3"})
 
 
@@ -150,8 +148,10 @@ def configuration(config: Config) -> dict[str, Any]:
 
 
 def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, Any]:
-    """It logs requests with a note, and the last request of an HTTP/1.1 connection."""
-    noted = [{"query": {NOTE: ["*"]}}, {"header": {"Connection": ["close"]}}]
+    """It logs requests with a note, and whether they were early, and the last request of an HTTP/1.1 connection."""
+    note = {"query": {NOTE: ["*"]}}
+    noted = [note, {"header": {"Connection": ["close"]}}]
+    early = {**note, "tls": {"handshake_complete": False}}
     return {
         "listen": [f"tcp4/{config.address}:{port}"],
         "protocols": list(protocols),
@@ -160,7 +160,7 @@ def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, An
         "strict_sni_host": False,  # on with client certificates, and a client that connects to an address names no host
         "logs": {"default_logger_name": NOTE},
         "routes": [
-            {"match": [dict(EARLY_NOTE)], "handle": [{"handler": "log_append", "key": "early", "value": "yes"}]},
+            {"match": [early], "handle": [{"handler": "log_append", "key": "early", "value": "yes"}]},
             {"match": [{"not": noted}], "handle": [{"handler": "vars", "log_skip": True}]},
             # A POST to a document returns the document.
             {"match": [{"method": ["POST"]}], "handle": [{"handler": "rewrite", "method": "GET"}]},
@@ -203,7 +203,7 @@ class _Request(msgspec.Struct):
 class _Entry(msgspec.Struct):
     request: _Request
     early: str = ""
-    """Not empty: the request came before the handshake was complete (`EARLY_NOTE`)."""
+    """Not empty: the request came before the handshake was complete."""
 
 
 def line(text: str) -> Line | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
-from ciphercost.engines._mysql.family import Family, accounts, share
+from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql, share
 from ciphercost.host import tls_names, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import hand_over, own_file, server_user
@@ -64,11 +64,9 @@ class Mariadb(Family):
         "ON c.VARIABLE_NAME = 'SSL_CIPHER' AND v.VARIABLE_NAME = 'SSL_VERSION'"
     )
 
-    io_counters = (
-        "SELECT 'pages', MAX(IF(VARIABLE_NAME = 'INNODB_PAGES_READ', VARIABLE_VALUE, 0)) * @@innodb_page_size, "
-        "MAX(IF(VARIABLE_NAME = 'INNODB_PAGES_WRITTEN', VARIABLE_VALUE, 0)) * @@innodb_page_size FROM information_schema.GLOBAL_STATUS "
-        "UNION ALL SELECT 'redo log', 0, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_OS_LOG_WRITTEN' "
-        "UNION ALL SELECT 'binary log', 0, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'BINLOG_BYTES_WRITTEN'"
+    io_counters = io_counters_sql(
+        "information_schema.GLOBAL_STATUS",
+        "VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Binlog_bytes_written'",
     )
     statement_logs = (
         "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines._mysql.family import Family, accounts
+from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import own_file, server_user
 from ciphercost.model.errors import UsageError
@@ -48,12 +48,9 @@ class Mysql(Family):
         "ON c.VARIABLE_NAME = 'Ssl_cipher' AND v.VARIABLE_NAME = 'Ssl_version'"
     )
 
-    io_counters = (
-        "SELECT 'pages', MAX(IF(VARIABLE_NAME = 'Innodb_pages_read', VARIABLE_VALUE, 0)) * @@innodb_page_size, "
-        "MAX(IF(VARIABLE_NAME = 'Innodb_pages_written', VARIABLE_VALUE, 0)) * @@innodb_page_size FROM performance_schema.global_status "
-        "UNION ALL SELECT 'redo log', 0, VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Innodb_os_log_written' "
-        "UNION ALL SELECT 'binary log', 0, SUM_NUMBER_OF_BYTES_WRITE FROM performance_schema.file_summary_by_event_name "
-        "WHERE EVENT_NAME = 'wait/io/file/sql/binlog'"
+    io_counters = io_counters_sql(
+        "performance_schema.global_status",
+        "SUM_NUMBER_OF_BYTES_WRITE FROM performance_schema.file_summary_by_event_name WHERE EVENT_NAME = 'wait/io/file/sql/binlog'",
     )
     statement_logs = (
         "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "

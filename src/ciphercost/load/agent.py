@@ -342,12 +342,8 @@ class Agent:
 
         `unit`: bytes sealed at a time. Raises AgentError for an unknown cipher or MAC.
         """
-        message: dict[str, Any] = {"type": "floor", "cipher": cipher, "bytes": size}
-        if mac:
-            message["mac"] = mac
-        if unit != RECORD_BYTES:
-            message["unit"] = unit
-        answer = self.request(message)
+        message: dict[str, Any] = {"type": "floor", "cipher": cipher, "bytes": size, "unit": unit}
+        answer = self.request(message | ({"mac": mac} if mac else {}))
         return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
 
     def slice(

@@ -17,7 +17,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.load_client import LoadClient
 from ciphercost.measure.session import CellMeasurement
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model.cipher_work import CipherWork, Enciphered, Stream, Way
+from ciphercost.model.cipher_work import Enciphered, Stream
 from ciphercost.model.errors import AgentError
 from ciphercost.model.facts import CellFacts
 from ciphercost.plan import schedule
@@ -36,13 +36,13 @@ def floors(facts: CellFacts, bench: Bench, agent: Agent) -> None:
     factors = bench.mechanism.check(bench.factors)
     if facts.floor or not (works := bench.mechanism.floors(factors)):
         return
-    facts.floor = {work.key(way): cost for work in works for way, cost in _floor(agent, work).items()}
+    facts.floor = {
+        work.key(way): cost
+        for work in works
+        for way, cost in agent.floor(work.cipher, mac=work.mac, unit=work.unit).items()
+    }
     if isinstance(bench.mechanism, AtRest):
         facts.enciphered = Enciphered(dict(bench.mechanism.streams(factors)))
-
-
-def _floor(agent: Agent, work: CipherWork) -> dict[Way, float]:
-    return agent.floor(work.cipher, mac=work.mac, unit=work.unit)
 
 
 def phase(measurement: CellMeasurement, session: int, bench: Bench, agent: LoadClient) -> Iterator[None]:
@@ -59,9 +59,9 @@ def phase(measurement: CellMeasurement, session: int, bench: Bench, agent: LoadC
         trial = agent.slice("encrypted", TRIAL, discard=0.0, seed=seed)
         rate = trial.done / trial.seconds if trial.seconds else 0.0
         operations = max(facts.clients, math.ceil(rate * SECONDS))
-        before = io_of(agent.query("encrypted", engine.io_counters, everywhere=engine.counts_by_connection))
+        before = _io(engine, agent)
         answer = agent.slice("encrypted", schedule.LONGEST, discard=0.0, seed=seed + 1, operations=operations)
-        after = io_of(agent.query("encrypted", engine.io_counters, everywhere=engine.counts_by_connection))
+        after = _io(engine, agent)
     except AgentError as error:
         measurement.display.say(f"the bytes that the server encrypts were not counted: {error}")
         return
@@ -69,6 +69,10 @@ def phase(measurement: CellMeasurement, session: int, bench: Bench, agent: LoadC
         measurement.pause()
     facts.enciphered = added(facts.enciphered, before, after, answer.operations)
     yield
+
+
+def _io(engine: CountsIo, agent: LoadClient) -> Io:
+    return io_of(agent.query("encrypted", engine.io_counters, everywhere=engine.counts_by_connection))
 
 
 def io_of(rows: Sequence[Sequence[str | None]]) -> Io:

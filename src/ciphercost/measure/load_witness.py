@@ -1,5 +1,7 @@
-"""load_witness: what the load itself shows about encryption: resumed handshakes, early
-requests, and values that the agent encrypted."""
+"""load_witness: what the load itself shows about encryption.
+
+That is: resumed handshakes, early requests, and values that the agent encrypted.
+"""
 
 from __future__ import annotations
 

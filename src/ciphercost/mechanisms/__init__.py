@@ -135,8 +135,8 @@ class Mechanism(ABC):
         return None
 
     def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:  # noqa: ARG002
-        """Return what ciphers do with these factors (with defaults), so that a run measures what they alone cost on this CPU; none: it
-        is not known, or the agents have no such cipher.
+        """Return what ciphers do with these factors (with defaults), so that a run measures what they alone cost on this CPU.
+        Empty: it is not known, or the agents have no such cipher.
         """
         return ()
 

@@ -150,7 +150,7 @@ class AtRest(Mechanism):
 
     def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:  # noqa: ARG002
         """Return how each kind of file is encrypted with these factors (with defaults), by the name that the server's counters give it
-        (`CountsIo.io_counters`); kinds that are not encrypted are left out. None: it is not known, or the agents lack the cipher.
+        (`CountsIo.io_counters`); kinds that are not encrypted are left out. Empty: it is not known, or the agents lack the cipher.
         """
         return {}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines._mysql.family import plugins
+from ciphercost.engines._mysql.family import PAGE, plugins
 from ciphercost.engines._mysql.pages import beginning, heads
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import own_file
@@ -34,8 +34,8 @@ CONFIGURATION = f"{COMPONENT}.cnf"
 """File beside the component, and in the data directory."""
 NEVER_ENCRYPTED = ("innodb_temporary",)
 """Tablespaces that the server refuses to encrypt; the proof must detect what they leak."""
-PAGE, LOG_BLOCK = 16384, 512
-"""Bytes of a page, by default, and of a block of the redo log. Their headers, 38 and 12 bytes, stay unencrypted."""
+LOG_BLOCK = 512
+"""Bytes of a block of the redo log. Its header, 12 bytes, stays unencrypted, as do 38 bytes of a page."""
 PAGE_TYPE = slice(24, 26)
 ENCRYPTED_TYPES = {15, 16, 17}
 """FIL_PAGE_ENCRYPTED, FIL_PAGE_COMPRESSED_AND_ENCRYPTED, FIL_PAGE_ENCRYPTED_RTREE."""

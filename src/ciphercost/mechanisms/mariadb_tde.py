@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ciphercost.engines._mysql.family import plugins
+from ciphercost.engines._mysql.family import PAGE, plugins
 from ciphercost.engines._mysql.pages import heads
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import hand_over, own_file
@@ -40,8 +40,6 @@ THREADS = 2
 """Threads that convert unencrypted pages; once all are encrypted, they sleep."""
 TEMPORARY = "innodb_temporary"
 """A tablespace with a switch of its own, which is not listed among the encrypted ones."""
-PAGE = 16384
-"""Bytes of a page by default. Its first 38 bytes and its last 8 stay unencrypted."""
 SETTLE_SECONDS = 900.0
 BETWEEN_SECONDS = 0.2
 SPACES = """\
@@ -148,7 +146,7 @@ class MariadbTde(AtRest):
         return passed, words if passed else f"the {look.arm} arm's tables have {words}"
 
     def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
-        """Pages but their header and trailer, and both logs, which are encrypted in pieces of any length; large ones are the floor."""
+        """Pages but their first 38 bytes and their last 8, and both logs, which are encrypted in pieces of any length; large ones are the floor."""
         cipher = f"aes256-{factors['cipher']}"
         binary_log = "aes256-gcm" if factors["cipher"] == "ctr" else cipher
         return {

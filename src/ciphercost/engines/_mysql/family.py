@@ -118,6 +118,23 @@ class FamilyServer(StartedServer):
     driver, user, database = "mysql", USER, DATABASE
 
 
+PAGE = 16384
+"""Bytes of a page of InnoDB, by default."""
+
+
+def io_counters_sql(status: str, binary_log: str) -> str:
+    """SQL of `CountsIo`. `status`: the table of status variables; `binary_log`: what selects the bytes written to that log."""
+    pages = (
+        f"MAX(IF(VARIABLE_NAME = '{name}', VARIABLE_VALUE, 0)) * @@innodb_page_size"
+        for name in ("Innodb_pages_read", "Innodb_pages_written")
+    )
+    return (
+        f"SELECT 'pages', {', '.join(pages)} FROM {status} "
+        f"UNION ALL SELECT 'redo log', 0, VARIABLE_VALUE FROM {status} WHERE VARIABLE_NAME = 'Innodb_os_log_written' "
+        f"UNION ALL SELECT 'binary log', 0, {binary_log}"
+    )
+
+
 def answers(address: str, port: int) -> bool:
     """Whether a server there sends its greeting. Raises RunError if it refuses our connections for good."""
     reported = greeting(address, port)

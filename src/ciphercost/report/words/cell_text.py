@@ -35,23 +35,26 @@ def is_control(cell: Cell) -> bool:
     return cell.layer == "control"
 
 
+def share(part: int, whole: int, digits: int = 1) -> str:
+    return f"{part / whole:.{digits}%}".replace("%", " %")
+
+
 def logged(cell: Cell) -> Iterator[str]:
     """The number of handshakes in the server's own log, and of requests that came before a handshake was complete."""
     full, resumed = cell.handshakes.get("full", 0), cell.handshakes.get("resumed", 0)
     if full + resumed:
-        share = f"{resumed / (full + resumed):.1%}".replace("%", " %")
-        yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
+        yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share(resumed, full + resumed)})"
     arm = cell.arms.get("encrypted", {})
     if early := arm.get("early", 0):
-        share = f"{early / arm['connects']:.1%}".replace("%", " %")
-        yield f"0-RTT: the server took the first request early on {early:,} of {arm['connects']:,} connections ({share})"
+        connects = arm["connects"]
+        yield f"0-RTT: the server took the first request early on {early:,} of {connects:,} connections ({share(early, connects)})"
 
 
 def link(cell: Cell) -> Iterator[str]:
     """How many packets the link really lost."""
     if sent := cell.link.get("sent"):
-        share = f"{cell.link['lost'] / sent:.2%}".replace("%", " %")
-        yield f"the link lost {cell.link['lost']:,} of {sent:,} packets ({share})"
+        lost = cell.link["lost"]
+        yield f"the link lost {lost:,} of {sent:,} packets ({share(lost, sent, 2)})"
 
 
 def hop(cell: Cell) -> Iterator[str]:

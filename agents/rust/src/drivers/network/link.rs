@@ -74,13 +74,11 @@ impl<W: Wire> Link<W> {
     /// Opens the connection and waits for it. Returns its negotiated encryption: None without encryption.
     pub fn open_now(&mut self) -> Result<Option<Facts>> {
         self.start_opening(Mode::Blocking)?;
-        let mut step = self.go_on_opening()?;
+        let mut opened = self.go_on_opening()? == Step::Done;
         if let Phase::Open(Transport::Quic(quic)) = &mut self.phase {
-            if !quic.complete()? {
-                step = Step::Pending;
-            }
+            opened = quic.complete()?;
         }
-        if step == Step::Pending {
+        if !opened {
             return Err(match &self.target.protection {
                 Protection::Quic(_) => quic::unanswered(self.target.address),
                 _ => Failure::connect("the server did not answer in time"),

@@ -46,7 +46,7 @@ impl QuicClient {
         let mut endpoint = EndpointConfig::new(Arc::new(NoResets));
         // Each connection has its socket, so its packets need no name.
         endpoint.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(0)));
-        let _ = endpoint.max_udp_payload_size(DATAGRAM_BYTES);
+        endpoint.max_udp_payload_size(DATAGRAM_BYTES).expect("QUIC allows datagrams of this size");
         QuicClient { endpoint: Arc::new(endpoint), config, manners }
     }
 

@@ -51,6 +51,10 @@ impl ClientConfig for Shake {
     }
 }
 
+fn locked(remembered: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    remembered.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What OpenSSL hands over, and what it takes. Its address never changes: OpenSSL keeps it.
 #[derive(Default)]
 struct Exchange {
@@ -159,7 +163,7 @@ impl Handshake {
         }
         // SAFETY: the session is valid.
         unsafe { openssl_sys::SSL_set_connect_state(ssl.as_ptr()) };
-        if tls.early_data {
+        if tls.early_data && !locked(&remembered).is_empty() {
             // SAFETY: the session is valid. It refuses, without harm, if there is no earlier session that allows it.
             unsafe { SSL_set_quic_tls_early_data_enabled(ssl.as_ptr(), 1) };
         }
@@ -184,7 +188,7 @@ impl Handshake {
                 self.complete = true;
                 self.tls.agreed(&self.ssl)?;
                 if self.tls.early_data {
-                    self.remembered().clone_from(&self.exchange.get().parameters);
+                    locked(&self.remembered).clone_from(&self.exchange.get().parameters);
                 }
                 if self.exchange.get().early.is_some() && self.early_data_accepted() == Some(false) {
                     if let Some(sessions) = &self.tls.sessions {
@@ -198,10 +202,6 @@ impl Handshake {
             openssl_sys::SSL_ERROR_WANT_READ | openssl_sys::SSL_ERROR_WANT_WRITE => Ok(()),
             _ => Err(self.tls.refusal(&self.ssl, Some(&ErrorStack::get()), None)),
         }
-    }
-
-    fn remembered(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure) -> TransportError {
@@ -238,10 +238,7 @@ impl Session for Handshake {
     /// None: there is no session to resume that allows it.
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
         let (suite, secret) = self.exchange.get().early.as_ref()?;
-        if self.remembered().is_empty() {
-            return None;
-        }
-        Secrets::early(*suite, secret).ok()
+        Some(keys::early(*suite, secret).expect("OpenSSL makes keys"))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
@@ -261,14 +258,14 @@ impl Session for Handshake {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        let read = |bytes: &[u8]| TransportParameters::read(Side::Client, &mut Cursor::new(bytes));
-        let theirs = &self.exchange.get().parameters;
-        if !theirs.is_empty() {
-            return Ok(Some(read(theirs)?));
-        }
-        // Before the server's own arrive: those that it had when the session began.
-        let before = self.remembered();
-        Ok(if self.exchange.get().early.is_some() && !before.is_empty() { Some(read(&before)?) } else { None })
+        let read = |bytes: &[u8]| TransportParameters::read(Side::Client, &mut Cursor::new(bytes)).map(Some);
+        let exchange = self.exchange.get();
+        Ok(match exchange.parameters.is_empty() {
+            false => read(&exchange.parameters)?,
+            // Before the server's own arrive: those that it had when the session began.
+            true if exchange.early.is_some() => read(&locked(&self.remembered))?,
+            true => None,
+        })
     }
 
     fn write_handshake(&mut self, into: &mut Vec<u8>) -> Option<Keys> {

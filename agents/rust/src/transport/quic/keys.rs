@@ -109,13 +109,6 @@ impl Secrets {
         make().map_err(unusable)
     }
 
-    /// The keys of what this side sends before the handshake is complete.
-    pub fn early(suite: Suite, secret: &[u8]) -> Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        let header = HeaderProtection::new(suite, secret).map_err(unusable)?;
-        let packet = PacketProtection::new(suite, secret, true).map_err(unusable)?;
-        Ok((Box::new(header), Box::new(packet)))
-    }
-
     fn packet_keys(&self) -> std::result::Result<KeyPair<Box<dyn PacketKey>>, ErrorStack> {
         Ok(KeyPair {
             local: Box::new(PacketProtection::new(self.suite, &self.local, true)?),
@@ -141,6 +134,13 @@ pub fn initial(id: &ConnectionId, side: Side) -> Result<Keys> {
         Ok(Secrets { suite, local, remote })
     };
     secrets().map_err(unusable)?.keys()
+}
+
+/// The keys of what this side sends before the handshake is complete.
+pub fn early(suite: Suite, secret: &[u8]) -> Result<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+    let header = HeaderProtection::new(suite, secret).map_err(unusable)?;
+    let packet = PacketProtection::new(suite, secret, true).map_err(unusable)?;
+    Ok((Box::new(header), Box::new(packet)))
 }
 
 /// Whether a Retry packet is the answer to our first packet: its last 16 bytes are its tag.
