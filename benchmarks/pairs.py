@@ -83,12 +83,13 @@ def compared(bench: str, name: str, shown: str, ours: Callable[[int], Slice], th
             f"  {shown}: {np.exp(per_second[-1]):.3f} per second, {np.exp(per_cpu[-1]):.3f} per CPU second", flush=True
         )
     return [
-        _row(bench, f"{name}: per second", per_second),
-        _row(bench, f"{name}: per client-CPU-second", per_cpu),
+        row(bench, f"{name}: per second", per_second),
+        row(bench, f"{name}: per client-CPU-second", per_cpu),
     ]
 
 
-def _row(bench: str, name: str, values: list[float]) -> Row:
+def row(bench: str, name: str, values: list[float], aim: float = AIM) -> Row:
+    """The row of one log ratio per block."""
     interval = session_interval(np.array(values))
     ratio, low, high = (float(np.exp(each)) for each in (interval.centre, *interval.bounds()))
-    return {"bench": bench, "row": name, "ratio": ratio, "low": low, "high": high, "aim": AIM}
+    return {"bench": bench, "row": name, "ratio": ratio, "low": low, "high": high, "aim": aim}
