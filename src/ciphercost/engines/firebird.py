@@ -15,7 +15,6 @@ import secrets
 import shutil
 import socket
 import struct
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -31,11 +30,11 @@ from ciphercost.engines.capabilities.settings import TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import debian, package_cache, run_in_place, versions
-from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LAST_LINES, apart, launch
 from ciphercost.host.marks import hand_over, own_file, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.host.programs import version_printed
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
@@ -134,20 +133,8 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
     program = bindir / "firebird"
     if not os.access(program, os.X_OK) or not _isql(bindir):
         return ""
-    try:
-        done = subprocess.run(
-            [*before, str(program), "-z"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-            stdin=subprocess.DEVNULL,
-            env=child_environment(),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    match = re.search(r"-[VT](\d+\.\d+\.\d+)", done.stdout + done.stderr)
-    return match[1] if match and home_of(bindir) else ""
+    version = version_printed([*before, program, "-z"], r"-[VT](\d+\.\d+\.\d+)")
+    return version if version and home_of(bindir) else ""
 
 
 def _isql(bindir: Path) -> Path | None:

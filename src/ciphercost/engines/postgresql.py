@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 import os
 import platform
@@ -12,7 +11,6 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,13 +27,13 @@ from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, debian, maven, package_cache, run_in_place, tls_names, versions
-from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, own_file, server_user
 from ciphercost.host.maven import Artifact
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import is_loopback
+from ciphercost.host.programs import output_of
 from ciphercost.model import grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
@@ -117,12 +115,8 @@ def _usual_places() -> Iterator[Path]:
     for program in ("postgres", "initdb"):
         if found := shutil.which(program):
             yield Path(found).resolve().parent  # PATH often holds links to the versioned directory
-    if config := shutil.which("pg_config"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run(
-                [config, "--bindir"], capture_output=True, text=True, check=True, timeout=10, env=child_environment()
-            )
-            yield Path(done.stdout.strip())
+    if said := output_of(["pg_config", "--bindir"], 10).strip():
+        yield Path(said)
     globs = (
         "usr/lib/postgresql/*/bin",
         "usr/pgsql-*/bin",
@@ -142,18 +136,7 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
     program = program_in(bindir)
     if not (os.access(program, os.X_OK) and os.access(bindir / "initdb", os.X_OK)):
         return ""
-    try:
-        done = subprocess.run(
-            [*before, str(program), "-V"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-            env=child_environment(),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return parse_version(done.stdout)
+    return parse_version(output_of([*before, program, "-V"], 10))
 
 
 def parse_version(text: str) -> str:

@@ -46,13 +46,31 @@ PROGRAMS = (
 
 def printed(command: Sequence[str | Path], seconds: float, env: Mapping[str, str] | None = None) -> str:
     """All that a program prints, whatever its exit status; empty if it can't run, or runs longer than that. `env`: further variables."""
+    done = _ended(command, seconds, env)
+    return done.stdout + done.stderr if done else ""
+
+
+def output_of(command: Sequence[str | Path], seconds: float, env: Mapping[str, str] | None = None) -> str:
+    """A program's standard output; empty unless it ends with status 0 within that time. `env`: further variables."""
+    done = _ended(command, seconds, env)
+    return done.stdout if done and done.returncode == 0 else ""
+
+
+def _ended(
+    command: Sequence[str | Path], seconds: float, env: Mapping[str, str] | None
+) -> subprocess.CompletedProcess[str] | None:
     try:
-        done = subprocess.run(
-            list(command), capture_output=True, text=True, check=False, timeout=seconds, env=child_environment(env)
+        return subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            env=child_environment(env),
         )
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout + done.stderr
+        return None
 
 
 def version_printed(command: Sequence[str | Path], words: str) -> str:

@@ -12,7 +12,6 @@ import functools
 import os
 import re
 import secrets as randomness
-import subprocess
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -21,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines.postgresql import PAGE
 from ciphercost.host import aes
-from ciphercost.host.environment import child_environment
 from ciphercost.host.marks import hand_over
+from ciphercost.host.programs import output_of
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
 from ciphercost.model.errors import MissingServer, UsageError
 
@@ -137,18 +136,7 @@ def is_temporary_table(place: str) -> bool:
 @functools.cache
 def initdb_help(bindir: Path) -> str:
     """Return what this `initdb --help` prints; empty if it can't run."""
-    try:
-        done = subprocess.run(
-            [bindir / "initdb", "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-            env=child_environment({"LC_ALL": "C"}),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout
+    return output_of([bindir / "initdb", "--help"], 10, {"LC_ALL": "C"})
 
 
 def module(bindir: Path, name: str) -> Path | None:
@@ -158,10 +146,8 @@ def module(bindir: Path, name: str) -> Path | None:
 
 def _library_places(bindir: Path) -> Iterator[Path]:
     """Ask `pg_config`, which often comes in a separate package; then try the layouts of packages and builds."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        command = [str(bindir / "pg_config"), "--pkglibdir"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10, env=child_environment())
-        yield Path(done.stdout.strip())
+    if said := output_of([bindir / "pg_config", "--pkglibdir"], 10).strip():
+        yield Path(said)
     real = bindir.resolve().parent
     for pattern in ("lib", "lib64", "lib/postgresql", "lib/pgsql", "lib64/pgsql", "lib/*/postgresql"):
         yield from sorted(real.glob(pattern))

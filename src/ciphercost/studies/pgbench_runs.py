@@ -6,14 +6,13 @@ The program is that of the server's own version if there is one, since it is par
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 from ciphercost import engines
 from ciphercost.engines.postgresql import major
-from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import server_user
+from ciphercost.host.programs import output_of
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.secret import reveal
 from ciphercost.prove.probe import single
@@ -78,13 +77,7 @@ def find(installation: Installation) -> tuple[Path, str]:
 
 def version_of(program: Path) -> str:
     """The version that it prints; empty if there is none, or if it does not run here."""
-    try:
-        done = subprocess.run(
-            [program, "-V"], capture_output=True, text=True, check=True, timeout=10, env=child_environment()
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return pgbench.version(done.stdout)
+    return pgbench.version(output_of([program, "-V"], 10))
 
 
 def run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:

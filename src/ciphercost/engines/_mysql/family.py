@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import subprocess
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,11 +25,11 @@ from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, tls_names
-from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import LOOPBACK, is_loopback
+from ciphercost.host.programs import output_of
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError
 
@@ -103,13 +102,9 @@ def version_of(program: Path, mariadb: bool, before: Iterable[str] = ()) -> str:
     """
     if not os.access(program, os.X_OK):
         return ""
-    try:
-        command = [*before, str(program), "--no-defaults", "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=child_environment())
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    match = re.search(r"Ver (\d+(?:\.\d+)+)\S*", done.stdout)
-    return match[1] if match and ("MariaDB" in done.stdout) == mariadb else ""
+    said = output_of([*before, program, "--no-defaults", "--version"], 20)
+    match = re.search(r"Ver (\d+(?:\.\d+)+)\S*", said)
+    return match[1] if match and ("MariaDB" in said) == mariadb else ""
 
 
 class FamilyServer(StartedServer):
