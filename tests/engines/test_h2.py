@@ -179,6 +179,11 @@ def test_another_h2_is_refused(asked: dict[str, str], said: str) -> None:
         ENGINE.find(**asked)
 
 
+def test_another_version_is_refused_before_anything_starts() -> None:
+    with pytest.raises(UsageError, match=r"h2@1.4: only .* is available"):
+        resolve(CellSpec("h2", "tls", version="1.4"))
+
+
 def test_it_comes_from_maven_alone() -> None:
     with pytest.raises(UsageError, match="comes from maven, not from debian"):
         ENGINE.install(source="debian")
@@ -187,3 +192,5 @@ def test_it_comes_from_maven_alone() -> None:
 @pytest.mark.usefixtures("require_java")
 def test_only_jdbc_makes_its_load() -> None:
     assert resolve(CellSpec("h2", "tls")).spec.client == "jdbc"
+    with pytest.raises(UsageError, match="--client rust: only a JDBC driver can use h2; remove --client"):
+        resolve(CellSpec("h2", "tls", client="rust"))

@@ -125,6 +125,7 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
     ("made", "words"),
     [
         (cell(client="java"), "write rust .* jdbc or jdbc:VERSION"),
+        (cell(client="rust", driver="own.jar"), "--client rust uses no JDBC driver; remove it, or --driver"),
         (cell(client="jdbc:77"), "unknown JDBC driver 77 for mariadb"),
         (cell("postgresql", client="jdbc:mariadb"), "does not support postgresql"),
         (cell(client="jdbc:mariadb-9"), "known: 2.7.15"),
@@ -206,7 +207,7 @@ def test_the_driver_is_a_factor_like_any_other() -> None:
 
 def test_clients_are_compared_and_only_a_driver_is_told_what_is_its() -> None:
     rust, java_ = matrix.matrix(cell(client="", factors={"how": "execute", "rows": "5"}), ["client=rust,jdbc:9.7.0"])
-    assert (rust.client, rust.factors) == ("", {"rows": "5"})
+    assert (rust.client, rust.factors) == ("rust", {"rows": "5"})
     assert (java_.client, java_.factors) == ("jdbc:9.7.0", {"how": "execute", "rows": "5"})
     with pytest.raises(UsageError, match="conflicts with --driver and with a version in --client"):
         matrix.matrix(cell(client="jdbc:9.7.0"), ["driver=8.0.33,9.7.0"])

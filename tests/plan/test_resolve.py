@@ -308,3 +308,7 @@ def test_a_studys_own_procedure_can_be_resolved(name: str) -> None:
     study = studies.get(name)
     cells = study.procedure_cells(study.engine)
     assert [resolve(cell).spec for cell in cells] == cells
+
+
+def test_client_rust_is_the_default() -> None:
+    assert resolve(CellSpec("postgresql", "tls", client="rust")).spec == resolve(CellSpec("postgresql", "tls")).spec

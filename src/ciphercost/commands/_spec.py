@@ -60,7 +60,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         listen=given.get("listen") or "",
         cache=given["cache"] or "warm",
         idle=given["idle"] or "",
-        client="" if given["client"] in (None, "rust") else given["client"],
+        client=given["client"] or "",
         driver=given["driver"] or "",
         max_rate=given.get("max_rate") or 0.0,
         max_connections=given.get("max_connections") or 0,

@@ -112,7 +112,8 @@ class H2(HasTls, StoresData, Engine):
         """Set the size of the page cache, in KiB. H2 has no direct I/O."""
         return {f"{PROPERTY}CACHE_SIZE": str(max(size // 1024, LEAST_CACHE_KIB))} if size else {}
 
-    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:
+        self._check_version(version)
         if mechanism != "tls":
             return
         for name, reason in (
@@ -132,9 +133,12 @@ class H2(HasTls, StoresData, Engine):
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if url or bindir:
             raise UsageError("h2 is started by ciphercost from the jar of its driver: leave --url and --bindir out")
+        self._check_version(version)
+        return package_cache.keep(self.name, f"{DRIVER.version}-maven", self._fetch)
+
+    def _check_version(self, version: str) -> None:
         if not versions.matches(DRIVER.version, version):
             raise UsageError(f"h2@{version}: only {DRIVER.version} is available. Leave the version out.")
-        return package_cache.keep(self.name, f"{DRIVER.version}-maven", self._fetch)
 
     def install(self, version: str = "", source: str = "") -> Installation:
         if source not in ("", "maven"):

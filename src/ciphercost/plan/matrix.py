@@ -95,7 +95,7 @@ def _client(cell: CellSpec, field: str, value: str) -> dict[str, str]:
     if field == "client":
         if cell.client:
             raise UsageError("--matrix client and --client both choose what makes the load; remove --client")
-        return {"client": "" if value == "rust" else value}
+        return {"client": value}
     if ":" in cell.client or cell.driver:
         raise UsageError("--matrix driver conflicts with --driver and with a version in --client; remove them")
     return (

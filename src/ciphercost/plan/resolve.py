@@ -34,8 +34,10 @@ def resolve(cell: CellSpec) -> PlannedCell:
     if (name := workloads.full_name(cell.workload)) != cell.workload:
         cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
-    if engine.by_jdbc and not options.asked(cell):
-        cell = msgspec.structs.replace(cell, client=options.WORD)
+    if engine.by_jdbc and cell.client == options.RUST:
+        raise UsageError(f"--client rust: only a JDBC driver can use {cell.engine}; remove --client")
+    if not options.asked(cell):
+        cell = msgspec.structs.replace(cell, client=options.WORD if engine.by_jdbc else "")
     workload = workload_of(cell, engine)
     driver = options.driver_of(cell) if options.asked(cell) else None
     secret, columns = _secret(cell, mechanism, workload)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost import mechanisms
+from ciphercost.load.jdbc import options
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
 from ciphercost.plan.change_points import change_points
@@ -279,7 +280,7 @@ COMPILING = 4.0
 def time_estimate(spec: Spec, setup_s: float = 3.0) -> float:
     """Estimated duration of a whole run, seconds, for the message at its start. `setup_s`: start, data load and proof of
     one session."""
-    each = [(budget(spec, cell), COMPILING if cell.client or cell.driver else 0.0) for cell in spec.cells]
+    each = [(budget(spec, cell), COMPILING if options.asked(cell) else 0.0) for cell in spec.cells]
     return sum(b.total_s + b.sessions * (setup_s + compiling) for b, compiling in each)
 
 

@@ -18,7 +18,8 @@ from ciphercost.load.redact import SECRET
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec
 
-WORD = "jdbc"
+WORD, RUST = "jdbc", "rust"
+"""Values of a cell's client; `jdbc:VERSION` too. None means Rust, except for a server that only JDBC can use."""
 DRIVERS_CHOICE = {"wire-crypt": "cipher"}
 """By mechanism: a factor that the driver chooses itself."""
 NAMELESS = (8, 0, 22)
@@ -41,11 +42,13 @@ END, NEVER = "end", 2**62
 
 def asked(cell: CellSpec) -> bool:
     """Whether a JDBC driver generates the cell's load. Pure."""
-    return bool(cell.client or cell.driver)
+    return bool(cell.client not in ("", RUST) or cell.driver)
 
 
 def driver_of(cell: CellSpec) -> Driver:
     """Return the cell's driver. Raises UsageError if it is unknown, unreadable or does not support the engine."""
+    if cell.client == RUST:
+        raise UsageError("--client rust uses no JDBC driver; remove it, or --driver")
     word, _, version = cell.client.partition(":")
     if word not in ("", WORD):
         raise UsageError(f"--client {cell.client}: write rust (the default), jdbc or jdbc:VERSION, e.g. jdbc:9.7.0")
