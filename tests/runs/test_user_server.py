@@ -327,13 +327,12 @@ def test_a_schema_that_can_not_be_dropped_is_reported_with_what_to_do(
     def fail(*_: object, **__: object) -> None:
         raise AgentError("not today", "42")
 
-    name, told = scratch_schema.name_for("20200101-000000-dead"), list[str]()
+    run_id, told = run_directory.new_id(), list[str]()
+    name = scratch_schema.name_for(run_id)
     for left in ({"left": told.append}, {}):
         with monkeypatch.context() as patch:
             patch.setattr(type(server.engine), "drop_schema", fail)
-            with scratch_schema.own(
-                OwnSchema.of(server.engine), server.fields, name, "20200101-000000-dead", tmp_path / "log", **left
-            ):
+            with scratch_schema.own(OwnSchema.of(server.engine), server.fields, name, run_id, tmp_path / "log", **left):
                 pass
         server.drop(name)
     sentence = f"could not drop the schema {name} (not today); `ciphercost clean --url` removes it"
@@ -361,7 +360,7 @@ def test_a_schema_without_a_mark_is_never_touched(tmp_path: Path, server: UserSe
 def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
     tmp_path: Path, server: UserServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = "20200101-000000-feed"
+    run_id = run_directory.new_id()
     monkeypatch.setattr(pipeline, "new_id", lambda: run_id)
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
