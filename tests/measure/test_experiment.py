@@ -10,9 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ciphercost.measure.experiment import without_block
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
+from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import matrix, schedule
 from ciphercost.report import formats
@@ -129,3 +131,15 @@ def test_a_matrix_changes_one_factor_at_a_time() -> None:
         "clients=16",
     ]
     assert len({cell.group for cell in cells}) == 1
+
+
+def test_a_cell_without_a_block_says_why() -> None:
+    idle = SliceRecord(0, 1, "capacity", 1, "ABBA", 1, "plain", 0.0, 0.1)
+    assert without_block([idle], 0.1) == "no operation finished within a slice of 0.1 s; use a longer --time"
+    pilot, first, last = (
+        msgspec.structs.replace(idle, phase=phase, error=error)
+        for phase, error in (("pilot", "too early"), ("capacity", "31.0 ms apart"), ("capacity", "44.0 ms apart"))
+    )
+    assert without_block([pilot, first, idle, last], 0.1) == (
+        "no block is complete: 2 slices of 0.1 s failed, the last one: 44.0 ms apart; use a longer --time"
+    )

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from userservers import user_server
 CLI = Path(sys.executable).parent / "ciphercost"
 SOURCES = Path(ciphercost.__file__).parents[1]
 LARGEST = 200 << 20
+BUSY_RUNS = 4
+"""Most attempts on a machine that is too busy."""
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +44,19 @@ def cluster(require: Require) -> Iterator[RayNodes]:
 def run(
     cluster: RayNodes, *argv: str, cwd: Path, address: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """`ciphercost run … --cluster`, with a result in out.json."""
+    """`ciphercost run … --cluster`, with a result in out.json.
+
+    Where other tests take the cores for a tenth of a second in every block, the agents never count together, and the run says so. Then
+    it is made again.
+    """
     words = ("run", *argv, "--no-progress", "--json", "out.json", "--cluster", address or cluster.address)
     env = {**cluster.environment, **FAST, **environment}
-    done = warm.run(words, cwd=cwd, env=env, timeout=400)
-    assert "Traceback" not in done.stderr, done.stderr
+    for _ in range(BUSY_RUNS):
+        shutil.rmtree(cwd / "runs", ignore_errors=True)
+        done = warm.run(words, cwd=cwd, env=env, timeout=400)
+        assert "Traceback" not in done.stderr, done.stderr
+        if "no block is complete" not in " ".join(done.stdout.split()):
+            break
     return done
 
 

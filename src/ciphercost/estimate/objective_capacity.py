@@ -1,8 +1,8 @@
 """Capacity at an objective: each arm's highest rate that keeps it, their ratio with its interval, and both arms' curves. Pure.
 
 The blocks of a session in which each arm has its own rate show a capacity of each arm together (`ArmSoFar.capacity`): a slow request is
-one, in whatever block it is. The interval is Student's t over the sessions' log ratios; with one session, the blocks' parts in it, by the
-jackknife.
+one, in whatever block it is. The interval is Student's t over the sessions' pseudo-values by the jackknife, because the sessions share one
+slope for each arm, whose error is theirs in common; with one session, over the blocks'.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ UNCLEAR = (
     "at the same rate the arms kept it in some blocks and not in others, so the rates that were tried do not bracket the capacity; use a "
     "quieter machine, or a longer --time"
 )
-LEAST_BLOCKS = 2
-"""Fewest blocks for an interval."""
+LEAST_BLOCKS = LEAST_SESSIONS = 2
+"""Fewest blocks, and sessions, for an interval."""
 
 
 class Capacities:
@@ -72,10 +72,9 @@ class Capacities:
         found: dict[Arm, Parts] = {}
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
-            aimed = [each for each in so_far.tried if each.phase == "objective"]
-            if so_far.kind() != "within" or len(aimed) < LEAST_BLOCKS:
+            if so_far.kind() != "within" or len(so_far.aimed) < LEAST_BLOCKS:
                 continue
-            parts = _parts(so_far, aimed, mode)
+            parts = _parts(so_far, mode)
             low, high = parts.interval(None).bounds()
             rates = [math.log(each.rate) for each in so_far.tried]
             if min(rates) <= low and high <= max(rates):
@@ -174,7 +173,7 @@ class Parts(NamedTuple):
 
     centre: float
     values: Floats
-    """Of each session, or the blocks' parts in it."""
+    """Pseudo-values by the jackknife: of each session, or of each block."""
     sessions: bool
     """Whether they are those of sessions."""
 
@@ -184,14 +183,25 @@ class Parts(NamedTuple):
         return statistics.block_interval(self.values, self.centre)
 
 
-def _parts(arm: ArmSoFar, blocks: Sequence[Tried], mode: Mode) -> Parts:
-    """An arm's log capacity: the mean over sessions in full mode, once there are two, else that of all blocks with their pseudo-values."""
-    slope = arm.slope
-    sessions = sorted({each.session for each in blocks})
-    if mode == "full" and len(sessions) >= 2:
-        own = ([e for e in blocks if e.session == each] for each in sessions)
-        values = np.array([arm.capacity(arm.near(each), slope) for each in own])
-        return Parts(float(values.mean()), values, sessions=True)
+def _parts(arm: ArmSoFar, mode: Mode) -> Parts:
+    """An arm's log capacity: the mean over sessions in full mode, once there are two, else that of all blocks. With its pseudo-values."""
+    sessions = sorted({each.session for each in arm.aimed})
+    if mode != "full" or len(sessions) < LEAST_SESSIONS:
+        return _of_blocks(arm)
+    whole, n = _over_sessions(arm, sessions), len(sessions)
+    rest = [_over_sessions(arm.without(each), [e for e in sessions if e != each]) for each in sessions]
+    return Parts(whole, n * whole - (n - 1) * np.array(rest), sessions=True)
+
+
+def _over_sessions(arm: ArmSoFar, sessions: Sequence[int]) -> float:
+    """The mean of the sessions' log capacities. The slope is one for all of them."""
+    own = ([each for each in arm.aimed if each.session == session] for session in sessions)
+    return float(np.mean([arm.capacity(arm.near(each)) for each in own]))
+
+
+def _of_blocks(arm: ArmSoFar) -> Parts:
+    """The log capacity that all blocks show, with their pseudo-values."""
+    blocks, slope = arm.aimed, arm.slope
     near = [each in arm.near(blocks) for each in blocks]
     counted = [each for each, there in zip(blocks, near, strict=True) if there]
     whole, n, m = arm.capacity(counted, slope), len(blocks), len(counted)

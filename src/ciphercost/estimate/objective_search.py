@@ -213,6 +213,15 @@ class ArmSoFar:
     def _odds(self, share: float) -> float:
         return min(max(logit(share) - self._allowed, -FARTHEST), FARTHEST)
 
+    def without(self, session: int) -> ArmSoFar:
+        """What the other sessions say."""
+        return ArmSoFar([each for each in self.tried if each.session != session], self._objective)
+
+    @property
+    def aimed(self) -> list[Tried]:
+        """The blocks in which the arm had its own rate."""
+        return [each for each in self.tried if each.phase == "objective"]
+
     @property
     def kept(self) -> list[float]:
         return [each.rate for each in self.tried if each.kept(self._objective)]

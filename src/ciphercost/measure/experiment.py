@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,8 @@ from ciphercost.model.errors import AgentError, CiphercostError, LoadStopped, Ru
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
-from ciphercost.model.spec import ARMS, Arm, Spec
+from ciphercost.model.slices import SliceRecord
+from ciphercost.model.spec import ARMS, COUNTED, Arm, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
@@ -152,15 +153,22 @@ def experiment(numbers: list[int], run: Run) -> None:
             with recording_errors(unit.measurement.facts, run, alone=len(cells) == 1):
                 facts_ = unit.measurement.facts
                 if facts_.status is None and not unit.measurement.estimator.blocks:
-                    raise RunError(
-                        f"no operation finished within a slice of {facts_.slice_seconds:g} s; use a longer --time"
-                    )
+                    own = (each for each in read_slices(run.record.directory) if each.cell == unit.measurement.number)
+                    raise RunError(without_block(own, facts_.slice_seconds))
                 facts_.status = facts_.status or "ok"
     for number in wanted:
         status, reason = cells[number].status, cells[number].reason
         run.display.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
+
+
+def without_block(slices: Iterable[SliceRecord], seconds: float) -> str:
+    """Why a cell has no complete block of slices that count. `seconds`: the length of a slice. Pure."""
+    errors = [each.error for each in slices if each.phase in COUNTED and each.error]
+    if not errors:
+        return f"no operation finished within a slice of {seconds:g} s; use a longer --time"
+    return f"no block is complete: {len(errors)} slices of {seconds:g} s failed, the last one: {errors[-1]}; use a longer --time"
 
 
 def run_destructive_test(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
