@@ -31,9 +31,6 @@ STAMPS := .make
 # Every Python package in one version, with the hashes of its files: `make lock` writes them anew.
 LOCKS  := release/locks
 INSTALL = $(BIN)/pip install --quiet --require-hashes
-# Twice as many workers as cores, since many tests wait. Compiled files are kept (an empty value switches the variable off): the tests
-# start the command hundreds of times.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadfile --durations 20
 # The Rust tests, which mostly wait, and beside them the tests given here. What the former print comes at the end.
 both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-tests.log 2>&1 & rust=$$!; \
 	trap 'kill $$rust 2> /dev/null' INT TERM; echo "$(1)"; status=0; $(1) || status=$$?; \
@@ -69,10 +66,10 @@ quick: ready
 	printf '\n%s\n' "To run ciphercost yourself: source $(VENV)/bin/activate"; exit $$status
 
 test: dev $(if $(TESTS),,servers)
-	$(call both,$(PYTEST) -m 'not exhaustive' $(TESTS))
+	$(call both,tests/run.sh 'not exhaustive' $(TESTS))
 
 test-all: $(STAMPS)/fuzz $(if $(TESTS),,servers)
-	$(call both,$(PYTEST) $(TESTS))
+	$(call both,tests/run.sh '' $(TESTS))
 
 check: dev
 	$(BIN)/ruff check .

@@ -16,6 +16,8 @@ from cluster_runs import PATIENCE, cell_of, started, wait_for_load
 from conftest import Require, RequirePossible
 from namespaced_nodes import Namespaced
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def cluster(require: Require, require_possible: RequirePossible) -> Iterator[Namespaced]:

@@ -36,8 +36,9 @@ def resolve(cell: CellSpec) -> PlannedCell:
     engine, mechanism = _target(cell)
     if engine.by_jdbc and cell.client == options.RUST:
         raise UsageError(f"--client rust: only a JDBC driver can use {cell.engine}; remove --client")
-    if not options.asked(cell):
-        cell = msgspec.structs.replace(cell, client=options.WORD if engine.by_jdbc else "")
+    usual = options.WORD if engine.by_jdbc else ""
+    if not options.asked(cell) and cell.client != usual:
+        cell = msgspec.structs.replace(cell, client=usual)
     workload = workload_of(cell, engine)
     driver = options.driver_of(cell) if options.asked(cell) else None
     secret, columns = _secret(cell, mechanism, workload)
