@@ -13,10 +13,9 @@ from pathlib import Path
 
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
-from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model.secret import reveal
-from pairs import SECONDS, compared, served
+from pairs import SECONDS, asking, compared, served
 from peers import Slice, encrypted, number, timed
 from run import Row
 from web_load import ours
@@ -68,11 +67,8 @@ def compare(
     program: Path, arm: str, size: str, clients: int, fields: dict[str, object], cpu: int, directory: Path
 ) -> list[Row]:
     """The rows of one setting."""
-    own = workloads.Workload(
-        title="", measures="", languages=("kv",), transaction=[workloads.Transaction("get", SCRIPT)], name="get"
-    )
     with Agent(cpus=[cpu]) as agent:
-        agent.program(workloads.prepare(own, "valkey", {}))
+        agent.program(asking("valkey", SCRIPT, "kv"))
         agent.connect("check", **fields)
         checked = agent.slice("check", 0.2)
         assert checked.rows == checked.operations, "a key has no value"

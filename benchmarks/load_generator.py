@@ -18,10 +18,9 @@ from ciphercost import engines, mechanisms
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.pki import Pki
-from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
-from pairs import SECONDS, compared
+from pairs import SECONDS, asking, compared
 from peers import ROWS, Mysqlslap, Peer, Pgbench, Slice, Sysbench
 from run import Row
 
@@ -110,12 +109,9 @@ def rows() -> list[Row]:
 
 def compare(engine: str, peer: Peer, arm: str, clients: int, fields: dict[str, object], cpu: int) -> list[Row]:
     """The rows of one peer and setting."""
-    own = workloads.Workload(
-        title="", measures="", transaction=[workloads.Transaction("select", peer.sql)], name="select"
-    )
     connecting = st.median(peer.slice(fields, clients, cpu, 0).cpu for _ in range(5))
     with Agent(cpus=[cpu]) as agent:
-        agent.program(workloads.prepare(own, engines.get(engine).dialect, {}))
+        agent.program(asking(engines.get(engine).dialect, peer.sql))
         connected = agent.connect(arm, **fields, connections=clients, threads=1)
         assert connected["encrypted"] == (arm == "encrypted")
         agent.slice(arm, 1.0)

@@ -16,10 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from ciphercost.estimate.histogram import quantiles
-from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model.histogram import decode
-from pairs import documents, served
+from pairs import asking, documents, served
 
 SIZES = {"small": 100, "large": 100_000}
 ARMS = ("one", "other")
@@ -33,14 +32,7 @@ def memory(pid: int) -> int:
 
 
 def ask(agent: Agent, size: str) -> None:
-    own = workloads.Workload(
-        title="",
-        measures="",
-        languages=("http",),
-        transaction=[workloads.Transaction("get", f"GET /{SIZES[size]}")],
-        name="get",
-    )
-    agent.program(workloads.prepare(own, "http", {}))
+    agent.program(asking("http", f"GET /{SIZES[size]}", "http"))
 
 
 def main() -> None:

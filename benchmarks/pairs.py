@@ -14,7 +14,10 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.estimate.statistics import session_interval
 from ciphercost.host import marks, supervisor
+from ciphercost.load.program import Program
+from ciphercost.load.workloads import Transaction, Workload, prepare
 from ciphercost.model import run_directory
+from ciphercost.model.spec import Language
 from peers import Slice
 from run import Row
 
@@ -63,6 +66,14 @@ def served(
             yield {"plain": plain, "encrypted": {**own, **running.other_ports["tls"]}}
         finally:
             running.stop()
+
+
+def asking(dialect: str, statement: str, language: Language = "sql") -> Program:
+    """A program of this one statement."""
+    own = Workload(
+        title="", measures="", languages=(language,), transaction=[Transaction("one", statement)], name="one"
+    )
+    return prepare(own, dialect, {})
 
 
 def compared(bench: str, name: str, shown: str, ours: Callable[[int], Slice], theirs: Callable[[], Slice]) -> list[Row]:

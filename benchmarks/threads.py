@@ -10,9 +10,8 @@ import os
 import statistics as st
 import threading
 
-from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from pairs import row
+from pairs import asking, row
 from run import Row
 
 SECONDS, BLOCKS, AIM = 2.0, 8, 1.9
@@ -25,12 +24,9 @@ def rows() -> list[Row]:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         raise SystemExit("threads: needs two CPUs")
-    own = workloads.Workload(
-        title="", measures="", transaction=[workloads.Transaction("nothing", "nothing")], name="nothing"
-    )  # fmt: skip
     with Agent(cpus=cpus) as both, Agent(cpus=cpus[:1]) as first, Agent(cpus=cpus[1:]) as second:
         for agent in (both, first, second):
-            agent.program(workloads.prepare(own, "null", {}))
+            agent.program(asking("null", "nothing"))
         both.connect("one", driver="null", connections=1, threads=1)
         both.connect("two", driver="null", connections=2, threads=2)
         for agent in (first, second):

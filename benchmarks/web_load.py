@@ -15,9 +15,8 @@ from pathlib import Path
 
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
-from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from pairs import SECONDS, compared, documents, served
+from pairs import SECONDS, asking, compared, documents, served
 from peers import Slice, number, timed
 from run import Row
 
@@ -90,17 +89,10 @@ def compare(
 ) -> list[Row]:
     """The rows of one tool and setting."""
     path = f"/{SIZES[size]}"
-    own = workloads.Workload(
-        title="",
-        measures="",
-        languages=("http",),
-        transaction=[workloads.Transaction("get", f"GET {path}")],
-        name="get",
-    )
     url = f"{'https' if arm == 'encrypted' else 'http'}://localhost:{fields['port']}{path}"
     url = url.replace("localhost", str(fields["host"]))
     with Agent(cpus=[cpu]) as agent:
-        agent.program(workloads.prepare(own, "http", {}))
+        agent.program(asking("http", f"GET {path}", "http"))
         ours(agent, arm, fields, clients, 0)
         tool.slice(url, clients, cpu, directory)
         setting = f"{'HTTPS' if arm == 'encrypted' else 'HTTP'}, {size}, {clients} connection{'s' * (clients > 1)}"

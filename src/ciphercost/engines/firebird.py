@@ -34,7 +34,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LAST_LINES, apart, launch
 from ciphercost.host.marks import hand_over, own_file, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
-from ciphercost.host.programs import version_printed
+from ciphercost.host.programs import output_of
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
@@ -133,8 +133,8 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
     program = bindir / "firebird"
     if not os.access(program, os.X_OK) or not _isql(bindir):
         return ""
-    version = version_printed([*before, program, "-z"], r"-[VT](\d+\.\d+\.\d+)")
-    return version if version and home_of(bindir) else ""
+    match = re.search(r"-[VT](\d+\.\d+\.\d+)", output_of([*before, program, "-z"], 10))
+    return match[1] if match and home_of(bindir) else ""
 
 
 def _isql(bindir: Path) -> Path | None:

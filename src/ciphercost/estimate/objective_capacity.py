@@ -83,11 +83,7 @@ class Capacities:
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
         """The log ratio of both arms' capacities, encrypted − plain; None unless both have one."""
-        parts = self._parts(mode)
-        if len(parts) < len(ARMS):
-            return None
-        plain, encrypted = (parts[arm] for arm in ARMS)
-        return Parts(encrypted.centre - plain.centre, encrypted.values - plain.values, plain.sessions).interval(most_nu)
+        return _ratio(self._parts(mode), most_nu)
 
     def levels(self, mode: Mode) -> dict[Arm, float]:
         """Both arms' capacities, operations/s, of which encrypted ÷ plain is the ratio; empty without a ratio."""
@@ -96,7 +92,8 @@ class Capacities:
 
     def finish(self, mode: Mode, most_nu: int | None, top: float, lowest: float) -> ObjectiveCapacity:
         """The estimate. `top`: the plain arm's operations/s in the closed loop; `lowest`: the lowest rate that could be tried."""
-        parts, ratio = self._parts(mode), self.interval(mode, most_nu)
+        parts = self._parts(mode)
+        ratio = _ratio(parts, most_nu)
         arms: dict[str, ObjectiveArm] = {}
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
@@ -183,27 +180,36 @@ class Parts(NamedTuple):
         return statistics.block_interval(self.values, self.centre)
 
 
+def _ratio(parts: Mapping[Arm, Parts], most_nu: int | None) -> Interval | None:
+    """The log ratio of both arms' capacities, encrypted − plain; None unless both have one."""
+    if len(parts) < len(ARMS):
+        return None
+    plain, encrypted = (parts[arm] for arm in ARMS)
+    return Parts(encrypted.centre - plain.centre, encrypted.values - plain.values, plain.sessions).interval(most_nu)
+
+
 def _parts(arm: ArmSoFar, mode: Mode) -> Parts:
     """An arm's log capacity: the mean over sessions in full mode, once there are two, else that of all blocks. With its pseudo-values."""
-    sessions = sorted({each.session for each in arm.aimed})
-    if mode != "full" or len(sessions) < LEAST_SESSIONS:
+    sessions = {each.session for each in arm.aimed}
+    n = len(sessions)
+    if mode != "full" or n < LEAST_SESSIONS:
         return _of_blocks(arm)
-    whole, n = _over_sessions(arm, sessions), len(sessions)
-    rest = [_over_sessions(arm.without(each), [e for e in sessions if e != each]) for each in sessions]
+    whole = _over_sessions(arm)
+    rest = [_over_sessions(arm.without(each)) for each in sorted(sessions)]
     return Parts(whole, n * whole - (n - 1) * np.array(rest), sessions=True)
 
 
-def _over_sessions(arm: ArmSoFar, sessions: Sequence[int]) -> float:
+def _over_sessions(arm: ArmSoFar) -> float:
     """The mean of the sessions' log capacities. The slope is one for all of them."""
-    own = ([each for each in arm.aimed if each.session == session] for session in sessions)
-    return float(np.mean([arm.capacity(arm.near(each)) for each in own]))
+    sessions = sorted({each.session for each in arm.aimed})
+    return float(np.mean([arm.capacity(arm.near(arm.aimed_in(each))) for each in sessions]))
 
 
 def _of_blocks(arm: ArmSoFar) -> Parts:
     """The log capacity that all blocks show, with their pseudo-values."""
     blocks, slope = arm.aimed, arm.slope
-    near = [each in arm.near(blocks) for each in blocks]
-    counted = [each for each, there in zip(blocks, near, strict=True) if there]
+    counted = arm.near(blocks)
+    near = [each in counted for each in blocks]
     whole, n, m = arm.capacity(counted, slope), len(blocks), len(counted)
     # A block that doesn't count has no part; the parts of the others are larger by as much, so that their mean has the same error.
     parts = [

@@ -222,6 +222,10 @@ class ArmSoFar:
         """The blocks in which the arm had its own rate."""
         return [each for each in self.tried if each.phase == "objective"]
 
+    def aimed_in(self, session: int) -> list[Tried]:
+        """Those of a session: pairs, a step below and above one rate."""
+        return [each for each in self.aimed if each.session == session]
+
     @property
     def kept(self) -> list[float]:
         return [each.rate for each in self.tried if each.kept(self._objective)]
@@ -256,7 +260,7 @@ class ArmSoFar:
         pairs = [
             pair
             for session in {each.session for each in self.tried}
-            for pair in _pairs(_aimed(self.tried, session))
+            for pair in _pairs(self.aimed_in(session))
             if self._surrounds(pair, usual)
         ]
         if not pairs:
@@ -386,7 +390,7 @@ class Search(NamedTuple):
         """The rate of an arm's next slices: its capacity as known, and by turns a step below and above."""
         if (centre := arm.centre) is None:
             return self._edge(arm)
-        aimed, away = _aimed(arm.tried, session), step(arm.slope)
+        aimed, away = arm.aimed_in(session), step(arm.slope)
         # The two blocks of a pair surround one rate. What came before counts as one block.
         whole = aimed[: len(aimed) // 2 * 2]
         at = centre
@@ -400,11 +404,6 @@ class Search(NamedTuple):
         """The rate at which an arm without a capacity is tried again: the lowest if it kept none, else the highest."""
         rates = [each.rate for each in arm.tried] or [self.lowest]
         return min(rates) if arm.kind() == "below" else max(rates)
-
-
-def _aimed(tried: Sequence[Tried], session: int) -> list[Tried]:
-    """A session's blocks in which each arm had its own rate: pairs, a step below and above one rate."""
-    return [each for each in tried if each.session == session and each.phase == "objective"]
 
 
 def _pairs(aimed: Sequence[Tried]) -> list[tuple[Tried, Tried]]:
