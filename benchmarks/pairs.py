@@ -21,7 +21,7 @@ from ciphercost.model.spec import Language
 from peers import Slice
 from run import Row
 
-SECONDS, BLOCKS = 2, 4
+SECONDS, BLOCKS = 1, 10
 AIM = 1.0
 
 

@@ -4,9 +4,9 @@ use crate::envelope::{self, Vault};
 use crate::failure::{Failure, Fault, Result};
 use crate::program::{Operation, Script};
 use crate::transport::traffic::Segments;
+use crate::xxh3::xxh3_64;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Connections that a whole arm opens at the same time, at most: a server's queue for new connections may hold no more (often
 /// 128), and what does not fit in waits a second for the next attempt.

@@ -31,6 +31,7 @@ mod relay;
 mod session;
 mod think;
 mod transport;
+mod xxh3;
 
 use failure::Failure;
 use message::Answer;

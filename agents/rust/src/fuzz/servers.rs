@@ -10,9 +10,9 @@ use crate::message::{Connect, Line, Request};
 use crate::program::{Operation, Script};
 use crate::session::{self, Session};
 use crate::transport::scripted::{self, Echo, Speech};
+use crate::xxh3::xxh3_64;
 use serde_json::Value;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Between two flights.
 const NEXT: &[u8] = b"<-->";

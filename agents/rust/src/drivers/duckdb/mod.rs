@@ -9,9 +9,9 @@ use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Parameter, Script};
 use crate::transport::traffic;
+use crate::xxh3::xxh3_64;
 use library::{Instance, Prepared, Session};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The database's name in SQL.
 const NAME: &str = "arm";

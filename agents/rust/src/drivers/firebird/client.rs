@@ -12,9 +12,9 @@ use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use crate::message;
 use crate::program::{Operation, Script};
+use crate::xxh3::Xxh3;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3;
 
 /// State of the dialogue on a connection.
 pub struct Wire;
@@ -241,7 +241,7 @@ impl FirebirdConnection {
     #[inline]
     fn after_rows(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
         if let (Some(id), Some(transaction)) = (self.blobs.pop(), self.transaction) {
-            self.content.reset();
+            self.content = Xxh3::new();
             statement::open_blob(&mut self.link.outbox, transaction, id);
             return self.await_one(Awaited::Blob, Stage::OpeningBlob);
         }

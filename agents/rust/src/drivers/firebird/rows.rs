@@ -6,7 +6,7 @@ use super::xdr::{Reader, padding};
 use crate::connection::Outcome;
 use crate::envelope::{Vault, opened_length};
 use crate::failure::Result;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use crate::xxh3::{Xxh3, xxh3_64};
 
 /// Counts a row. It excludes BLOBs: their content is hashed when it is read.
 #[inline]

@@ -2,7 +2,7 @@
 
 use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::{Failure, Result};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+use crate::xxh3::{Xxh3, xxh3_64_with_seed};
 
 #[derive(Default)]
 pub struct Body {

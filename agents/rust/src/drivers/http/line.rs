@@ -2,6 +2,7 @@
 
 use super::exchange::Exchange;
 use super::site::Patience;
+use crate::drivers::network::block::Block;
 use crate::drivers::network::link::{Link, Target};
 use crate::drivers::network::wire::Inbox;
 use crate::failure::Result;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 const RECEIVE_BYTES: usize = 256 * 1024;
 
 thread_local! {
-    pub static RECEIVED: RefCell<Box<[u8]>> = RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice());
+    pub static RECEIVED: RefCell<Block> = RefCell::new(Block::new(RECEIVE_BYTES));
 }
 
 /// A connection to one server, open or not, and the dialogue on it.

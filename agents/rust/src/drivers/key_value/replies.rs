@@ -3,7 +3,7 @@
 use crate::drivers::network::buffer::BUFFER_BYTES;
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use crate::xxh3::xxh3_64;
 
 /// Maximum length of a line: a status, an error, a number or a header.
 pub const LONGEST_LINE: usize = BUFFER_BYTES / 2;

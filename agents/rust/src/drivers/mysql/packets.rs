@@ -2,7 +2,7 @@
 
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::failure::{Failure, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use crate::xxh3::xxh3_64;
 
 /// Length (three bytes, little-endian) and the packet's number.
 pub const HEADER_BYTES: usize = 4;

@@ -1,11 +1,12 @@
 //! Received bytes that are still unread. Connections that are idle have no memory for them: each thread has a few blocks, which
 //! whoever receives uses.
 
+use super::block::Block;
 use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::Result;
+use crate::xxh3::Xxh3;
 use std::cell::RefCell;
 use std::io;
-use xxhash_rust::xxh3::Xxh3;
 
 pub const BUFFER_BYTES: usize = 64 * 1024;
 /// Unused blocks that a thread keeps, and the largest that it keeps: one that a long message has enlarged.
@@ -14,12 +15,12 @@ const LARGEST_SPARE: usize = 4 << 20;
 
 thread_local! {
     /// The last one was used last.
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
 pub struct Buffer {
     /// Empty while there is nothing unread.
-    bytes: Vec<u8>,
+    bytes: Block,
     start: usize,
     end: usize,
     /// Its size, unless a message enlarges it.
@@ -34,7 +35,7 @@ impl Default for Buffer {
 
 impl Buffer {
     pub const fn with_room(bytes: usize) -> Buffer {
-        Buffer { bytes: Vec::new(), start: 0, end: 0, room: bytes }
+        Buffer { bytes: Block::EMPTY, start: 0, end: 0, room: bytes }
     }
 
     pub fn clear(&mut self) {
@@ -79,7 +80,7 @@ impl Buffer {
 
     /// Doubles its capacity.
     pub fn grow(&mut self) {
-        self.bytes.resize(2 * self.bytes.len(), 0);
+        self.bytes.grow();
     }
 
     /// The unread bytes.
@@ -111,13 +112,13 @@ impl Buffer {
 
 /// Memory of at least this size.
 #[inline]
-fn block(size: usize) -> Vec<u8> {
+fn block(size: usize) -> Block {
     let spare = if size == BUFFER_BYTES { SPARE.with_borrow_mut(Vec::pop) } else { None };
-    spare.unwrap_or_else(|| vec![0; size])
+    spare.unwrap_or_else(|| Block::new(size))
 }
 
 #[inline]
-fn give(block: Vec<u8>) {
+fn give(block: Block) {
     if (BUFFER_BYTES..=LARGEST_SPARE).contains(&block.len()) {
         // A thread that ends keeps none.
         let _ = SPARE.try_with(|spare| {
@@ -168,7 +169,7 @@ mod tests {
     }
 
     fn spare() -> Vec<usize> {
-        SPARE.with_borrow(|spare| spare.iter().map(Vec::len).collect())
+        SPARE.with_borrow(|spare| spare.iter().map(|block| block.len()).collect())
     }
 
     #[test]
@@ -180,7 +181,7 @@ mod tests {
             buffer.rest();
         }
         assert_eq!(spare(), [BUFFER_BYTES]);
-        assert!(buffers.iter().all(|buffer| buffer.bytes.capacity() == 0 && buffer.size() == BUFFER_BYTES));
+        assert!(buffers.iter().all(|buffer| buffer.bytes.is_empty() && buffer.size() == BUFFER_BYTES));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the drivers of servers share.
 
+pub mod block;
 pub mod buffer;
 mod client;
 pub mod facts;

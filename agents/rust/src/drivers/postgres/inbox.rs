@@ -3,7 +3,7 @@
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use crate::xxh3::xxh3_64;
 
 const HEADER_BYTES: usize = 5;
 

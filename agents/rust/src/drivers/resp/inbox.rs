@@ -170,7 +170,7 @@ fn foreign() -> Failure {
 mod tests {
     use super::*;
     use crate::drivers::key_value::replies::tests::{check, check_refused, read};
-    use xxhash_rust::xxh3::xxh3_64;
+    use crate::xxh3::xxh3_64;
 
     const REPLIES: &[(&[u8], &[&str])] = &[
         (b"+OK\r\n", &["value OK ."]),

@@ -9,10 +9,10 @@ use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Parameter, Script};
 use crate::transport::traffic;
+use crate::xxh3::xxh3_64;
 use library::{Cell, Database, Prepared};
 use std::ffi::c_int;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 pub fn connect(pool: &message::Pool, asked: &message::Sqlite) -> Result<Opened> {
     let asked = Arc::new(asked.clone());

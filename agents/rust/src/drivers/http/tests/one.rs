@@ -5,12 +5,12 @@ use super::servers::*;
 use crate::draw::Kind;
 use crate::drivers::http::reader;
 use crate::load::Plan;
+use crate::xxh3::xxh3_64_with_seed;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[test]
 fn a_response_is_read_to_its_end_however_it_says_where_that_is() {

@@ -6,12 +6,12 @@ use crate::drivers::http::exchange::{Exchange, Place, Taken};
 use crate::drivers::http::statement::Asked;
 use crate::drivers::http::two::Two;
 use crate::program::Statement;
+use crate::xxh3::xxh3_64_with_seed;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();

@@ -6,7 +6,7 @@ use crate::drivers::http::exchange::{Exchange, Place};
 use crate::drivers::http::qpack::{self, entry};
 use crate::drivers::http::statement::Asked;
 use crate::program::{Operation, Statement};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use crate::xxh3::xxh3_64_with_seed;
 
 fn asked(text: &str) -> Asked {
     let statement = Statement { sql: text.into(), parameters: Vec::new(), open: false };
