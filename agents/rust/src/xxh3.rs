@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn parts_have_the_hash_of_the_whole() {
-        let bytes: Vec<u8> = (0..100_000_u32).map(|at| (at * at >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..100_000_u64).map(|at| ((at * at) >> 7) as u8).collect();
         for length in [0, 1, 16, 17, 128, 129, 240, 241, 255, 256, 257, 1024, 4096, 65_537, 100_000] {
             for part in [1, 7, 64, 255, 256, 1000, 16_384, 65_536] {
                 for seed in [0, 200] {
