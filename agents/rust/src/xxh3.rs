@@ -14,7 +14,6 @@ pub fn xxh3_64_with_seed(bytes: &[u8], seed: u64) -> u64 {
 }
 
 /// The same hash of bytes that come in parts. Allocates nothing.
-#[derive(Clone)]
 pub struct Xxh3(RawHasher<[u8; DEFAULT_SECRET_LENGTH]>);
 
 impl Xxh3 {

@@ -47,7 +47,7 @@ impl Buffer {
     pub fn rest(&mut self) {
         if self.start == self.end && !self.bytes.is_empty() {
             self.clear();
-            give(std::mem::take(&mut self.bytes));
+            give(std::mem::replace(&mut self.bytes, Block::EMPTY));
         }
     }
 
