@@ -17,6 +17,9 @@ use quic::Quic;
 use socket::Socket;
 use std::io;
 
+/// The longest TLS record (RFC 5246, 6.2.3: header, plaintext, expansion).
+const RECORD_BYTES: u64 = 5 + (1 << 14) + 2048;
+
 /// A connection's bytes. `receive` fails with `WouldBlock` if the socket does not block and no bytes are there.
 #[derive(Debug)]
 pub enum Transport {
@@ -111,6 +114,20 @@ impl Transport {
             // The server says how much more it takes.
             Transport::Quic(_) => libc::EPOLLIN,
             _ => libc::EPOLLOUT,
+        }
+    }
+
+    /// So many bytes are still to come: whoever polls for them is woken when all are there, or as many as one call takes, and not
+    /// for each part. Call it again whenever some were read, with 1 once all were.
+    #[inline]
+    pub fn expect(&self, bytes: u64, at_once: usize) {
+        // Of a record's beginning, which the session may hold already, only the rest will come.
+        let held = if bytes > 1 && matches!(self, Transport::Tls(_)) && self.holds_more() { RECORD_BYTES } else { 0 };
+        let bytes = bytes.saturating_sub(held).clamp(1, at_once as u64);
+        match self {
+            Transport::Clear(socket) => socket.set_readable_from(bytes as i32),
+            Transport::Tls(stream) => stream.get_ref().set_readable_from(bytes as i32),
+            Transport::WireCrypt(_) | Transport::Quic(_) => {}
         }
     }
 

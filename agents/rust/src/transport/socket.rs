@@ -29,6 +29,8 @@ pub struct Socket {
     polled: Cell<bool>,
     /// How long a blocking call waits, in milliseconds; -1: no limit.
     patience_ms: Cell<i32>,
+    /// A poll reports it as readable once this many bytes are there, or its end.
+    readable_from: Cell<i32>,
     /// Its bytes count for its thread as they move.
     pub(super) counts: Cell<bool>,
     /// What it has moved, if it carries datagrams.
@@ -142,6 +144,15 @@ impl Socket {
         let time = libc::timeval { tv_sec: most / 1000, tv_usec: most % 1000 * 1000 };
         self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)?;
         self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
+    }
+
+    /// Polls report the socket as readable only once this many bytes are there, or its end, or where its memory is full. They must be
+    /// sure to come: a silent peer's fewer bytes are not reported.
+    #[inline]
+    pub fn set_readable_from(&self, bytes: i32) {
+        if bytes != self.readable_from.get() && self.set(libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes).is_ok() {
+            self.readable_from.set(bytes);
+        }
     }
 
     /// Whether calls never wait.
@@ -336,6 +347,7 @@ impl Socket {
             kind: self.kind,
             polled: self.polled.clone(),
             patience_ms: self.patience_ms.clone(),
+            readable_from: self.readable_from.clone(),
             counts: self.counts.clone(),
             moved: self.moved.clone(),
         }
@@ -369,6 +381,7 @@ impl From<OwnedFd> for Socket {
             kind: Kind::Stream,
             polled: Cell::new(false),
             patience_ms: Cell::new(-1),
+            readable_from: Cell::new(1),
             counts: Cell::new(true),
             moved: Cell::default(),
         }
@@ -432,6 +445,28 @@ mod tests {
         let traffic = socket.traffic().since(before);
         assert_eq!((traffic.bytes_sent, traffic.bytes_received), (1000, 300));
         assert!(traffic.segments_sent >= 1 && traffic.segments_received >= 1);
+    }
+
+    #[test]
+    fn a_socket_is_reported_as_readable_once_enough_bytes_are_there_or_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Polled).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let is_readable = || socket.wait_for(libc::POLLIN, 50).unwrap();
+        socket.set_readable_from(1000);
+        peer.write_all(&[1; 999]).unwrap();
+        assert!(!is_readable());
+        peer.write_all(&[1]).unwrap();
+        assert!(is_readable());
+        assert_eq!(socket.receive(&mut [0; 2000]).unwrap(), 1000);
+        peer.write_all(&[1]).unwrap();
+        assert!(!is_readable());
+        socket.set_readable_from(1);
+        assert!(is_readable());
+        socket.set_readable_from(1000);
+        assert!(!is_readable());
+        drop(peer);
+        assert!(is_readable());
     }
 
     #[test]

@@ -331,6 +331,11 @@ impl<E: Exchange> Client<E> {
                 }
             }
         });
+        match heard {
+            Ok(Heard::Nothing) if polled => line.expect_rest(),
+            Ok(Heard::Answer) if polled => line.expect_any(),
+            _ => {}
+        }
         self.since_ns = since_ns;
         heard
     }

@@ -44,6 +44,10 @@ pub trait Exchange: Wire<Asked = message::Server> + Default {
     fn end(&mut self, cleanly: bool) -> Result<()>;
     /// Whether some part of the response has arrived.
     fn begun(&self) -> bool;
+    /// Bytes of the response that are certain to come without another word from us; 1 if that is not known.
+    fn missing(&self) -> u64 {
+        1
+    }
     /// Whether the connection can be reused.
     fn keep(&self) -> bool;
     fn response(&mut self) -> Response<'_>;

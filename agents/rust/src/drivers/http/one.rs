@@ -91,6 +91,11 @@ impl Exchange for One {
     }
 
     #[inline]
+    fn missing(&self) -> u64 {
+        self.reader.missing()
+    }
+
+    #[inline]
     fn keep(&self) -> bool {
         self.reader.keep
     }

@@ -174,10 +174,13 @@ impl<E: Exchange> Client<E> {
         self.polled && self.stage != Stage::Thinking && coarse_ns() >= self.until_ns() - 5_000_000 && !self.is_ready(0)
     }
 
-    /// Waits up to this many milliseconds until the request can continue; returns whether it can.
+    /// Waits up to this many milliseconds until the request can continue, if only by one byte; returns whether it can.
     #[cold]
     fn is_ready(&self, ms: i32) -> bool {
         let events = self.interest().map_or(libc::EPOLLIN as u32, |interest| interest.events);
-        self.link().socket().is_some_and(|socket| socket.wait_for(events as i16, ms).unwrap_or(true))
+        self.link().socket().is_some_and(|socket| {
+            socket.set_readable_from(1);
+            socket.wait_for(events as i16, ms).unwrap_or(true)
+        })
     }
 }

@@ -95,6 +95,15 @@ impl Reader {
         }
     }
 
+    /// Bytes that are certain to come: those of a body, or a chunk, of known length; otherwise 1.
+    #[inline]
+    pub fn missing(&self) -> u64 {
+        match self.state {
+            State::Fixed(left) | State::Chunk(left) => left,
+            _ => 1,
+        }
+    }
+
     /// The connection has ended; `cleanly`: properly closed, not cut.
     pub fn end(&mut self, cleanly: bool) -> Result<()> {
         match self.state {

@@ -18,18 +18,26 @@ pub const IN_A_MOMENT: Patience = Patience { answer: 1, open: 1 };
 
 /// Connects as a message would; `fields` are additional fields.
 pub fn connect_to(port: u16, fields: &str) -> Result<Opened> {
+    connect_with(IN_A_MOMENT, port, fields)
+}
+
+fn connect_with(patience: Patience, port: u16, fields: &str) -> Result<Opened> {
     let line = format!(r#"{{"type":"connect","driver":"http","arm":"a","host":"127.0.0.1","port":{port}{fields}}}"#);
     match Line::read(line.as_bytes()).and_then(Line::request)? {
         Request::Connect(Connect::Http(pool, asked)) if asked.http == HttpVersion::V2 => {
-            connect_by::<Two>(&pool, &asked, IN_A_MOMENT)
+            connect_by::<Two>(&pool, &asked, patience)
         }
-        Request::Connect(Connect::Http(pool, asked)) => connect_by::<One>(&pool, &asked, IN_A_MOMENT),
+        Request::Connect(Connect::Http(pool, asked)) => connect_by::<One>(&pool, &asked, patience),
         other => panic!("{other:?}"),
     }
 }
 
 pub fn arm(port: u16, fields: &str) -> Box<dyn Arm> {
-    connect_to(port, fields).unwrap_or_else(|failure| panic!("{failure}")).0
+    arm_with(IN_A_MOMENT, port, fields)
+}
+
+pub fn arm_with(patience: Patience, port: u16, fields: &str) -> Box<dyn Arm> {
+    connect_with(patience, port, fields).unwrap_or_else(|failure| panic!("{failure}")).0
 }
 
 /// Runs so many operations of these statements, with `v` for a value.

@@ -22,6 +22,8 @@ pub enum Reply {
     Last(Vec<u8>),
     /// Writes one part, and the other a little later.
     Twice(&'static str, &'static str),
+    /// Writes these parts, each so long after the last one.
+    Slowly(Vec<Vec<u8>>, Duration),
     Silence,
 }
 
@@ -59,6 +61,12 @@ pub fn converse(mut stream: impl Read + Write, reply: &impl Fn(&str, usize) -> R
                 stream.write_all(one.as_bytes()).unwrap();
                 thread::sleep(Duration::from_millis(20));
                 stream.write_all(other.as_bytes()).unwrap();
+            }
+            Reply::Slowly(parts, pause) => {
+                for part in parts {
+                    stream.write_all(&part).unwrap();
+                    thread::sleep(pause);
+                }
             }
             Reply::Silence => thread::sleep(Duration::from_secs(8)),
         }
@@ -159,7 +167,24 @@ impl InFlights {
     }
 
     pub fn release(&mut self) {
-        self.stream.write_all(&self.held.take().unwrap()).unwrap();
+        self.release_all_but(0);
+    }
+
+    /// Sends it without its last bytes, and those a little later.
+    pub fn release_all_but(&mut self, last: usize) {
+        let held = self.held.take().unwrap();
+        let (first, last) = held.split_at(held.len() - last);
+        self.stream.write_all(first).unwrap();
+        if !last.is_empty() {
+            thread::sleep(Duration::from_millis(20));
+            self.stream.write_all(last).unwrap();
+        }
+    }
+
+    /// Whether the client says something in time.
+    pub fn hears_within(&self, time: Duration) -> bool {
+        self.stream.set_read_timeout(Some(time)).unwrap();
+        self.stream.peek(&mut [0]).is_ok()
     }
 }
 
