@@ -6,6 +6,7 @@ pub mod quic;
 pub mod scripted;
 mod sessions;
 pub mod socket;
+mod tcp_info;
 pub mod tls;
 pub mod traffic;
 pub mod wirecrypt;

@@ -2,6 +2,7 @@
 
 #[cfg(any(test, fuzzing))]
 use super::scripted;
+use super::tcp_info::TcpInfo;
 use super::traffic::{self, Traffic};
 use crate::deadline;
 use crate::failure::{Failure, Result};
@@ -329,15 +330,7 @@ impl Socket {
         if self.kind == Kind::Datagrams {
             return self.moved.get();
         }
-        let info: TcpInfo = self.get(libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default();
-        let wide = |at: usize| u64::from(info.0[at]) | u64::from(info.0[at + 1]) << 32;
-        Traffic {
-            bytes_sent: wide(BYTES_SENT) - wide(BYTES_RETRANS),
-            bytes_received: wide(BYTES_RECEIVED),
-            segments_sent: info.0[SEGS_OUT].into(),
-            segments_received: info.0[SEGS_IN].into(),
-            ..Traffic::default()
-        }
+        self.get::<TcpInfo>(libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default().traffic()
     }
 
     /// Takes the socket out of a stream that is no longer needed.
@@ -408,44 +401,10 @@ fn refused(address: SocketAddr, error: io::Error) -> Failure {
     Failure::connect(format!("cannot connect to {address}: {error}"))
 }
 
-/// `struct tcp_info` of linux/tcp.h as 32-bit words; an older kernel fills fewer of them.
-struct TcpInfo([u32; 58]);
-
-impl Default for TcpInfo {
-    fn default() -> TcpInfo {
-        TcpInfo([0; 58])
-    }
-}
-
-const BYTES_RECEIVED: usize = 128 / 4;
-const SEGS_OUT: usize = 136 / 4;
-const SEGS_IN: usize = 140 / 4;
-const BYTES_SENT: usize = 200 / 4;
-const BYTES_RETRANS: usize = 208 / 4;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
-
-    #[test]
-    fn traffic_counts_the_bytes_of_both_directions() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
-        let (mut peer, _) = listener.accept().unwrap();
-        let before = socket.traffic();
-        socket.send_all(&[1; 1000]).unwrap();
-        peer.read_exact(&mut [0; 1000]).unwrap();
-        peer.write_all(&[2; 300]).unwrap();
-        let mut answer = [0; 300];
-        let mut read = 0;
-        while read < 300 {
-            read += socket.receive(&mut answer[read..]).unwrap();
-        }
-        let traffic = socket.traffic().since(before);
-        assert_eq!((traffic.bytes_sent, traffic.bytes_received), (1000, 300));
-        assert!(traffic.segments_sent >= 1 && traffic.segments_received >= 1);
-    }
 
     #[test]
     fn a_socket_is_reported_as_readable_once_enough_bytes_are_there_or_its_end() {

@@ -2,5 +2,6 @@
 
 mod clients;
 mod one;
+mod parts;
 pub mod servers;
 mod two;

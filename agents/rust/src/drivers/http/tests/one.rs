@@ -4,13 +4,10 @@ use super::clients::*;
 use super::servers::*;
 use crate::draw::Kind;
 use crate::drivers::http::reader;
-use crate::drivers::http::site::Patience;
 use crate::load::Plan;
 use crate::xxh3::xxh3_64_with_seed;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -109,58 +106,6 @@ fn a_silent_server_times_out() {
         assert!(crate::clock::now_ns() - began >= SECOND_NS);
         assert_eq!(arm.query("GET /", false).unwrap_err().code, "timeout");
     }
-}
-
-/// A response with a body of 50,000 bytes: its first 1,000 bytes, which are more than its head; so many parts of a byte; its rest.
-fn long_in_parts(single: usize) -> Vec<Vec<u8>> {
-    let mut whole = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n".to_vec();
-    whole.resize(whole.len() + 50_000, b'x');
-    let rest = whole.split_off(1000 + single);
-    let bytes = whole.split_off(1000);
-    std::iter::once(whole).chain(bytes.into_iter().map(|byte| vec![byte])).chain([rest]).collect()
-}
-
-#[test]
-fn a_server_that_sends_a_byte_now_and_then_is_not_silent() {
-    let reply = |_: &str, _: usize| Reply::Slowly(long_in_parts(5), Duration::from_millis(400));
-    let (port, tls_port) = (server(reply), tls_server(false, b"\x08http/1.1", reply));
-    for (port, fields) in [(port, ""), (tls_port, r#","tls":"require""#)] {
-        let tally = run(&mut *arm(port, &format!("{}{fields}", WAYS[1])), &["GET /"], number(), 2);
-        assert_eq!((tally.rows, tally.errors), (2, 0), "{fields}: {}", tally.first_error);
-    }
-}
-
-#[test]
-fn a_server_that_stops_within_a_body_times_out() {
-    let port = server(|_, _| Reply::Slowly(long_in_parts(0)[..1].to_vec(), Duration::from_secs(8)));
-    let tally = run(&mut *arm(port, WAYS[1]), &["GET /"], number(), 2);
-    assert_eq!(tally.kinds.spell(), "timeout=2", "{}", tally.first_error);
-}
-
-#[test]
-fn the_last_bytes_of_a_body_are_reported_wherever_its_last_record_was_cut() {
-    static LATE: AtomicUsize = AtomicUsize::new(0);
-    let port = tls_server_in_flights(b"\x08http/1.1", |mut stream| {
-        while let Some(asked) = request(&mut stream) {
-            let last = asked.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
-            stream.get_mut().hold();
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n").unwrap();
-            stream.write_all(&[b'x'; 30_000]).unwrap();
-            stream.get_mut().release_all_but(last);
-            // Its patience is 20 seconds, after which it looks again.
-            if last > 0 && !stream.get_ref().hears_within(Duration::from_secs(10)) {
-                LATE.fetch_add(1, Relaxed);
-            }
-        }
-    });
-    let patience = Patience { answer: 20, open: 20 };
-    let paths: Vec<String> =
-        [1, 100, 13_000, 13_700, 20_000, 30_000].map(|last| format!("GET /{last}")).into_iter().collect();
-    let mut statements: Vec<&str> = paths.iter().map(String::as_str).collect();
-    statements.push("GET /0");
-    let mut arm = arm_with(patience, port, &format!(r#"{},"tls":"require""#, WAYS[1]));
-    let tally = run(&mut *arm, &statements, number(), 4);
-    assert_eq!((tally.rows, tally.errors, LATE.load(Relaxed)), (4 * 7, 0, 0), "{}", tally.first_error);
 }
 
 #[test]
@@ -382,19 +327,6 @@ fn an_unexpected_response_is_not_taken_for_the_next_one() {
     let tally = arm.slice(&script(&["GET /twice"], number()), &plan, &mut || ()).unwrap().tally;
     assert_eq!(tally.rows + tally.errors, 4);
     assert!(tally.errors > 0 && tally.kinds.spell().starts_with("malformed="), "{}", tally.kinds.spell());
-}
-
-#[test]
-fn an_unexpected_response_after_a_long_one_is_reported_while_the_connection_is_idle() {
-    let reply = |_: &str, _: usize| {
-        let mut parts = long_in_parts(0);
-        parts.push(OK.into());
-        Reply::Slowly(parts, Duration::from_millis(30))
-    };
-    let plan = Plan { interval_ns: Some(500e6), ..so_many(3) };
-    let mut arm = arm(server(reply), WAYS[1]);
-    let tally = arm.slice(&script(&["GET /"], number()), &plan, &mut || ()).unwrap().tally;
-    assert!(tally.first_error.contains("no request is pending"), "{}", tally.first_error);
 }
 
 #[test]
