@@ -118,18 +118,13 @@ impl Transport {
         }
     }
 
-    /// So many bytes are still to come: whoever polls for them is woken when all are there, or as many as one call takes, and not
-    /// for each part. Call it again whenever some were read, with 1 once all were.
+    /// `bytes` are still to come: polls report the socket once all are there, or `at_once`, and not for each part. To be called
+    /// again after each read, with 1 once all were read.
     #[inline]
     pub fn expect(&self, bytes: u64, at_once: usize) {
-        // Of a record's beginning, which the session may hold already, only the rest will come.
+        // The session may hold the beginning of a record: only the rest of it will come.
         let held = if bytes > 1 && matches!(self, Transport::Tls(_)) && self.holds_more() { RECORD_BYTES } else { 0 };
-        let bytes = bytes.saturating_sub(held).clamp(1, at_once as u64);
-        match self {
-            Transport::Clear(socket) => socket.set_readable_from(bytes as i32),
-            Transport::Tls(stream) => stream.get_ref().set_readable_from(bytes as i32),
-            Transport::WireCrypt(_) | Transport::Quic(_) => {}
-        }
+        self.socket().set_readable_from(bytes.saturating_sub(held).clamp(1, at_once as u64) as i32);
     }
 
     /// When it has something to do although nothing arrives (monotonic clock).

@@ -402,15 +402,20 @@ fn refused(address: SocketAddr, error: io::Error) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
+
+    /// A socket and its peer.
+    pub fn connected(mode: Mode) -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::open(listener.local_addr().unwrap(), mode).unwrap();
+        (socket, listener.accept().unwrap().0)
+    }
 
     #[test]
     fn a_socket_is_reported_as_readable_once_enough_bytes_are_there_or_its_end() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Polled).unwrap();
-        let (mut peer, _) = listener.accept().unwrap();
+        let (socket, mut peer) = connected(Mode::Polled);
         let is_readable = || socket.wait_for(libc::POLLIN, 50).unwrap();
         socket.set_readable_from(1000);
         peer.write_all(&[1; 999]).unwrap();

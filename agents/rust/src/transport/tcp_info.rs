@@ -36,15 +36,13 @@ impl TcpInfo {
 
 #[cfg(test)]
 mod tests {
-    use crate::transport::socket::{Mode, Socket};
+    use crate::transport::socket::Mode;
+    use crate::transport::socket::tests::connected;
     use std::io::{Read, Write};
-    use std::net::TcpListener;
 
     #[test]
     fn traffic_counts_the_bytes_of_both_directions() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
-        let (mut peer, _) = listener.accept().unwrap();
+        let (socket, mut peer) = connected(Mode::Blocking);
         let before = socket.traffic();
         socket.send_all(&[1; 1000]).unwrap();
         peer.read_exact(&mut [0; 1000]).unwrap();

@@ -331,10 +331,8 @@ impl<E: Exchange> Client<E> {
                 }
             }
         });
-        match heard {
-            Ok(Heard::Nothing) if polled => line.expect_rest(),
-            Ok(Heard::Answer) if polled => line.expect_any(),
-            _ => {}
+        if polled {
+            line.expect_rest();
         }
         self.since_ns = since_ns;
         heard

@@ -54,21 +54,13 @@ impl<E: Exchange> Line<E> {
         Ok(())
     }
 
-    /// Lets its thread sleep until the rest of the response is there, where its length is known, instead of waking for each part.
-    /// (A TLS server sends 100 KB in seven parts, and pays for each waking.)
+    /// Lets its thread sleep until the rest of a response of known length is there, instead of waking for each part: a TLS server
+    /// sends 100 KB in seven parts, and pays for each waking. After a complete response, whatever arrives next is reported.
     #[inline]
     pub fn expect_rest(&mut self) {
         let missing = self.exchange.missing();
         if let Some(transport) = self.link.transport() {
             transport.expect(missing, RECEIVE_BYTES);
-        }
-    }
-
-    /// Whatever arrives next is reported.
-    #[inline]
-    pub fn expect_any(&self) {
-        if let Some(socket) = self.link.socket() {
-            socket.set_readable_from(1);
         }
     }
 

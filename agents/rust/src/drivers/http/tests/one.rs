@@ -296,8 +296,8 @@ const TWO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo";
 fn an_unexpected_response_is_not_taken_for_the_next_one() {
     let gone = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let reply = move |asked: &str, _: usize| match asked.split(' ').nth(1).unwrap() {
-        "/twice" => Reply::Twice(OK, OK),
-        "/gone" => Reply::Twice(OK, gone),
+        "/twice" => twice(OK, OK),
+        "/gone" => twice(OK, gone),
         _ => say(TWO),
     };
     let (port, tls_port) = (server(reply), tls_server(false, b"\x08http/1.1", reply));

@@ -20,8 +20,6 @@ pub enum Reply {
     Say(Vec<u8>),
     /// Writes this and closes.
     Last(Vec<u8>),
-    /// Writes one part, and the other a little later.
-    Twice(&'static str, &'static str),
     /// Writes these parts, each so long after the last one.
     Slowly(Vec<Vec<u8>>, Duration),
     Silence,
@@ -33,6 +31,11 @@ pub fn say(text: &str) -> Reply {
 
 pub fn last(text: &str) -> Reply {
     Reply::Last(text.into())
+}
+
+/// Writes one part, and the other a little later.
+pub fn twice(one: &str, other: &str) -> Reply {
+    Reply::Slowly(vec![one.into(), other.into()], Duration::from_millis(20))
 }
 
 /// One received request: its head, and its body by Content-Length. None: the client has closed.
@@ -57,15 +60,12 @@ pub fn converse(mut stream: impl Read + Write, reply: &impl Fn(&str, usize) -> R
         match reply(&asked, count) {
             Reply::Say(bytes) => stream.write_all(&bytes).unwrap(),
             Reply::Last(bytes) => return drop(stream.write_all(&bytes)),
-            Reply::Twice(one, other) => {
-                stream.write_all(one.as_bytes()).unwrap();
-                thread::sleep(Duration::from_millis(20));
-                stream.write_all(other.as_bytes()).unwrap();
-            }
             Reply::Slowly(parts, pause) => {
-                for part in parts {
-                    stream.write_all(&part).unwrap();
-                    thread::sleep(pause);
+                for (number, part) in parts.iter().enumerate() {
+                    if number > 0 {
+                        thread::sleep(pause);
+                    }
+                    stream.write_all(part).unwrap();
                 }
             }
             Reply::Silence => thread::sleep(Duration::from_secs(8)),

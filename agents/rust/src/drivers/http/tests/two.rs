@@ -82,7 +82,7 @@ fn server_of_two(settings: &'static [u8], reply: impl Fn(u32, &[u8]) -> Reply + 
                     match reply(id, &asked) {
                         Reply::Say(bytes) => drop(stream.write_all(&bytes)),
                         Reply::Last(bytes) => return drop(stream.write_all(&bytes)),
-                        Reply::Silence | Reply::Twice(..) | Reply::Slowly(..) => thread::sleep(Duration::from_secs(8)),
+                        Reply::Silence | Reply::Slowly(..) => thread::sleep(Duration::from_secs(8)),
                     }
                 }
             });
