@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from ciphercost.estimate import histogram, objective_capacity, objective_search
+from ciphercost.estimate import histogram, objective_answers, objective_capacity, objective_search
 from ciphercost.estimate.objective_capacity import Capacities
-from ciphercost.estimate.objective_search import ArmSoFar, Search, Tried, crossing, fitted
+from ciphercost.estimate.objective_curve import ArmSoFar, Tried, crossing, fitted
+from ciphercost.estimate.objective_search import Search
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, Layout, encode
 from ciphercost.model.slices import AgentSlice, SliceRecord
@@ -67,25 +68,25 @@ def record(operations: int, latency_ns: int, *, rate: float = 1000.0, slow: int 
 
 def test_slow_requests_are_those_above_the_latency_and_those_without_an_answer() -> None:
     one = record(1000, 1_000_000, slow=30)
-    assert objective_search.slow([one], 0.005) == pytest.approx((30, 1000))
-    assert objective_search.slow([one, one], 0.005) == pytest.approx((60, 2000))
-    assert objective_search.slow([record(1000, 1_000_000, slow=30, errors=5)], 0.005) == pytest.approx((35, 1005))
+    assert objective_answers.slow([one], 0.005) == pytest.approx((30, 1000))
+    assert objective_answers.slow([one, one], 0.005) == pytest.approx((60, 2000))
+    assert objective_answers.slow([record(1000, 1_000_000, slow=30, errors=5)], 0.005) == pytest.approx((35, 1005))
     # Half of the requests of this rate were answered, all of them quickly. Chance explains 4 √1000.
-    slow, requests = objective_search.slow([record(500, 1_000_000)], 0.005)
+    slow, requests = objective_answers.slow([record(500, 1_000_000)], 0.005)
     assert slow == pytest.approx(500 - 4 * math.sqrt(1000))
     assert requests == pytest.approx(500 + slow)
-    assert objective_search.slow([record(950, 1_000_000)], 0.005)[0] == 0, (
+    assert objective_answers.slow([record(950, 1_000_000)], 0.005)[0] == 0, (
         "a Poisson process has fewer requests by chance"
     )
-    assert objective_search.slow([record(0, 1)], 0.005)[0] == objective_search.slow([record(0, 1)], 0.005)[1] > 0
+    assert objective_answers.slow([record(0, 1)], 0.005)[0] == objective_answers.slow([record(0, 1)], 0.005)[1] > 0
 
 
 def test_the_quantile_is_infinite_where_it_lies_among_requests_without_an_answer() -> None:
-    assert objective_search.latency([record(1000, 1_000_000, slow=30)], 0.99) == pytest.approx(0.01, rel=0.01)
-    assert objective_search.latency([record(1000, 1_000_000, slow=5)], 0.99) == pytest.approx(0.001, rel=0.01)
-    assert math.isinf(objective_search.latency([record(500, 1_000_000)], 0.99))
-    assert objective_search.latency([record(500, 1_000_000)], 0.5) == pytest.approx(0.001, rel=0.01)
-    assert math.isinf(objective_search.latency([record(0, 1)], 0.5))
+    assert objective_answers.latency([record(1000, 1_000_000, slow=30)], 0.99) == pytest.approx(0.01, rel=0.01)
+    assert objective_answers.latency([record(1000, 1_000_000, slow=5)], 0.99) == pytest.approx(0.001, rel=0.01)
+    assert math.isinf(objective_answers.latency([record(500, 1_000_000)], 0.99))
+    assert objective_answers.latency([record(500, 1_000_000)], 0.5) == pytest.approx(0.001, rel=0.01)
+    assert math.isinf(objective_answers.latency([record(0, 1)], 0.5))
 
 
 def test_a_damaged_histogram_is_named_with_its_place() -> None:
@@ -94,7 +95,7 @@ def test_a_damaged_histogram_is_named_with_its_place() -> None:
     for agent in ({"histogram": "?"}, {"operations": 999}):
         bad = msgspec.structs.replace(good, agent=msgspec.structs.replace(good.agent, **agent))
         with pytest.raises(UsageError, match="session 1, block 3"):
-            objective_search.slow([bad], 0.005)
+            objective_answers.slow([bad], 0.005)
 
 
 # ── one arm's curve ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,15 +115,33 @@ def test_the_curve_crosses_a_level_on_a_straight_line() -> None:
     assert crossing([(0, 1), (1, 2)], 0) is None
 
 
-def test_blocks_show_the_rate_at_which_the_curve_has_as_many_slow_requests() -> None:
-    truth = 9_000.0 - math.log(100) / P99.seconds
-    curve = single_server(9_000.0)
-    blocks = [
-        Tried(1, n, "objective", truth * rate, 1e6 * curve(truth * rate), 1e6, 0.5)
-        for n, rate in enumerate((0.995, 1.005))
+NONE = np.zeros(12, dtype=bool)
+
+
+def blocks_around(capacity: float, worse: int = 0) -> list[Tried]:
+    """Twelve blocks on M/M/1 around its capacity at the objective; a stall made most requests of the first `worse` of them slow."""
+    curve = single_server(capacity)
+    truth = capacity - math.log(100) / P99.seconds
+    rates = truth * np.linspace(0.97, 1.03, 12)
+    shares = [0.6 if n < worse else curve(rate) for n, rate in enumerate(rates)]
+    return [
+        Tried(1, n, "objective", rate, 1e6 * share, 1e6, 0.5)
+        for n, (rate, share) in enumerate(zip(rates, shares, strict=True))
     ]
-    arm = ArmSoFar(blocks, P99)
-    assert math.exp(arm.capacity(blocks, truth * P99.seconds)) == pytest.approx(truth, rel=0.0005)
+
+
+def test_blocks_show_the_rate_at_which_as_many_requests_are_slow_as_the_objective_allows() -> None:
+    arm = ArmSoFar(blocks_around(9_000.0), P99)
+    truth = 9_000.0 - math.log(100) / P99.seconds
+    assert math.exp(arm.fit.capacity) == pytest.approx(truth, rel=0.005)
+    without = NONE.copy()
+    without[:3] = True
+    assert math.exp(arm.without(without)) == pytest.approx(truth, rel=0.01)
+
+
+def test_one_block_with_a_stall_hardly_moves_what_is_typical() -> None:
+    quiet, stalled = (ArmSoFar(blocks_around(9_000.0, worse), P99).fit.capacity for worse in (0, 1))
+    assert quiet - 0.03 < stalled < quiet
 
 
 # ── the search ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,6 +179,23 @@ def test_it_brackets_with_the_same_rate_in_both_arms_and_then_gives_each_its_own
     aimed = [each.rate for each in plain if each.phase == "objective"]
     truth = 10_000.0 - math.log(100) / P99.seconds
     assert all(0.9 < rate / truth < 1.1 for rate in aimed[4:])
+
+
+def test_a_stall_in_the_first_block_does_not_end_the_search_far_below_the_capacity() -> None:
+    """Half of the closed loop's rate seems too high. Nothing above it was tried, so the capacity was taken to be below it."""
+    curve = single_server(10_000.0)
+    truth = 10_000.0 - math.log(100) / P99.seconds
+    for stalled in range(8):
+        found = Capacities(P99)
+        for block in range(30):
+            step = Search(P99, {arm: found.arms[arm] for arm in ARMS}, 10_000.0, 100.0, True).next(1)
+            assert step is not None
+            for arm in ARMS:
+                share = 0.02 if block == stalled else curve(step.rates[arm])
+                found.arms[arm].append(Tried(1, block, step.phase, step.rates[arm], 10_000 * share, 10_000.0, 0.5))
+        made = found.finish("quick", None, 10_000.0, 100.0)
+        assert made.ratio is not None, stalled
+        assert made.arms["plain"].rate == pytest.approx(truth, rel=0.03), stalled
 
 
 def test_no_rate_that_keeps_it_is_a_reason_and_not_a_number() -> None:

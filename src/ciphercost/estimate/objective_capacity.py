@@ -1,8 +1,7 @@
 """Capacity at an objective: each arm's highest rate that keeps it, their ratio with its interval, and both arms' curves. Pure.
 
-The blocks of a session in which each arm has its own rate show a capacity of each arm together (`ArmSoFar.capacity`): a slow request is
-one, in whatever block it is. The interval is Student's t over the sessions' pseudo-values by the jackknife, because the sessions share one
-slope for each arm, whose error is theirs in common; with one session, over the blocks'.
+The interval is Student's t over the sessions' pseudo-values by the jackknife, because all sessions share one curve for each arm; with one
+session, over those of groups of blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ import numpy as np
 from ciphercost.estimate import statistics
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.notation import number
-from ciphercost.estimate.objective_search import ArmSoFar, Tried, latency, slow
+from ciphercost.estimate.objective_answers import latency, slow
+from ciphercost.estimate.objective_curve import ArmSoFar, Tried, grouped
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
@@ -32,8 +32,8 @@ METRIC = "rate_at_objective"
 SHORT = 5.0
 """Slice ÷ time in which the queue settles, below which the report warns."""
 UNCLEAR = (
-    "at the same rate the arms kept it in some blocks and not in others, so the rates that were tried do not bracket the capacity; use a "
-    "quieter machine, or a longer --time"
+    "the blocks do not show each arm's capacity: they are too few, or the same rate was kept in some and not in others; use a longer "
+    "--time, or a quieter machine"
 )
 LEAST_BLOCKS = LEAST_SESSIONS = 2
 """Fewest blocks, and sessions, for an interval."""
@@ -68,17 +68,22 @@ class Capacities:
     # ── estimates ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _parts(self, mode: Mode) -> dict[Arm, Parts]:
-        """Log capacities of the arms that have one: whose interval lies among the rates that were tried, because a curve goes no further."""
-        found: dict[Arm, Parts] = {}
-        for arm in ARMS:
-            so_far = ArmSoFar(self.arms[arm], self.objective)
-            if so_far.kind() != "within" or len(so_far.aimed) < LEAST_BLOCKS:
-                continue
-            parts = _parts(so_far, mode)
-            low, high = parts.interval(None).bounds()
-            rates = [math.log(each.rate) for each in so_far.tried]
-            if min(rates) <= low and high <= max(rates):
-                found[arm] = parts
+        """Log capacities of the arms that have one among the rates that were tried, with their pseudo-values.
+
+        Of sessions in full mode, once there are two, else of blocks.
+        """
+        arms = {arm: ArmSoFar(self.arms[arm], self.objective) for arm in ARMS}
+        arms = {arm: each for arm, each in arms.items() if len(each.aimed) >= LEAST_BLOCKS and each.shows()}
+        if not arms:
+            return {}
+        sessions = np.array([each.session for each in grouped(self.arms["plain"])])
+        apart = mode == "full" and len(set(sessions.tolist())) >= LEAST_SESSIONS
+        outs = [sessions == each for each in np.unique(sessions)] if apart else list(np.eye(len(sessions), dtype=bool))
+        found, n = {}, len(outs)
+        for arm, each in arms.items():
+            whole = each.fit.capacity
+            values = n * whole - (n - 1) * np.array([each.without(out) for out in outs])
+            found[arm] = Parts(whole, values, apart)
         return found
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
@@ -98,11 +103,10 @@ class Capacities:
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
             rates = [each.rate for each in so_far.tried]
-            # Between rates that were tried, but with too few blocks for an interval, or with one that goes beyond these rates.
+            # Between rates that were tried, but the blocks do not show where.
             kind = so_far.kind() if arm in parts or so_far.kind() != "within" else "unknown"
             if kind == "within":
-                own = parts[arm].interval(most_nu)
-                arms[arm] = ObjectiveArm("within", *(math.exp(each) for each in (own.centre, *own.bounds())))
+                arms[arm] = ObjectiveArm("within", math.exp(parts[arm].centre))
             elif kind == "below":
                 lowest_point = next((each for each in self._points() if each.rate == min(rates)), None)
                 fastest = getattr(lowest_point, arm).latency_ms if lowest_point else None
@@ -119,7 +123,7 @@ class Capacities:
         )
         if ratio is not None:
             return made
-        bound = _bound(arms)
+        bound = _bound(arms, {arm: each.interval(most_nu) for arm, each in parts.items()})
         return ObjectiveCapacity(
             objective=made.objective,
             arms=arms,
@@ -188,45 +192,16 @@ def _ratio(parts: Mapping[Arm, Parts], most_nu: int | None) -> Interval | None:
     return Parts(encrypted.centre - plain.centre, encrypted.values - plain.values, plain.sessions).interval(most_nu)
 
 
-def _parts(arm: ArmSoFar, mode: Mode) -> Parts:
-    """An arm's log capacity: the mean over sessions in full mode, once there are two, else that of all blocks. With its pseudo-values."""
-    sessions = {each.session for each in arm.aimed}
-    n = len(sessions)
-    if mode != "full" or n < LEAST_SESSIONS:
-        return _of_blocks(arm)
-    whole = _over_sessions(arm)
-    rest = [_over_sessions(arm.without(each)) for each in sorted(sessions)]
-    return Parts(whole, n * whole - (n - 1) * np.array(rest), sessions=True)
-
-
-def _over_sessions(arm: ArmSoFar) -> float:
-    """The mean of the sessions' log capacities. The slope is one for all of them."""
-    sessions = sorted({each.session for each in arm.aimed})
-    return float(np.mean([arm.capacity(arm.near(arm.aimed_in(each))) for each in sessions]))
-
-
-def _of_blocks(arm: ArmSoFar) -> Parts:
-    """The log capacity that all blocks show, with their pseudo-values."""
-    blocks, slope = arm.aimed, arm.slope
-    counted = arm.near(blocks)
-    near = [each in counted for each in blocks]
-    whole, n, m = arm.capacity(counted, slope), len(blocks), len(counted)
-    # A block that doesn't count has no part; the parts of the others are larger by as much, so that their mean has the same error.
-    parts = [
-        whole + n / m * (m - 1) * (whole - arm.capacity([e for e in counted if e is not each], slope))
-        if there
-        else whole
-        for each, there in zip(blocks, near, strict=True)
-    ]
-    return Parts(whole, np.array(parts), sessions=False)
-
-
-def _bound(arms: Mapping[str, ObjectiveArm]) -> tuple[float | None, float | None]:
-    """(at most, at least) of encrypted ÷ plain, if one arm's capacity is known and the other's only from one side."""
-    plain, encrypted = arms["plain"], arms["encrypted"]
-    most = encrypted.high / plain.low if encrypted.high is not None and plain.low else None
-    least = encrypted.low / plain.high if encrypted.low is not None and plain.high else None
-    both = {plain.kind, encrypted.kind}
+def _bound(arms: Mapping[str, ObjectiveArm], known: Mapping[Arm, Interval]) -> tuple[float | None, float | None]:
+    """(at most, at least) of encrypted ÷ plain, if the arms' capacities are known from one side, or one of them and the other from one side."""
+    ends = {
+        arm: tuple(map(math.exp, known[arm].bounds())) if arm in known else (arms[arm].low, arms[arm].high)
+        for arm in ARMS
+    }
+    (plain_low, plain_high), (encrypted_low, encrypted_high) = ends["plain"], ends["encrypted"]
+    most = encrypted_high / plain_low if encrypted_high is not None and plain_low else None
+    least = encrypted_low / plain_high if encrypted_low is not None and plain_high else None
+    both = {arms[arm].kind for arm in ARMS}
     return (most, least) if both & {"below", "above"} and "unknown" not in both else (None, None)
 
 

@@ -158,9 +158,10 @@ class ObjectiveArm(msgspec.Struct, frozen=True, omit_defaults=True):
     """within: between rates that were tried. below: under the lowest, which is `high`. above: over the highest, which is `low`. unknown:
     not bracketed."""
     rate: float | None = None
+    """Without an interval of its own: a machine that gets slower and faster moves both arms' capacities, and not their ratio."""
     low: float | None = None
-    """95 % interval; only one end if the capacity is known from one side."""
     high: float | None = None
+    """One end, if the capacity is known from one side."""
     fastest_ms: float | None = None
     """below: the objective's quantile at the lowest rate. None: the arm did not keep up with that."""
 
