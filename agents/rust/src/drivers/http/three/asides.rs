@@ -64,6 +64,8 @@ impl Asides {
             Some(ENCODER) if aside.partial.iter().any(|byte| *byte != NO_TABLE) => {
                 return Err(malformed("the server uses QPACK's dynamic table, which was never allowed"));
             }
+            // The number of the type itself may be incomplete.
+            None => {}
             // Streams of unknown types may say anything.
             _ => aside.partial.clear(),
         }
@@ -163,6 +165,15 @@ mod tests {
         }
         for cut in 0..=go.len() {
             assert!(said(&go, cut).unwrap(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_stream_of_an_unknown_type_may_say_anything_wherever_its_type_is_cut() {
+        for stream in [&b"\x54\x01\x00"[..], b"\x80\x00\x21\x01\x02", b"\x21\x01"] {
+            for cut in 0..=stream.len() {
+                assert!(!said(stream, cut).unwrap(), "{stream:02x?} at {cut}");
+            }
         }
     }
 
