@@ -17,7 +17,7 @@ from ciphercost.estimate import statistics
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.notation import number
 from ciphercost.estimate.objective_answers import latency, slow
-from ciphercost.estimate.objective_curve import ArmSoFar, Tried, grouped
+from ciphercost.estimate.objective_curve import ArmSoFar, Tried
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
@@ -70,13 +70,13 @@ class Capacities:
     def _parts(self, mode: Mode) -> dict[Arm, Parts]:
         """Log capacities of the arms that have one among the rates that were tried, with their pseudo-values.
 
-        Of sessions in full mode, once there are two, else of blocks.
+        Of sessions in full mode, once there are two, else of groups of blocks, which are the same in both arms.
         """
         arms = {arm: ArmSoFar(self.arms[arm], self.objective) for arm in ARMS}
         arms = {arm: each for arm, each in arms.items() if len(each.aimed) >= LEAST_BLOCKS and each.shows()}
         if not arms:
             return {}
-        sessions = np.array([each.session for each in grouped(self.arms["plain"])])
+        sessions = np.array([each.session for each in next(iter(arms.values())).groups])
         apart = mode == "full" and len(set(sessions.tolist())) >= LEAST_SESSIONS
         outs = [sessions == each for each in np.unique(sessions)] if apart else list(np.eye(len(sessions), dtype=bool))
         found, n = {}, len(outs)
@@ -193,7 +193,7 @@ def _ratio(parts: Mapping[Arm, Parts], most_nu: int | None) -> Interval | None:
 
 
 def _bound(arms: Mapping[str, ObjectiveArm], known: Mapping[Arm, Interval]) -> tuple[float | None, float | None]:
-    """(at most, at least) of encrypted ÷ plain, if the arms' capacities are known from one side, or one of them and the other from one side."""
+    """(at most, at least) of encrypted ÷ plain, if at least one of the capacities is known from one side only."""
     ends = {
         arm: tuple(map(math.exp, known[arm].bounds())) if arm in known else (arms[arm].low, arms[arm].high)
         for arm in ARMS
