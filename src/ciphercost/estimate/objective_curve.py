@@ -83,14 +83,12 @@ def crossing(curve: Sequence[tuple[float, float]], level: float) -> float | None
 
 
 class Fit(NamedTuple):
-    """A curve of scores: farthest · tanh(slope · x / farthest), x above the capacity."""
+    """A curve of scores: farthest · tanh(slope · x / farthest), x above the capacity, farthest as in `ArmSoFar`."""
 
     capacity: float
     """Log rate at which the score is 0."""
     slope: float
     """Rise of the score there, for each unit of the logarithm of the rate."""
-    farthest: float
-    """Highest score."""
 
 
 class ArmSoFar:
@@ -145,12 +143,12 @@ class ArmSoFar:
             :, None
         ] ** 2
         slope, capacity = np.unravel_index(int(np.argmin(cost)), cost.shape)
-        start = Fit(float(capacities[capacity]), float(slopes[slope]), self.farthest)
-        return _least_squares(self._rates, self._scores, start)
+        start = Fit(float(capacities[capacity]), float(slopes[slope]))
+        return _least_squares(self._rates, self._scores, self.farthest, start)
 
     def without(self, out: Booleans) -> float:
         """The log capacity, without the groups whose entries in `out` are true."""
-        return _least_squares(self._rates[~out], self._scores[~out], self.fit).capacity
+        return _least_squares(self._rates[~out], self._scores[~out], self.farthest, self.fit).capacity
 
 
 def grouped(tried: Sequence[Tried]) -> list[Tried]:
@@ -177,9 +175,9 @@ def _together(blocks: Sequence[Tried]) -> Tried:
     )
 
 
-def _least_squares(rates: Floats, scores: Floats, start: Fit) -> Fit:
+def _least_squares(rates: Floats, scores: Floats, farthest: float, start: Fit) -> Fit:
     """The least squares nearest to a curve, with a prior of the slope (Levenberg 1944, Marquardt 1963)."""
-    usual, (low, high), farthest = math.log(USUAL_SLOPE), np.log(SLOPES), start.farthest
+    usual, (low, high) = math.log(USUAL_SLOPE), np.log(SLOPES)
 
     def missed(capacity: float, slope: float) -> tuple[Floats, Floats, float]:
         curve = np.tanh(math.exp(slope) * (rates - capacity) / farthest)
@@ -205,4 +203,4 @@ def _least_squares(rates: Floats, scores: Floats, start: Fit) -> Fit:
             damping *= 10
             if damping > 1e6:
                 break
-    return Fit(capacity, math.exp(slope), farthest)
+    return Fit(capacity, math.exp(slope))
