@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ciphercost.model.result import Result
@@ -18,6 +20,27 @@ def measured(measure: Callable[[Path], Result], directory: Path) -> tuple[Result
         if all(cell.status != "no-steady-state" for cell in result.cells):
             break
     return result, own
+
+
+def command(
+    run: Callable[[], subprocess.CompletedProcess[str]], argv: Sequence[str], cwd: Path
+) -> subprocess.CompletedProcess[str]:
+    """What became of `run`, which runs the command `argv` in `cwd`. Before another try, the last one's run is removed."""
+    runs = cwd / "runs"
+    before = _entries(runs)
+    for _ in range(TRIES - 1):
+        done = run()
+        if "NO STEADY STATE" not in done.stdout:
+            return done
+        for each in _entries(runs) - before:
+            shutil.rmtree(each)
+        if "-o" in argv:
+            shutil.rmtree(cwd / argv[argv.index("-o") + 1])
+    return run()
+
+
+def _entries(directory: Path) -> set[Path]:
+    return set(directory.iterdir()) if directory.is_dir() else set()
 
 
 def printed(run: Callable[[Path], tuple[int, str]], directory: Path) -> tuple[int, str, Path]:

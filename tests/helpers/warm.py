@@ -26,6 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import steady
+
 BINARY = Path(sys.executable).parent / "ciphercost"
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
 """Prefixes of variables that an interpreter reads at its start. A command with other values for them gets a new interpreter."""
@@ -104,17 +106,25 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = 250,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `ciphercost ARGV…` and capture its output, like `subprocess.run`. stdin is empty."""
+    """Run `ciphercost ARGV…` and capture its output, like `subprocess.run`. stdin is empty.
+
+    A run that finds no steady state is tried again.
+    """
     words, environment = [str(each) for each in argv], dict(os.environ if env is None else env)
+    directory = Path(cwd or Path.cwd())
     if not _warm:
         _warm.append(Warm())
-    if _at_start(environment) != _warm[0].at_start:
-        return subprocess.run(
-            [BINARY, *words], cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    status, out, err = _warm[0].run(words, Path(cwd or Path.cwd()), environment, timeout)
-    return subprocess.CompletedProcess([str(BINARY), *words], status, out, err)
+
+    def once() -> subprocess.CompletedProcess[str]:
+        if _at_start(environment) != _warm[0].at_start:
+            return subprocess.run(
+                [BINARY, *words], cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        status, out, err = _warm[0].run(words, directory, environment, timeout)
+        return subprocess.CompletedProcess([str(BINARY), *words], status, out, err)
+
+    return steady.command(once, words, directory)
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:

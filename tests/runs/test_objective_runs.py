@@ -7,10 +7,12 @@ import math
 import shutil
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import steady
 from ciphercost.estimate import objective_capacity, trace
 from ciphercost.model import run_directory
 from ciphercost.model.result import Cell, Result
@@ -265,11 +267,12 @@ def test_a_real_server_gets_a_capacity_or_a_reason(
 ) -> None:
     require_server(engine)
     cells = [CellSpec(engine, "tls", workload=workload, objective="p50=10ms")]
-    result = pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0), tmp_path / "run")
+    spec = Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0)
+    result, directory = steady.measured(partial(pipeline.run, spec), tmp_path)
     cell = result.cells[0]
     assert cell.status == "ok", cell.reason
     assert cell.objective is not None
     assert cell.objective.curve
     # How much a busy machine can do is open, but never both a number and a reason.
     assert (METRIC in cell.overhead) is not bool(cell.objective.reason)
-    assert conclude.result_of(tmp_path / "run").cells[0].objective == cell.objective
+    assert conclude.result_of(directory).cells[0].objective == cell.objective

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
+import steady
 from ciphercost import commands
 from ciphercost.estimate import cipher_floor
 from ciphercost.host import perf
@@ -59,7 +61,8 @@ def test_a_known_function_is_found_at_its_known_share(
 ) -> None:
     require(not perf.obstacle(), perf.obstacle())
     monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 3)
-    result = pipeline.run(Spec([BUSY], mode="quick", time=3.0, latency=False, profile=True), tmp_path / "run")
+    spec = Spec([BUSY], mode="quick", time=3.0, latency=False, profile=True)
+    result, directory = steady.measured(partial(pipeline.run, spec), tmp_path)
     cell = result.cells[0]
     assert cell.status == "ok", cell.reason
     assert cell.profile is not None
@@ -73,18 +76,16 @@ def test_a_known_function_is_found_at_its_known_share(
     assert parts["control"].low_us > 0
     assert parts["control"].plain_us / parts["control"].encrypted_us == pytest.approx(1 / 1.5, rel=0.2)
     assert any(frame.name.endswith("busy_wait") for frame in end.frames)
-    assert conclude.result_of(tmp_path / "run") == result
-    printed = CliRunner().invoke(commands.cli, ["report", str(tmp_path / "run")]).output
+    assert conclude.result_of(directory) == result
+    printed = CliRunner().invoke(commands.cli, ["report", str(directory)]).output
     assert "where the process's CPU time goes: +" in printed
     assert "busy wait (control)" in printed
     assert all(len(line) <= 80 for line in printed.splitlines())
-    CliRunner().invoke(
-        commands.cli, ["report", str(tmp_path / "run"), "--format", "html", "-o", str(tmp_path / "page")]
-    )
+    CliRunner().invoke(commands.cli, ["report", str(directory), "--format", "html", "-o", str(tmp_path / "page")])
     page = (tmp_path / "page").read_text()
     assert "The difference by function at the process" in page
     assert "more with encryption" in page
-    archive.pack(private.shareable(tmp_path / "run"), result.id, tmp_path / "run.tar.xz")
+    archive.pack(private.shareable(directory), result.id, tmp_path / "run.tar.xz")
     (tmp_path / "again").mkdir()
     packed = archive.unpack(tmp_path / "run.tar.xz", tmp_path / "again")
     assert conclude.result_of(packed).cells[0].profile == cell.profile
@@ -98,7 +99,8 @@ def test_the_cipher_of_a_file_stands_beside_its_floor_and_the_pages_that_sqlite_
     monkeypatch.setattr(enciphered, "SECONDS", 0.5)
     # The cache has room for a tenth of the pages, so nearly every row's page is read and decrypted again.
     cell = CellSpec("sqlite", "sqlcipher", regime="one-core", rows=8000, cache="small")
-    result = pipeline.run(Spec([cell], mode="quick", time=1.0, latency=False, profile=True), tmp_path / "run")
+    spec = Spec([cell], mode="quick", time=1.0, latency=False, profile=True)
+    result, directory = steady.measured(partial(pipeline.run, spec), tmp_path)
     found = result.cells[0]
     assert found.status == "ok", found.reason
     assert set(found.floor) == {f"aes256-cbc+hmac-sha512/4016_{way}" for way in ("open", "seal")}
@@ -114,10 +116,10 @@ def test_the_cipher_of_a_file_stands_beside_its_floor_and_the_pages_that_sqlite_
     floor = cipher_floor.of(found, end.end)
     assert floor is not None
     assert floor.us > 0
-    assert conclude.result_of(tmp_path / "run") == result
+    assert conclude.result_of(directory) == result
     for form in ("terminal", "md", "html"):
         page = tmp_path / f"page-{form}"
-        CliRunner().invoke(commands.cli, ["report", str(tmp_path / "run"), "--format", form, "-o", str(page)])
+        CliRunner().invoke(commands.cli, ["report", str(directory), "--format", form, "-o", str(page)])
         plain = " ".join(html.unescape(page.read_text()).split())
         assert "own part against its floor measured in the run: an operation decrypts" in plain, form
         assert "AES-256-CBC with HMAC-SHA512, 4,016 bytes at a time" in plain, form

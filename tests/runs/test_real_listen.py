@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import steady
 from ciphercost.host import link
 from ciphercost.host.namespaces import NAMESPACES
 from conftest import RequirePossible, RequireServer
@@ -73,9 +74,10 @@ def run_there(target: str, *more: str, cwd: Path) -> tuple[dict[str, Any], str, 
             *more,
             *SHORT,
         ]
-        done = subprocess.run(
-            [*argv, "--json", "out.json"], cwd=cwd, capture_output=True, text=True, check=False, env=dict(os.environ)
+        run = partial(
+            subprocess.run, [*argv, "--json", "out.json"], cwd=cwd, capture_output=True, text=True, check=False
         )
+        done = steady.command(run, [], cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell, *_) = json.loads((cwd / "out.json").read_text())["cells"]
     return cell, done.stdout, done.stderr
