@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pty
@@ -344,18 +345,40 @@ def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> Non
         assert "\x1b" not in done.stderr + done.stdout
 
 
-@pytest.mark.parametrize("nohup", [False, True])
-def test_a_closed_terminal_ends_the_run_without_further_output(tmp_path: Path, nohup: bool) -> None:
+@pytest.mark.parametrize(("nohup", "argv"), [(False, LONG), (True, RUN)], ids=["", "nohup"])
+def test_a_closed_terminal_ends_the_run_unless_it_shall_go_on_without(
+    tmp_path: Path, nohup: bool, argv: list[str]
+) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL)
-        os.execve(CLI, [CLI, *LONG, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm"})
+        outputs = ["-o", str(tmp_path / "run"), "--json", str(tmp_path / "out.json")]
+        os.execve(CLI, [CLI, *argv, *outputs], {**os.environ, "TERM": "xterm"})
     seen = ""
     while "op/s" not in seen:
         seen += os.read(terminal, 65536).decode(errors="replace")
     os.close(terminal)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert status == (1 if nohup else -signal.SIGHUP)
+    assert (tmp_path / "out.json").exists() == nohup
+
+
+def test_a_closed_terminal_is_no_failure_of_a_cell(
+    live: progress.Screen, screen: io.StringIO, hours: Hours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live:
+        live.start(["a", "b"], [30.0, 30.0], 70.0)
+
+        def refuse(text: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(screen, "write", refuse)
+        live.phase(0, 1, "capacity")
+        hours.now += progress.EVERY
+        live.slice(0, 1.0, 100.0, "plain")
+        with live.paused():
+            pass
+        live.done(0, "failed: its server is gone")
 
 
 def test_a_resumed_run_only_waits_for_the_rest(live: progress.Screen, screen: io.StringIO) -> None:

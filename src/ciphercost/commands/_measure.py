@@ -62,12 +62,14 @@ def show(result: Result, directory: Path, json_: Path | None, render: Callable[[
     if str(json_) == "-":
         click.echo(formats.get("json")(result))
         return
-    click.echo((render or formats.get("terminal"))(result))
-    click.echo(f"saved in {directory}; to print this report again:\n  ciphercost report {directory}")
-    if (page := directory / html_page.NAME).is_file():
-        click.echo(f"as a web page:\n  {page}")
-    if json_:
-        write(json_, formats.get("json")(result) + "\n")
+    try:
+        click.echo((render or formats.get("terminal"))(result))
+        click.echo(f"saved in {directory}; to print this report again:\n  ciphercost report {directory}")
+        if (page := directory / html_page.NAME).is_file():
+            click.echo(f"as a web page:\n  {page}")
+    finally:  # also if the terminal was closed meanwhile
+        if json_:
+            write(json_, formats.get("json")(result) + "\n")
 
 
 def command_line() -> str:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 import msgspec
@@ -266,6 +266,10 @@ def counted(sessions: int) -> str:
 # ── a terminal ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+CLOSED = suppress(OSError)
+"""A terminal that was closed takes no more. A run that ignores SIGHUP goes on without it."""
+
+
 class Screen(Display):
     """A live screen: every cell, the time left, both arms' operations per second, and the current interval."""
 
@@ -285,7 +289,8 @@ class Screen(Display):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.__exit__(None, None, None)
+        with CLOSED:
+            self._live.__exit__(None, None, None)
 
     def _new_live(self) -> Live:
         # No refresh thread: it would draw in the middle of a slice.
@@ -296,13 +301,15 @@ class Screen(Display):
         if not self._live.is_started:
             yield
             return
-        self._live.stop()
+        with CLOSED:
+            self._live.stop()
         try:
             yield
         finally:
             # A new screen, because the old one would first overwrite its former lines, where other output is now.
             self._live = self._new_live()
-            self._live.start()
+            with CLOSED:
+                self._live.start()
 
     @contextmanager
     def aside(self, name: str, seconds: float) -> Iterator[None]:
@@ -332,8 +339,9 @@ class Screen(Display):
             self.say(f"{own.title}: {counted(sessions)} already recorded")
 
     def say(self, text: str) -> None:
-        for line in wrap(printable(text), width=max(20, self._console.width - 1)):
-            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        with CLOSED:
+            for line in wrap(printable(text), width=max(20, self._console.width - 1)):
+                self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def phase(self, cell: int, session: int, name: str) -> None:
         own = self._cells[cell]
@@ -379,7 +387,9 @@ class Screen(Display):
         width, height = self._console.size
         # Some terminals wrap a line that is as wide as they are.
         lines = page(self._cells, self._current, left, note, width - 1, height - 2)
-        self._live.update(Group(*(Text(printable(line), style, no_wrap=True) for line, style in lines)), refresh=True)
+        shown = Group(*(Text(printable(line), style, no_wrap=True) for line, style in lines))
+        with CLOSED:
+            self._live.update(shown, refresh=True)
 
 
 def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
