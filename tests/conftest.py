@@ -18,7 +18,6 @@ import needs
 import repetitions
 from ciphercost.host.installation import Installation
 from ciphercost.load.jdbc import java
-from ciphercost.measure import session
 from ciphercost.model.errors import CiphercostError
 from directories import let_through
 
@@ -147,13 +146,9 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fake_agent.Fake:
-    """`fake(options)`: make the pipeline use a fake agent with these options.
-
-    Its time is virtual, and so is the cost of a slice, so a busy machine does not change the outcome.
-    """
-    monkeypatch.setattr(session, "_cost", lambda asked, began: asked)
+    """`fake(options)`: make the pipeline use a fake agent with these options, in virtual time."""
 
     def use(options: str) -> None:
-        monkeypatch.setenv("CIPHERCOST_AGENT", str(fake_agent.write(tmp_path / "fake-agent", options)))
+        fake_agent.put(monkeypatch, tmp_path, options)
 
     return use

@@ -182,7 +182,7 @@ RULES = [
     *rules(
         LONG,
         r"test_comparison::test_tls_of_2008_and_of_today_differ",
-        instead="test_comparison::test_real_runs_through_the_command",
+        instead="test_comparison::test_runs_through_the_command",
     ),
     *rules(
         COMBINATION,

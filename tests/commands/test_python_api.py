@@ -19,7 +19,7 @@ from ciphercost.model.result import Estimate
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.report import figures, formats, frames, notebook
 from repetitions import examples
-from results import cell, failed, mixed, real, result
+from results import cell, failed, mixed, recorded, result
 
 CELLS = [
     CellSpec("postgresql", "tls"),
@@ -177,7 +177,7 @@ def test_options_of_cells_apply_to_every_cell_and_text_is_parsed() -> None:
 
 
 def test_pandas_has_the_rows_of_polars(tmp_path: Path) -> None:
-    for found in (api.Result.of(mixed()), ciphercost.load(real(tmp_path / "run"))):
+    for found in (api.Result.of(mixed()), ciphercost.load(recorded(tmp_path / "run"))):
         one, other = found.to_pandas(), found.to_polars()
         assert list(one.columns) == other.columns == list(figures.COLUMNS)
         known = [

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import ciphercost as api
+import fake
 import results
 from ciphercost import engines, mechanisms, studies
 from ciphercost.estimate import trace
@@ -121,7 +122,7 @@ def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"no run 'latest': .*`ciphercost quick`"):
         run_directory.find("latest")
-    mine = results.real(tmp_path / "runs").rename(tmp_path / "runs" / "mine")
+    mine = results.recorded(tmp_path / "runs").rename(tmp_path / "runs" / "mine")
     assert mine.is_dir()
     for name in ("20990103-000000-aaaaaa", "20260101-000000-bbbbbb"):
         (tmp_path / "runs" / name).mkdir()
@@ -141,9 +142,10 @@ def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> plots.Subject:
     """A run with two cells."""
-    directory = tmp_path_factory.mktemp("two") / "run"
-    result = api.run(["null:busy", "null:none"], directory, mode="quick", time=2.0, latency=False)
-    return plots.Subject(result, trace.read(directory))
+    place = tmp_path_factory.mktemp("two")
+    with fake.in_place(place, "--effect 0.2 --sd 0.01"):
+        result = api.run(["null:busy", "null:none"], place / "run", mode="quick", time=2.0, latency=False)
+    return plots.Subject(result, trace.read(place / "run"))
 
 
 @pytest.mark.parametrize("form", ["svg", "png"])

@@ -23,7 +23,6 @@ from ciphercost import commands
 from ciphercost.estimate.trace import Trace
 from ciphercost.gallery import pages, rows, site
 from ciphercost.gallery.check import Checked
-from ciphercost.measure import session
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.spec import CellSpec, Spec
@@ -53,12 +52,9 @@ def refused(*argv: str | Path) -> str:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of the null engine, from the fake agent with virtual time; the second as if on another machine."""
     place = tmp_path_factory.mktemp("runs")
-    agent = fake.write(tmp_path_factory.mktemp("agent") / "fake-agent", "--effect 0.2 --sd 0.02")
     cells = [CellSpec("null", "busy", factors={"effect": f"{each}%"}, regime="one-core") for each in (2, 20)]
     cells.append(CellSpec("null", "none", regime="one-core"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CIPHERCOST_AGENT", str(agent))
-        patch.setattr(session, "_cost", lambda asked, began: asked)
+    with fake.in_place(tmp_path_factory.mktemp("agent"), "--effect 0.2 --sd 0.02"):
         for number, own in enumerate((cells, cells[1:2])):
             pipeline.run(Spec(cells=own, seed=7, mode="quick", sessions=1, time=4.0), place / f"run-{number}")
     for name in ("plan.json", "result.json"):

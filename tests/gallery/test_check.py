@@ -6,14 +6,13 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-import steady
+import fake
 from ciphercost import commands
 from ciphercost.gallery import site
 from ciphercost.gallery.check import check
@@ -24,10 +23,12 @@ from ciphercost.runs import pipeline, private
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run with a closed and an open loop."""
+    """A run with a closed and an open loop, by the fake agent in virtual time."""
     cells = [CellSpec("null", "busy", factors={"effect": "20%"}, regime="one-core")]
     spec = Spec(cells=cells, mode="quick", sessions=1, time=6.0)
-    result, directory = steady.measured(partial(pipeline.run, spec), tmp_path_factory.mktemp("run"))
+    directory = tmp_path_factory.mktemp("run") / "run"
+    with fake.in_place(directory.parent, "--effect 0.2 --sd 0.01"):
+        result = pipeline.run(spec, directory)
     assert result.cells[0].overhead, result.cells[0].reason
     assert "latency_p50" in result.cells[0].overhead
     return directory

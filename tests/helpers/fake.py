@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
+
+from ciphercost.measure import session
 
 AGENT = Path(__file__).parents[2] / "agents" / "fake" / "fake_agent.py"
 Fake = Callable[[str], None]
@@ -17,3 +22,19 @@ def write(path: Path, options: str) -> Path:
     path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(AGENT))} {options} "$@"\n')
     path.chmod(0o755)
     return path
+
+
+def put(patch: pytest.MonkeyPatch, directory: Path, options: str) -> None:
+    """From now on the pipeline uses the fake agent. Its time is virtual, and so is the cost of a slice, so a busy machine does not
+    change the outcome.
+    """
+    patch.setattr(session, "_cost", lambda asked, began: asked)
+    patch.setenv("CIPHERCOST_AGENT", str(write(directory / "fake-agent", options)))
+
+
+@contextlib.contextmanager
+def in_place(directory: Path, options: str) -> Iterator[None]:
+    """The same while the context lasts."""
+    with pytest.MonkeyPatch.context() as patch:
+        put(patch, directory, options)
+        yield

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-import steady
+import fake
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import CellSpec, Spec
@@ -152,17 +149,11 @@ def mixed() -> Result:
     )
 
 
-def real(
-    directory: Path,
-    mechanism: str = "busy",
-    *,
-    mode: str = "quick",
-    seconds: float = 2.0,
-    seed: int = 1,
-    **factors: str,
-) -> Path:
-    """A recorded run on the null engine, which needs no server: `busy` has a known effect, `none` has none."""
-    cells = [CellSpec("null", mechanism, factors=factors, regime="one-core")]
-    sessions = 1 if mode == "quick" else 8
-    spec = Spec(cells=cells, seed=seed, mode=msgspec.convert(mode, Any), sessions=sessions, time=seconds, latency=False)
-    return steady.measured(partial(pipeline.run, spec), directory)[1]
+def recorded(directory: Path, effect: str = "", *, seed: int = 1) -> Path:
+    """A run below this directory, by the fake agent in virtual time. Its effect is 20 % unless it has one among its factors."""
+    cells = [CellSpec("null", "busy", factors={"effect": effect} if effect else {}, regime="one-core")]
+    spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=5.0, latency=False)
+    share = float(effect.rstrip("%") or 20) / 100
+    with fake.in_place(directory.parent, f"--effect {share} --sd 0.01 --seed {seed}"):
+        pipeline.run(spec, directory / "run")
+    return directory / "run"

@@ -17,7 +17,7 @@ from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Finding
 from ciphercost.report import advice, capacity, cost_gate, formats
 from ciphercost.report.words import figure_text
-from results import cell, estimate, failed, mixed, real, result
+from results import cell, estimate, failed, mixed, recorded, result
 
 
 def tls(ratio: float, half: float = 0.01, protocol: str = "TLSv1.3", **more: str) -> Cell:
@@ -168,7 +168,7 @@ def test_the_choice_is_within_the_budget_and_the_cheapest_there(
 
 
 def test_the_command_prints_it_at_80_columns_and_ends_with_its_status(tmp_path: Path) -> None:
-    run = str(real(tmp_path / "run"))
+    run = str(recorded(tmp_path / "run"))
     for arguments, status in (
         (("--need", "tls1.3,verified"), 3),
         (("--need", "tls1.3", "--format", "json"), 3),

@@ -27,7 +27,7 @@ from ciphercost.report import cell_ids, formats
 from ciphercost.report.formats import junit, openmetrics
 from ciphercost.report.words import figure_text
 from repetitions import examples
-from results import cell, estimate, failed, mixed, real, result
+from results import cell, estimate, failed, mixed, recorded, result
 
 TEXTS = st.text(st.sampled_from("\"\\'<>&{}=,#\n\t\r x1%\x00\x1b\ufffe"), max_size=30) | st.text(max_size=20)
 FORMATS = ("openmetrics", "junit", "bencher", "github-action-benchmark")
@@ -61,7 +61,7 @@ ENTRIES = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return real(tmp_path_factory.mktemp("exchange") / "run")
+    return recorded(tmp_path_factory.mktemp("exchange") / "run")
 
 
 def parsed(exposition: str) -> list[Metric]:
@@ -314,7 +314,7 @@ def test_a_name_says_what_was_asked_for_and_not_what_the_machine_has() -> None:
 
 
 def test_the_same_request_has_the_same_name_in_every_run(run: Path, tmp_path: Path) -> None:
-    again = real(tmp_path / "again", seed=2)
+    again = recorded(tmp_path / "again", seed=2)
     assert (
         cell_ids.ids(ciphercost.load(run))
         == cell_ids.ids(ciphercost.load(again))

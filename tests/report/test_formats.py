@@ -30,7 +30,7 @@ from ciphercost.report import figures, formats, frames
 from ciphercost.report.formats import latex, md
 from ciphercost.report.words import figure_text
 from repetitions import examples
-from results import cell, estimate, failed, mixed, real, result
+from results import cell, estimate, failed, mixed, recorded, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
@@ -161,7 +161,7 @@ READERS: dict[str, Callable[[str], Said]] = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return real(tmp_path_factory.mktemp("formats") / "run")
+    return recorded(tmp_path_factory.mktemp("formats") / "run")
 
 
 @pytest.mark.parametrize("name", READERS)

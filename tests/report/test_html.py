@@ -19,7 +19,6 @@ import results
 from ciphercost import commands
 from ciphercost.estimate import trace
 from ciphercost.host import supervisor
-from ciphercost.measure import session
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import CellSpec, Spec
@@ -45,16 +44,13 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Thirty cells of one experiment, from the fake agent with virtual time."""
     place = tmp_path_factory.mktemp("grid")
-    agent = fake.write(place / "fake-agent", "--effect 0.2 --sd 0.05")
     cells = [
         CellSpec(
             "null", "busy", regime="one-core", group="1", variant=f"effect={number}%", factors={"effect": f"{number}%"}
         )
         for number in range(1, GRID + 1)
     ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CIPHERCOST_AGENT", str(agent))
-        patch.setattr(session, "_cost", lambda asked, began: asked)
+    with fake.in_place(place, "--effect 0.2 --sd 0.05"):
         pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=2.0), place / "run")
     return place / "run"
 

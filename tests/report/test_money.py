@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import result_schema
+import warm
 from ciphercost import commands
 from ciphercost.load import units
 from ciphercost.model import run_directory
@@ -22,14 +23,14 @@ from ciphercost.model.result import Cell, Estimate, Imported, Money, Price, Resu
 from ciphercost.report import formats, money
 from ciphercost.report.formats import html, md, terminal
 from repetitions import examples
-from results import cell, estimate, failed, real, result
+from results import cell, estimate, failed, recorded, result
 
 HOURLY = Price(0.036, "hour", prefix="$")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return real(tmp_path_factory.mktemp("money") / "run")
+    return recorded(tmp_path_factory.mktemp("money") / "run")
 
 
 def asked(*args: object) -> Done:
@@ -246,9 +247,9 @@ def test_a_run_prints_money_and_refuses_a_bad_price_before_it_starts(tmp_path: P
     assert isinstance(refused.exception, UsageError)
     assert not (tmp_path / "never").exists()
     args = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--price", "29EUR/vcpu-month")
-    done = asked("run", "sqlite:sqlcipher", *args, "-o", tmp_path / "run", "--json", tmp_path / "run.json")
-    assert done.exit_code == 0, done.output
-    assert "money at 29 EUR per vCPU-month: 0.0" in done.output
+    done = warm.run(("run", "sqlite:sqlcipher", *args, "-o", "run", "--json", "run.json"), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "money at 29 EUR per vCPU-month: 0.0" in done.stdout
     written = msgspec.json.decode((tmp_path / "run.json").read_bytes(), type=Result)
     assert written.cells[0].money is not None
     assert written.cells[0].money.metric in ("machine_cpu_per_op", "client_cpu_per_op")

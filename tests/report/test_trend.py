@@ -29,7 +29,7 @@ from ciphercost.report.layout import WIDTH
 from ciphercost.report.trend import DONE, ROSE, trend
 from ciphercost.report.trend_types import Series, Trend
 from ciphercost.runs import conclude
-from results import MACHINE, cell, estimate, failed, real, result
+from results import MACHINE, cell, estimate, failed, recorded, result
 
 HALF = 0.01
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -346,9 +346,9 @@ def test_names_from_a_record_are_text_on_the_page() -> None:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs below one directory, with their results as JSON beside it."""
     place = tmp_path_factory.mktemp("trend")
+    (place / "runs").mkdir()
     for seed in (1, 2):
-        # A busy machine may need more than one attempt, each in a directory of its own.
-        shutil.copytree(real(place / f"attempts{seed}", seed=seed), place / "runs" / f"run{seed}")
+        recorded(place / str(seed), seed=seed).rename(place / "runs" / f"run{seed}")
     (place / "results").mkdir()
     for seed in (1, 2):
         done = invoked("report", place / "runs" / f"run{seed}", "--format", "json")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import fake as fake_agent
 import steady
 from ciphercost.estimate import objective_capacity, trace
 from ciphercost.model import run_directory
@@ -110,13 +111,7 @@ def test_the_theory_is_right() -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on M/M/1 that many tests read."""
     directory = tmp_path_factory.mktemp("objective")
-    with pytest.MonkeyPatch.context() as patch:
-        import fake as fake_agent
-        from ciphercost.measure import session
-
-        patch.setattr(session, "_cost", lambda asked, began: asked)
-        program = fake_agent.write(directory / "fake-agent", f"--queue mm1 --effect {EFFECT} --rate {SERVICE}")
-        patch.setenv("CIPHERCOST_AGENT", str(program))
+    with fake_agent.in_place(directory, f"--queue mm1 --effect {EFFECT} --rate {SERVICE}"):
         measured(directory / "run", time=TIME)
     return directory / "run"
 
