@@ -177,9 +177,13 @@ def test_every_format_has_the_same_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_every_format_has_the_numbers_of_a_real_run(name: str, run: Path) -> None:
-    found = ciphercost.load(run)
-    assert READERS[name](formats.get(name)(found)) == in_words(found) != {}
+def test_every_format_has_the_numbers_of_a_run(name: str, run: Path) -> None:
+    found: Result = ciphercost.load(run)
+    written = formats.get(name)(found)
+    if name == "csv":
+        # It has also what reports leave out as noise, by the level of the arms.
+        found = result(*(msgspec.structs.replace(each, arms={}) for each in found.cells))
+    assert READERS[name](written) == in_words(found) != {}
 
 
 def test_csv_and_json_have_every_digit(run: Path) -> None:
