@@ -8,7 +8,6 @@ from pathlib import Path
 from unittest import mock
 
 import fake
-from ciphercost.measure import session
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.runs import pipeline
 
@@ -16,10 +15,8 @@ from ciphercost.runs import pipeline
 @cache
 def run(place: Path) -> Path:
     """A finished run of one cell."""
-    agent = fake.write(place / "fake-agent", "--effect 0.02 --sd 0.01")
-    environment = {"CIPHERCOST_AGENT": str(agent), "CIPHERCOST_PAGE": "off"}
     cells = [CellSpec("null", "busy", regime="one-core")]
-    with mock.patch.dict(os.environ, environment), mock.patch.object(session, "_cost", lambda asked, _: asked):
+    with fake.in_place(place, "--effect 0.02 --sd 0.01"), mock.patch.dict(os.environ, {"CIPHERCOST_PAGE": "off"}):
         pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0), place / "recorded")
     return place / "recorded"
 

@@ -149,11 +149,11 @@ def mixed() -> Result:
     )
 
 
-def recorded(directory: Path, effect: str = "", *, seed: int = 1) -> Path:
-    """A run below this directory, by the fake agent in virtual time. Its effect is 20 % unless it has one among its factors."""
-    cells = [CellSpec("null", "busy", factors={"effect": effect} if effect else {}, regime="one-core")]
+def recorded(directory: Path, percent: int = 0, *, seed: int = 1) -> Path:
+    """A run below this directory, by the fake agent in virtual time. `percent`: its effect, also among its factors; 0: 20 %, and no factor."""
+    factors = {"effect": f"{percent}%"} if percent else {}
+    cells = [CellSpec("null", "busy", factors=factors, regime="one-core")]
     spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=5.0, latency=False)
-    share = float(effect.rstrip("%") or 20) / 100
-    with fake.in_place(directory.parent, f"--effect {share} --sd 0.01 --seed {seed}"):
+    with fake.in_place(directory.parent, f"--effect {(percent or 20) / 100} --sd 0.01 --seed {seed}"):
         pipeline.run(spec, directory / "run")
     return directory / "run"

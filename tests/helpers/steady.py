@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from ciphercost.model.result import Result
@@ -23,19 +23,20 @@ def measured(measure: Callable[[Path], Result], directory: Path) -> tuple[Result
 
 
 def command(
-    run: Callable[[], subprocess.CompletedProcess[str]], argv: Sequence[str], cwd: Path
+    run: Callable[[], subprocess.CompletedProcess[str]], cwd: Path, output: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What became of `run`, which runs the command `argv` in `cwd`. Before another try, the last one's run is removed."""
+    """The last try of `run`, which runs a command in `cwd`. Before another try, the run's directory is removed: `output`, or what is new
+    in `runs`.
+    """
     runs = cwd / "runs"
     before = _entries(runs)
     for _ in range(TRIES - 1):
         done = run()
-        if "NO STEADY STATE" not in done.stdout:
+        # A traceback is never an outcome of a busy machine.
+        if "NO STEADY STATE" not in done.stdout or "Traceback" in done.stderr:
             return done
-        for each in _entries(runs) - before:
+        for each in (_entries(runs) - before) | ({output} if output else set()):
             shutil.rmtree(each)
-        if "-o" in argv:
-            shutil.rmtree(cwd / argv[argv.index("-o") + 1])
     return run()
 
 

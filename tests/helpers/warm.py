@@ -23,6 +23,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -112,19 +113,22 @@ def run(
     """
     words, environment = [str(each) for each in argv], dict(os.environ if env is None else env)
     directory = Path(cwd or Path.cwd())
+    output = directory / words[words.index("-o") + 1] if "-o" in words else None
+    return steady.command(partial(_once, words, directory, environment, timeout), directory, output)
+
+
+def _once(
+    words: list[str], directory: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
     if not _warm:
         _warm.append(Warm())
-
-    def once() -> subprocess.CompletedProcess[str]:
-        if _at_start(environment) != _warm[0].at_start:
-            return subprocess.run(
-                [BINARY, *words], cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
-                stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        status, out, err = _warm[0].run(words, directory, environment, timeout)
-        return subprocess.CompletedProcess([str(BINARY), *words], status, out, err)
-
-    return steady.command(once, words, directory)
+    if _at_start(environment) != _warm[0].at_start:
+        return subprocess.run(
+            [BINARY, *words], cwd=directory, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    status, out, err = _warm[0].run(words, directory, environment, timeout)
+    return subprocess.CompletedProcess([str(BINARY), *words], status, out, err)
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:

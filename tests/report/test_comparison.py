@@ -437,7 +437,7 @@ def asked(*arguments: object) -> tuple[int, str]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A busy wait of 2 % and one of 99 %."""
     place = tmp_path_factory.mktemp("compare")
-    return recorded(place / "small", "2%"), recorded(place / "large", "99%")
+    return recorded(place / "small", 2), recorded(place / "large", 99)
 
 
 def test_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_every_format_has_the_numbers_of_a_run(name: str, run: Path) -> None:
     found: Result = ciphercost.load(run)
     written = formats.get(name)(found)
     if name == "csv":
-        # It has also what reports leave out as noise, by the level of the arms.
+        # CSV keeps figures that other reports leave out as noise. Without the levels of the arms, none counts as noise.
         found = result(*(msgspec.structs.replace(each, arms={}) for each in found.cells))
     assert READERS[name](written) == in_words(found) != {}
 

@@ -346,9 +346,7 @@ def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("nohup", "argv"), [(False, LONG), (True, RUN)], ids=["", "nohup"])
-def test_a_closed_terminal_ends_the_run_unless_it_shall_go_on_without(
-    tmp_path: Path, nohup: bool, argv: list[str]
-) -> None:
+def test_a_closed_terminal_ends_the_run_unless_it_ignores_sighup(tmp_path: Path, nohup: bool, argv: list[str]) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL)

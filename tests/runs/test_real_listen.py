@@ -77,7 +77,7 @@ def run_there(target: str, *more: str, cwd: Path) -> tuple[dict[str, Any], str, 
         run = partial(
             subprocess.run, [*argv, "--json", "out.json"], cwd=cwd, capture_output=True, text=True, check=False
         )
-        done = steady.command(run, [], cwd)
+        done = steady.command(run, cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell, *_) = json.loads((cwd / "out.json").read_text())["cells"]
     return cell, done.stdout, done.stderr

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -263,10 +264,10 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
     assert "still active" in refused.stderr
     assert process.returncode == 130
     assert f"`ciphercost resume {directory}` continues the run" in said
-    for _ in range(steady.TRIES):
-        resumed = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=120)
-        if "NO STEADY STATE" not in resumed.stdout:
-            break
+    resume_ = partial(
+        subprocess.run, [CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=120
+    )
+    resumed = steady.command(resume_, tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert "the run was interrupted and resumed" in " ".join(resumed.stdout.split())
     again = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=60)

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from ciphercost.commands import main
 from ciphercost.gallery.check import check
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.fleet import ray_cluster
-from ciphercost.measure import session
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import Interrupted, RunError, UsageError
 from ciphercost.model.machines import MachinesRun
@@ -65,24 +64,24 @@ class Measured(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """By the fake agent in virtual time, whose figures don't depend on this machine."""
     packed: dict[str, bytes] = {}
     place = tmp_path_factory.mktemp("agents")
-    for number, effect in enumerate((USUAL, SLOWED, USUAL), start=1):
-        fake.write(place / f"local-{number}", f"--effect {effect} --sd 0.01 --seed {number}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "_cost", lambda asked, began: asked)
+    options = {
+        f"local-{number}": f"--effect {effect} --sd 0.01 --seed {number}"
+        for number, effect in enumerate((USUAL, SLOWED, USUAL), start=1)
+    }
 
-        def measure(node: str, part: Part) -> bytes:
-            patch.setenv("CIPHERCOST_AGENT", str(place / node))
+    def measure(node: str, part: Part) -> bytes:
+        with fake.in_place(place, options[node]):
             packed[node] = here(part)
-            return packed[node]
+        return packed[node]
 
-        nodes, said = LocalNodes(3, measure), list[str]()
-        directory = spread.begin(spec_of(CELLS), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …")
-        found = spread.run_remaining(directory, nodes, said.append)
-        yield Measured(directory, found, said, packed, nodes.parts)
+    nodes, said = LocalNodes(3, measure), list[str]()
+    directory = spread.begin(spec_of(CELLS), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …")
+    found = spread.run_remaining(directory, nodes, said.append)
+    return Measured(directory, found, said, packed, nodes.parts)
 
 
 # ── dealing out ───────────────────────────────────────────────────────────────────────────────────────────────────────
