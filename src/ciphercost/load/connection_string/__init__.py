@@ -104,7 +104,7 @@ def parameters(query: str) -> list[tuple[str, str]]:
 
 def unknown(name: str, known: Collection[str], where: str = "--url") -> UsageError:
     """The error for a parameter that no table has. Pure."""
-    return UsageError(f"{where}: unknown parameter '{name}': {nearest(name, known)}")
+    return UsageError(f"{where}: unknown parameter '{name}': {nearest(name, set(known))}")
 
 
 def holds_password(instead: str) -> UsageError:

@@ -38,6 +38,7 @@ SCHEMES = ("postgresql", "postgres")
 INSTEAD = "set PGPASSWORD, or put it into ~/.pgpass"
 LEVELS = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 VERSIONS = {"tlsv1": "1.0", "tlsv1.1": "1.1", "tlsv1.2": "1.2", "tlsv1.3": "1.3"}
+LEAST_VERSION = "1.2"
 PORT = 5432
 
 HONOURED = (
@@ -223,8 +224,10 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
             if value.lower() not in VERSIONS:
                 raise UsageError(f"{found[name].said}: {nearest(value, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'])}")
             tls[field] = VERSIONS[value.lower()]
-    if tls.get("tls_min", "") > tls.get("tls_max", "9"):
-        raise UsageError("ssl_min_protocol_version is above ssl_max_protocol_version, which leaves no version of TLS")
+    if tls.get("tls_min", LEAST_VERSION) > tls.get("tls_max", "9"):
+        raise UsageError(
+            "ssl_min_protocol_version (TLSv1.2 unless it is given) is above ssl_max_protocol_version, which leaves no version of TLS"
+        )
     return {
         "level": cast("Level", level),
         "said": said,

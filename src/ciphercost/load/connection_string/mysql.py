@@ -168,7 +168,7 @@ def read(url: str, engine: str) -> ConnectionString:
         level=level,
         said=said,
         unsaid="" if level else _unsaid(engine),
-        ca=_ca(found, level),
+        ca=_text(found, "ssl-ca") or _text(found, "ssl-capath"),
         missing_ca="MySQL's clients then refuse to connect without an authority: write ssl-ca=FILE"
         if engine == "mysql"
         else "",
@@ -248,12 +248,6 @@ def _unsaid(engine: str) -> str:
     )
 
 
-def _ca(found: Mapping[str, Value], level: Level) -> str:
-    """File or directory of authorities; empty: not named. Pure."""
-    ca = _text(found, "ssl-ca") or _text(found, "ssl-capath")
-    return ca if not level or level.startswith("verify") else ""
-
-
 def _versions(found: Mapping[str, Value]) -> dict[str, str]:
     """Fields of the agent's `connect` for the allowed versions of TLS. Raises UsageError. Pure."""
     name = "tls-version" if _text(found, "tls-version") else "tls-versions"
@@ -291,7 +285,7 @@ def _places(hosts: str, found: Mapping[str, Value], notes: list[str], engine: st
     if local and protocol != "TCP" and socket and (not socket.file or protocol == "SOCKET"):
         return (Place("", number, socket=socket.text),)
     if protocol == "SOCKET":
-        raise UsageError(f"{found['protocol'].said}: write socket=FILE too, so that it is known which")
+        raise UsageError(f"{found['protocol'].said}: that goes with localhost and socket=FILE only")
     if socket and not socket.file:
         raise UsageError(f"{socket.said}: clients use a socket only for localhost; remove the host or the socket")
     if local and protocol != "TCP":
