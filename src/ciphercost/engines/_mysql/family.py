@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -273,6 +274,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     def offers_tls(self, address: str, port: int) -> bool:
         reported = greeting(address, port)
         if not reported.version:
+            socket.create_connection((address, port), timeout=deadlines.check()).close()  # says why nothing answers
             raise OSError(reported.refusal or "no MySQL or MariaDB server answers there")
         return reported.tls
 
