@@ -55,7 +55,7 @@ def prove(
     checks whether the driver verifies the server.
     """
     from ciphercost.plan.targets import target_of_url
-    from ciphercost.runs import prove
+    from ciphercost.runs import prove_url
 
     if target.startswith("jdbc:"):
         from ciphercost.runs import prove_jdbc_url
@@ -93,6 +93,6 @@ def prove(
     cell = cell_of(
         name, {**blank, "factors": factors, "iv": iv, "ca": ca, "bindir": bindir, "client": client, "driver": driver}
     )
-    proven, text = prove.examine(cell)
+    proven, text = prove_url.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -20,7 +20,6 @@ import msgspec
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine, firebird
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import client_options, password_found
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -29,6 +28,8 @@ from ciphercost.host import marks, supervisor
 from ciphercost.host.canary_scan import canary
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
+from ciphercost.load.connection_string import option_files
+from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
 from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
@@ -256,7 +257,7 @@ def _mechanism(engine: Engine) -> mechanisms.Mechanism:
 
 def _user(address: Address) -> str:
     own = {"postgresql": "PGUSER", "firebird": "ISC_USER"}.get(address.engine, "")
-    found = os.environ.get(own, "") if own else client_options().get("user", "")
+    found = os.environ.get(own, "") if own else option_files.read(address.engine).get("user", ("", ""))[0]
     return found or getpass.getuser()
 
 
@@ -264,7 +265,7 @@ def _password(address: Address, user: str) -> Secret | None:
     if address.engine == "postgresql":
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)
-    return firebird.password_found() if address.engine == "firebird" else password_found()
+    return firebird.password_found() if address.engine == "firebird" else password_found(address.engine)
 
 
 def _is_number(host: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
+from ciphercost.load.connection_string import ConnectionString
 
 
 class TakesUrl(Capability):
@@ -28,9 +28,24 @@ class TakesUrl(Capability):
     def refusal(cls, engine: Engine) -> str:
         return f"{engine.name} {engine.no_url or cls.missing}"
 
-    @abstractmethod
     def check_url(self, url: str) -> None:
         """Refuse an unusable URL before anything is recorded. Raises UsageError, which never repeats a password."""
+        if asked := self.connection_string(url):
+            asked.needs_network()
+
+    def connection_string(self, url: str) -> ConnectionString | None:  # noqa: ARG002
+        """Return what the server's clients make of this URL here; None if its parameters are the server's, as on the web.
+
+        Raises UsageError for a parameter that can't be honoured; it never repeats a password.
+        """
+        return None
+
+    def offers_tls(self, address: str, port: int) -> bool | None:  # noqa: ARG002
+        """Whether a server there offers encryption, asked without a login; None: only a login would show it.
+
+        Raises OSError if none answers.
+        """
+        return None
 
     def check_pair(self, url: str) -> None:
         """Refuse a URL that does not lead to both arms. Raises UsageError."""
