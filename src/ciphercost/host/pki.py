@@ -11,14 +11,20 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, mldsa, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ciphercost.host.marks import server_user
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.errors import UsageError, nearest
 
-Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | mldsa.MLDSA44PrivateKey | mldsa.MLDSA65PrivateKey
+Key = (
+    rsa.RSAPrivateKey
+    | ec.EllipticCurvePrivateKey
+    | ed25519.Ed25519PrivateKey
+    | mldsa.MLDSA44PrivateKey
+    | mldsa.MLDSA65PrivateKey
+)
 
 RSA_BITS = (2048, 1024, 1280, 1536, 3072, 4096)
 """The first one is the default."""
@@ -30,6 +36,10 @@ CERTIFICATES: dict[str, Callable[[], Key]] = {
 }
 CLIENT = ("client.pem", "client.key")
 """The client's own certificate and key, if it has them."""
+UNBOUND = "ed25519"
+"""A certificate for an impostor only: its signature names no hash, so a login can't be bound to it by `tls-server-end-point`
+(RFC 5929).
+"""
 DAY = datetime.timedelta(days=1)
 HOUR = datetime.timedelta(hours=1)
 
@@ -55,7 +65,8 @@ class Pki:
         both_ends: bool = False,
         client: bool = False,
     ) -> None:
-        if certificate not in CERTIFICATES:
+        kinds = {**CERTIFICATES, UNBOUND: ed25519.Ed25519PrivateKey.generate}
+        if certificate not in kinds:
             raise UsageError(f"unknown certificate '{certificate}': {nearest(certificate, CERTIFICATES)}")
         self.kind = certificate
         self.directory = directory
@@ -66,14 +77,14 @@ class Pki:
 
         now = datetime.datetime.now(datetime.UTC)
         begin, end = now - HOUR, now + DAY  # an hour back: clocks of client and server may differ
-        ca_key = CERTIFICATES[certificate]()  # of the same kind: the client verifies its signature in every handshake
+        ca_key = kinds[certificate]()  # of the same kind: the client verifies its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
-        key = CERTIFICATES[certificate]()
+        key = kinds[certificate]()
         server = _server(key, ca, ca_key, begin, end, name, address, both_ends=both_ends)
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         if client:
-            own = CERTIFICATES[certificate]()
+            own = kinds[certificate]()
             path, key_file = (directory / each for each in CLIENT)
             _write_pair(path, key_file, _client(own, ca, ca_key, begin, end), own)
         _write_pair(self.certificate, self.key, server, key)  # written last: `reuse` checks for it
