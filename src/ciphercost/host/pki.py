@@ -50,7 +50,8 @@ class Pki:
     The server certificate is for localhost, 127.0.0.1 and the server's `address`, or for `name` only. `owner`: uid and gid
     that read the key, if they are not those of the user that servers run as. `reuse` keeps what an earlier call made.
     `both_ends`: a client may present the certificate too. `client`: also make a second certificate of the same kind, in the
-    files CLIENT, for servers that require a client certificate. The CA's own key is never written to disk.
+    files CLIENT, for servers that require a client certificate. `self_signed`: no authority has signed the server's certificate but
+    its own key. The CA's own key is never written to disk.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Pki:
         reuse: bool = False,
         both_ends: bool = False,
         client: bool = False,
+        self_signed: bool = False,
     ) -> None:
         kinds = {**CERTIFICATES, UNBOUND: ed25519.Ed25519PrivateKey.generate}
         if certificate not in kinds:
@@ -80,7 +82,16 @@ class Pki:
         ca_key = kinds[certificate]()  # of the same kind: the client verifies its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
         key = kinds[certificate]()
-        server = _server(key, ca, ca_key, begin, end, name, address, both_ends=both_ends)
+        server = _server(
+            key,
+            None if self_signed else ca,
+            key if self_signed else ca_key,
+            begin,
+            end,
+            name,
+            address,
+            both_ends=both_ends,
+        )
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         if client:
@@ -105,7 +116,7 @@ def _authority(key: Key, begin: datetime.datetime, end: datetime.datetime) -> x5
 
 def _server(
     key: Key,
-    ca: x509.Certificate,
+    ca: x509.Certificate | None,
     ca_key: Key,
     begin: datetime.datetime,
     end: datetime.datetime,
@@ -121,7 +132,7 @@ def _server(
         alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in dict.fromkeys((LOOPBACK, address))]
     rsa_key = isinstance(key, rsa.RSAPrivateKey)
     return (
-        _builder(subject, ca.subject, key, begin, end)
+        _builder(subject, ca.subject if ca else subject, key, begin, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True, key_encipherment=rsa_key), critical=True)
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)

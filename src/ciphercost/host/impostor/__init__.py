@@ -48,7 +48,8 @@ class Impostor:
         self._target = (host, port)
         self._way = way
         # No server uses these files: they stay this process's own.
-        pki = Pki(directory, UNBOUND if way == "unbound" else certificate, name=name)
+        kind = UNBOUND if way == "unbound" else certificate
+        pki = Pki(directory, kind, name=name, self_signed=self._conversation.self_signed)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.load_cert_chain(pki.certificate, pki.key)

@@ -43,6 +43,8 @@ class Conversation(ABC):
     """All that an attacker could try with clients of this protocol that don't insist on the certificate."""
     proof: ClassVar[Proof] = ""
     """What tells a client at the login that the server has another certificate."""
+    self_signed: ClassVar[bool] = False
+    """Whether the impostor's certificate is signed by itself, because clients leave such a one to the login."""
     alpn: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, client: socket.socket, target: tuple[str, int], way: Way) -> None:

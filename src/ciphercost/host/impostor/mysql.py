@@ -33,6 +33,7 @@ LET_IN = b"\0\0\0\2\0\0\0"
 class Mysql(Conversation):
     ways: ClassVar[tuple[Way, ...]] = ("relayed", "let in", "asked", "sha2", "dialog", "no TLS")
     proof: ClassVar[Proof] = "password"
+    self_signed: ClassVar[bool] = True
 
     def greet(self) -> bool:
         """Forward the real server's greeting. Returns whether the client then requests TLS."""
