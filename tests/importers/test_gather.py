@@ -589,7 +589,7 @@ def test_words_of_arms_that_make_no_sense_are_refused(words: list[str]) -> None:
         (b"\x00\x01\x02\xff" * 50, "is not text"),
         (b"\x1f\x8b\x08rest", "compressed"),
         (b"\x96\xd5\x75rest", "sadf -d"),
-        (b"hello world\n", "line 1: 'hello world' is not the beginning of a known tool's output; known tools: atop, h2load"),
+        (b"hello world\n", "line 1: 'hello world' is not the beginning of a known tool's output; known tools: ab, atop, h2load"),
         (b"a,b,c\n1,2,3\n", "map its columns: --columns"),
         (PGBENCH.encode()[:-40], "line 18: the run that begins on line 1 has no line 'tps"),
         ((PGBENCH + PGBENCH[:300]).encode(), r"the run that begins on line 19 has no line"),

@@ -11,6 +11,7 @@ from ciphercost.importers.arm_words import ENCRYPTED, NUMBERED, arm_in, arm_stat
 from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import without_secrets
 from ciphercost.importers.input_files import Source
+from ciphercost.importers.server_words import server_in
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
@@ -36,6 +37,8 @@ def arms(
             number = commands.setdefault(tuple(each.names), len(commands) + 1)
             each.arm, by = arm_of(source, each, wanted, loose, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
+            narrower = server_in(source.names, each.server or each.engine)
+            each.server = narrower or each.server
             # Commands may contain passwords, so only this word goes into the record.
             each.names = []
         contradicted(source, readings, schemes)
