@@ -244,6 +244,8 @@ class Imported(msgspec.Struct, frozen=True):
     costs: dict[str, ImportedCost]
     order: Literal["unknown", "plain first", "encrypted first", "by turns"]
     """Order of the arms' runs, if the files show it."""
+    server: str = ""
+    """The server, if the tool's output, a command line or the files' names state it; `mysql or mariadb` leaves two."""
 
 
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
