@@ -14,7 +14,7 @@ import numpy as np
 
 from ciphercost.estimate import latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
-from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
+from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
@@ -118,6 +118,7 @@ class CellEstimator(CellSoFar):
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
         primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
         judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
+        few = without_ratio(main)
         levels = self.typical(mode)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
@@ -149,7 +150,8 @@ class CellEstimator(CellSoFar):
             totals_open=judged.totals_open,
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             carryover={"lambda": carried.value, "p_value": carried.p_value},
-            added=added(main, mode),
+            too_few=few,
+            added={name: each for name, each in added(main, mode).items() if f"{name}_per_op" not in few},
             objective=self._capacities.finish(mode, self._most_nu, self.plain_capacity(), lowest)
             if self._capacities
             else None,
@@ -175,7 +177,10 @@ class CellEstimator(CellSoFar):
                     found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
         if self._capacities:
             found[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
+        few = without_ratio(main)
         for name, numerator, denominator, _ in RATIOS:
+            if name in few:
+                continue
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
 

@@ -204,6 +204,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     carryover: dict[str, float] = {}
     """Carry-over λ and its p-value."""
+    too_few: dict[str, str] = {}
+    """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`."""
     added: dict[str, Added] = {}
     """Keys: server_cpu, client_cpu, hop_cpu."""
     objective: ObjectiveCapacity | None = None
@@ -292,6 +294,8 @@ class Cell(msgspec.Struct, frozen=True):
     disturbed: bool = False
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     carryover: dict[str, float] = {}
+    too_few: dict[str, str] = {}
+    """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`; `arms` has the levels."""
     added: dict[str, Added] = {}
     group: str = ""
     variant: str = ""

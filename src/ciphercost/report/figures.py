@@ -28,7 +28,10 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "blocks": (int, ""),
     "status": (str, "ok, failed, unproven or no-steady-state"),
     "verdict": (str, "differs, equivalent or unresolved, of the cell"),
-    "reason": (str, "why there is no figure, where the status is not ok"),
+    "reason": (
+        str,
+        "why there is no figure: of the cell, if its status is not ok, or of this metric, if few events decide",
+    ),
     "metric": (str, "a key of `overhead` in result.json; empty: this cell has no figure"),
     "ratio": (float, "encrypted / plain"),
     "low": (float, "lower bound of the ratio, 95 %"),
@@ -69,11 +72,18 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     for metric, estimate in cell.overhead.items():
         of_estimate = "ratio low high ratio_of_totals n p_value method"
         row = known | {"metric": metric} | {name: getattr(estimate, name) for name in of_estimate.split()}
-        if metric in levels.LEVELS:
-            read, unit = levels.LEVELS[metric]
-            row |= {arm: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
-        rows.append(row)
+        rows.append(row | _levels(cell, metric))
+    for metric, reason in cell.too_few.items():
+        rows.append(known | {"metric": metric, "reason": reason} | _levels(cell, metric))
     return rows or [known]
+
+
+def _levels(cell: Cell, metric: str) -> dict[str, Any]:
+    """Both arms' levels and their unit, of a metric that has levels."""
+    if metric not in levels.LEVELS:
+        return {}
+    read, unit = levels.LEVELS[metric]
+    return {arm: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
 
 
 def listed(values: Mapping[str, str]) -> str:
