@@ -21,6 +21,7 @@ from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import QUANTILES, Arms, Tally
 from ciphercost.estimate.verdict import judge
+from ciphercost.estimate.waits import Waits
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
@@ -42,6 +43,7 @@ class CellEstimator(CellSoFar):
     def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, objective: str = "") -> None:
         super().__init__(void_sessions, sequential=sequential, objective=objective)
         self._tallies = {"capacity": Tally(), "latency": Tally()}
+        self._waits = {phase: {arm: Waits() for arm in ARMS} for phase in self._tallies}
 
     def void(self, session: int) -> None:
         super().void(session)
@@ -58,6 +60,8 @@ class CellEstimator(CellSoFar):
             if latencies is None:
                 return False
         self._tallies[phase].append(sign, records, latencies)
+        for record in records:
+            self._waits[phase][record.arm].add(record)
         return super()._keep(records, sign)
 
     def _histograms(self, records: Sequence[SliceRecord], sign: int) -> tuple[Histogram, Histogram] | None:
@@ -151,6 +155,7 @@ class CellEstimator(CellSoFar):
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             too_few=few,
+            waits={arm: wait for arm in ARMS if (wait := self._waits[tally][arm].found()) is not None},
             added={name: each for name, each in added(main, mode).items() if f"{name}_per_op" not in few},
             objective=self._capacities.finish(mode, self._most_nu, self.plain_capacity(), lowest)
             if self._capacities

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import curves, imported, link_model, parts, profile, statistics, storage, totals
+from ciphercost.estimate import curves, imported, link_model, parts, plausible, profile, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
@@ -100,6 +100,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         for number, found in enumerate(estimates)
     ]
     cells = with_profiles(facts, cells, estimators, profiled, directory)
+    cells = [plausible.checked(each, facts.spec.margin) for each in cells]
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     return contract(facts, cells), estimators
@@ -295,6 +296,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         totals_open=found.totals_open if found else False,
         disturbed=found.disturbed if found else False,
         carryover=found.carryover if found else {},
+        waits=found.waits if found else {},
         too_few={name: why for name, why in found.too_few.items() if name not in left_out(known)} if found else {},
         added=found.added if found else {},
         objective=found.objective if found else None,

@@ -51,6 +51,17 @@ class Added(msgspec.Struct, frozen=True):
     """Sessions (full mode) or blocks (quick mode) behind the interval."""
 
 
+class Wait(msgspec.Struct, frozen=True):
+    """Operations of an arm that take the same time, in which it spends most of its time."""
+
+    ms: float
+    """Their median latency."""
+    time: float
+    """Their share of the time of all operations."""
+    operations: float
+    """Their share of all operations."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """One part of a cost with its 95 % interval."""
 
@@ -208,6 +219,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`."""
     added: dict[str, Added] = {}
     """Keys: server_cpu, client_cpu, hop_cpu."""
+    waits: dict[str, Wait] = {}
+    """By arm: a fixed time that most of its time goes into, if there is one."""
     objective: ObjectiveCapacity | None = None
 
 
@@ -296,6 +309,8 @@ class Cell(msgspec.Struct, frozen=True):
     carryover: dict[str, float] = {}
     too_few: dict[str, str] = {}
     """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`; `arms` has the levels."""
+    waits: dict[str, Wait] = {}
+    """By arm: a fixed time that most of its operations' time goes into, if there is one. Whether nothing worked meanwhile is in the warnings."""
     added: dict[str, Added] = {}
     group: str = ""
     variant: str = ""

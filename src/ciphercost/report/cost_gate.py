@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ciphercost.estimate import notation
+from ciphercost.estimate import notation, plausible
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report.comparison_types import Gate, Passed, Run
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 DISTURBED = "other processes disturbed every slice: do not rely on this, run again on a quieter machine"
 
@@ -33,6 +33,8 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
         return Gate(run, number, title, metric, "failed", estimate, cell.reason or "this cell has no number")
     estimate = cell.overhead[metric]
     outcome = passed(metric, estimate, limit)
+    if plausible.is_no_cost(cell):
+        return Gate(run, number, title, metric, "unresolved", estimate, verdict_text.doubt(cell))
     reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
     reasons += [DISTURBED] if cell.disturbed else []
     return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)))
