@@ -13,6 +13,7 @@ from ciphercost.estimate import rare, simulate, simulate_events
 from ciphercost.estimate.cost_ratios import ratio_of_totals, without_ratio
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate_events import KINDS, as_arms
+from ciphercost.estimate.tally import COLUMN
 from ciphercost.model.result import CellEstimate
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import Mode
@@ -71,7 +72,7 @@ def test_a_short_session_is_no_rare_event() -> None:
     """Blocks of different lengths have different totals, but the same figure per operation."""
     arms = as_arms(np.array([1000.0, 50, 50, 50]), np.array([1200.0, 60, 60, 60]))
     for arm in (arms.plain, arms.encrypted):
-        arm[0, :, simulate.COLUMN["scheduled_work"]] *= 20
+        arm[0:1, :, COLUMN["scheduled_work"]] *= 20
     assert rare.too_few(arms, *FAULTS) == ""
 
 

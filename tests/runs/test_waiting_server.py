@@ -52,6 +52,8 @@ def test_a_server_that_waits_is_found_out(tmp_path: Path, arms: str, pause: floa
         assert "TCP_NODELAY" in words
         assert "servers become" not in words
         assert "the difference between the arms is not what encryption costs" in words
-        gate = ciphercost("compare", str(next((tmp_path / "runs").iterdir())), "--fail-over", "5%", "--strict", cwd=tmp_path)
+        gate = ciphercost(
+            "compare", str(next((tmp_path / "runs").iterdir())), "--fail-over", "5%", "--strict", cwd=tmp_path
+        )
         assert gate.returncode == 4, gate.stdout + gate.stderr
         assert "waits for about" in " ".join(gate.stdout.split())

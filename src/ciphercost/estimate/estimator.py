@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import latency_ratios, objective_capacity, statistics, totals
+from ciphercost.estimate import disturbance, latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
@@ -122,7 +122,7 @@ class CellEstimator(CellSoFar):
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
         primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
         judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
-        few = without_ratio(main)
+        few, hit = without_ratio(main), disturbance.found(self.counts)
         levels = self.typical(mode)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
@@ -144,6 +144,7 @@ class CellEstimator(CellSoFar):
                 for arm in ARMS
             },
             warnings=[
+                *disturbance.warnings(hit),
                 *warnings(
                     self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
                 ),
@@ -153,6 +154,7 @@ class CellEstimator(CellSoFar):
             sessions_needed=judged.sessions_needed,
             totals_open=judged.totals_open,
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
+            disturbance=hit,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             too_few=few,
             waits={arm: wait for arm in ARMS if (wait := self._waits[tally][arm].found()) is not None},

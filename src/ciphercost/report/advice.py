@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost.estimate import notation, plausible
+from ciphercost.estimate import disturbance, notation, plausible
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report import cost_gate, match_cells
@@ -259,6 +259,8 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
         return said("fails", list(dict.fromkeys(reasons)))
     if plausible.is_no_cost(cell):
         return said("unresolved", [verdict_text.doubt(cell)])
+    if disturbance.state(cell) == "uneven" and limit is not None:
+        return said("unresolved", [cost_gate.UNEVEN.format(disturbance.counted(cell.disturbance))])
     if limit is None:
         return said("meets", [])
     passed = cost_gate.passed(metric, estimate, limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ciphercost.estimate import levels
+from ciphercost.estimate import disturbance, levels
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 
@@ -45,7 +45,8 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "unit": (str, "of both levels"),
     "warnings": (
         str,
-        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice",
+        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice, `disturbed-mostly`: in half "
+        "of them or more, both arms alike",
     ),
 }
 """Columns in order: type and meaning. All but the first two may be empty (None)."""
@@ -66,7 +67,11 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     same = "engine version layer mechanism workload variant client clients regime mode sessions blocks status reason"
     known |= {name: getattr(cell, name) for name in same.split()}
     known["verdict"] = cell.verdict
-    codes = ["disturbed"] * cell.disturbed + [each.code for each in cell.warnings]
+    codes = (
+        ["disturbed"] * cell.disturbed
+        + ["disturbed-mostly"] * (disturbance.state(cell) == "mostly")
+        + [each.code for each in cell.warnings]
+    )
     known["warnings"] = "; ".join(dict.fromkeys(codes))
     rows = []
     for metric, estimate in cell.overhead.items():

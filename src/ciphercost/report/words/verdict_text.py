@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ciphercost.estimate import plausible
+from ciphercost.estimate import disturbance, plausible
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
@@ -47,10 +47,13 @@ def verdict(cell: Cell) -> str:
         words += f": this run could have detected {cell.smallest_effect * 100:.1f} % or more"
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
-    return f"{words}{DISTURBED * cell.disturbed} ({rests})"
+    return f"{words}{disturbed(cell)} ({rests})"
 
 
-DISTURBED = "; DISTURBED in every slice by other processes or the hypervisor"
+def disturbed(cell: Cell) -> str:
+    """`; DISTURBED in 248 of 256 slices by other processes or the hypervisor`, or empty."""
+    how = disturbance.state(cell)
+    return f"; DISTURBED in {disturbance.counted(cell.disturbance)} by other processes or the hypervisor" if how else ""
 
 
 TOTALS_OPEN = (
