@@ -8,7 +8,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, IV_OPTION, options
+from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, HEADER_OPTION, IV_OPTION, options
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
 

@@ -46,6 +46,9 @@ class Server(ABC):
     other_ports: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
 
+    takes_headers_in_clear: bool = True
+    """Whether a user's headers, which may be secret, may go to it unencrypted."""
+
     @abstractmethod
     def connection(self) -> dict[str, object]:
         """Return the agent's `connect` fields for an unencrypted connection (driver, host, port, user, …)."""

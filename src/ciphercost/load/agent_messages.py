@@ -50,6 +50,8 @@ def program_messages(program: Program) -> Iterator[dict[str, Any]]:
                 "parameters": " ".join(prefix + name for name in statement.parameters),
             }
             message |= {"arm": statement.arm} if statement.arm else {}
+            message |= {"headers": statement.headers} if statement.headers else {}
+            message |= {"body": statement.body} if statement.body is not None else {}
             yield message | ({"open": True} if statement.open else {})
 
 

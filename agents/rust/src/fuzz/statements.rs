@@ -15,7 +15,7 @@ pub fn parse(data: &[u8]) {
     }
     check_cuts(&text, statements);
     check_cuts(&text, firebird::sql::split);
-    let statement = Statement { sql: text.to_string(), parameters: vec![0; usize::from(values % 4)], open: false };
+    let statement = Statement { sql: text.to_string(), parameters: vec![0; usize::from(values % 4)], ..Statement::default() };
     let operation = Operation::of_text("a 'value' \\ \"of\"\r\n\0 any ? $1 kind");
     for backslash in [false, true] {
         let _ = mysql::placeholders::with_marks(&statement, backslash);
@@ -25,7 +25,7 @@ pub fn parse(data: &[u8]) {
     firebird::sql::reads(&text);
     firebird::sql::translate(&text);
     let _ = Think::read(&statement);
-    if let Ok(asked) = http::statement::Asked::read(&statement, "/") {
+    if let Ok(asked) = http::statement::Asked::read(&statement, "/", "") {
         let _ = asked.label(&operation);
         let mut path = Vec::new();
         asked.path.put(&operation, &mut path);
