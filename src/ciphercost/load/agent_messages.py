@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,21 @@ COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"
 """What COPY's escape letters stand for."""
 MARGIN = 30.0
 """Seconds that an agent gets beyond a request's own deadline, so that it can report that the server missed it."""
+
+
+class Reply(NamedTuple):
+    """What a server answered to one query."""
+
+    columns: tuple[str, ...]
+    rows: list[list[str | None]]
+    """As texts; None: NULL."""
+
+    def without(self, names: Collection[str]) -> Reply:
+        """The reply without these columns."""
+        kept = [number for number, each in enumerate(self.columns) if each not in names]
+        if len(kept) == len(self.columns):
+            return self
+        return Reply(tuple(self.columns[at] for at in kept), [[row[at] for at in kept] for row in self.rows])
 
 
 def connect_message(arm: str, fields: Mapping[str, object]) -> dict[str, Any]:
@@ -53,6 +68,12 @@ def program_messages(program: Program) -> Iterator[dict[str, Any]]:
             message |= {"headers": statement.headers} if statement.headers else {}
             message |= {"body": statement.body} if statement.body is not None else {}
             yield message | ({"open": True} if statement.open else {})
+
+
+def reply_of(answer: Mapping[str, Any]) -> Reply:
+    """The columns and rows of an answer to `query`. Pure."""
+    names = str(answer.get("columns", ""))
+    return Reply(tuple(names.split("\t")) if names else (), rows_of(answer))
 
 
 def rows_of(answer: Mapping[str, Any]) -> list[list[str | None]]:

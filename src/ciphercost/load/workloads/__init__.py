@@ -178,6 +178,13 @@ def has_marks(workload: Workload) -> bool:
     return any(requests.marks(each.script) for each in workload.transaction)
 
 
+def creates(workload: Workload, dialect: str) -> bool:
+    """Whether it fills tables of its own. Pure."""
+    own = workload.dialect.get(dialect, {})
+    texts = [str(own.get(name, getattr(workload, name))) for name in ("load", "loaded")]
+    return bool(workload.people or workload.records or any(each.strip() for each in texts))
+
+
 def size(text: str | int, where: str) -> int:
     """Parse a number of bytes or a plain number: 4096, 100B, 64KB, 1MB, 1MiB. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B|B)?\s*", str(text), re.IGNORECASE)
@@ -250,7 +257,7 @@ def prepare(
             yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
             return
         if workload.own_sql:
-            yield each.name, each.weight, script.parse(text, parameters, here)
+            yield each.name, each.weight, script.parse(text, parameters, here, dialect=dialect)
             return
         sets = hospital_sql.variables(text, found()) if workload.records else []
         # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
@@ -259,9 +266,9 @@ def prepare(
         known = {**parameters, **hospital_sql.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
             weight = each.weight * unit // max(1, len(sets))
-            plain = script.parse(secret_sql.expand(text, where=here), known, here, variables)
+            plain = script.parse(secret_sql.expand(text, where=here), known, here, variables, dialect)
             if codec:
-                sealed = script.parse(secret_sql.expand(text, codec, here), known, here, variables)
+                sealed = script.parse(secret_sql.expand(text, codec, here), known, here, variables, dialect)
                 plain = script.by_arm(plain, sealed)
             yield each.name, weight, plain
 
@@ -299,6 +306,7 @@ def prepare(
         per_request=workload.per_request,
         clients=workload.clients,
         documents=documents,
+        creates=creates(workload, dialect),
         arrivals=workload.arrivals,
         loop=workload.loop,
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
