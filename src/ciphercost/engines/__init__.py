@@ -204,6 +204,10 @@ class Engine(ABC):
         """
         return (text, text) if rows == [[text]] else ("", "")
 
+    def said(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
+        """Return a text that these fields of `connect` make the client send instead of the one that `echoed` names; empty: none."""
+        return ""
+
 
 def names() -> list[str]:
     """List the names of all engines."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ciphercost.model.errors import UsageError
-from ciphercost.model.secret import Secret
+from ciphercost.model.secret import Secret, reveal
 
 FILE = "@"
 """Begins the argument of `--header` that names a file."""
@@ -121,7 +121,7 @@ def of(names: Sequence[str], file: str) -> tuple[tuple[str, ...], Secret | None]
         if not _TOKEN.fullmatch(name):
             raise UsageError(
                 f"headers: {name.partition(':')[0]!r} and what follows is not a header's name; a spec holds names only: "
-                "put the headers into a file, one a line, and write headers_file = \"FILE\""
+                'put the headers into a file, one a line, and write headers_file = "FILE"'
             )
         if name.lower() not in _given:
             raise UsageError(
@@ -150,3 +150,17 @@ def without_values(argv: Sequence[str]) -> list[str]:
 
 def _named(argument: str) -> str:
     return argument if argument.startswith(FILE) else f"{argument.partition(':')[0]}: …" if ":" in argument else "…"
+
+
+def fields_with(fields: Mapping[str, object], lines: str) -> dict[str, object]:
+    """The fields of a `connect` with these headers, one a line, which replace those of the same name. Pure."""
+    own = {line.partition(":")[0].lower() for line in lines.splitlines()}
+    known = [line for line in reveal(fields.get("headers")).splitlines() if line.partition(":")[0].lower() not in own]
+    joined = "\n".join([*known, *lines.splitlines()])
+    return {**fields, "headers": Secret(joined)} if joined else dict(fields)
+
+
+def named(name: str, fields: Mapping[str, object]) -> str:
+    """The value of a header in fields of a `connect`; empty: they have none. Pure."""
+    lines = [line.partition(":") for line in reveal(fields.get("headers")).splitlines()]
+    return next((value.strip() for key, _, value in lines if key.lower() == name), "")

@@ -32,8 +32,8 @@ pub fn parse(data: &[u8]) {
         assert!(path.iter().all(u8::is_ascii_graphic), "a space or a line end would end the path: {path:?}");
         if let Some(body) = &asked.body {
             let mut bytes = Vec::new();
-            body.text.put(&operation, &mut bytes);
-            assert_eq!(bytes.len(), body.text.length(&operation), "the length that the request states");
+            body.put(&operation, &mut bytes);
+            assert_eq!(bytes.len(), body.length(&operation), "the length that the request states");
         }
     }
     let _ = commands(&text);
