@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,13 +23,6 @@ class Reply(NamedTuple):
     columns: tuple[str, ...]
     rows: list[list[str | None]]
     """As texts; None: NULL."""
-
-    def without(self, names: Collection[str]) -> Reply:
-        """The reply without these columns."""
-        kept = [number for number, each in enumerate(self.columns) if each not in names]
-        if len(kept) == len(self.columns):
-            return self
-        return Reply(tuple(self.columns[at] for at in kept), [[row[at] for at in kept] for row in self.rows])
 
 
 def connect_message(arm: str, fields: Mapping[str, object]) -> dict[str, Any]:
@@ -65,6 +58,8 @@ def program_messages(program: Program) -> Iterator[dict[str, Any]]:
                 "parameters": " ".join(prefix + name for name in statement.parameters),
             }
             message |= {"arm": statement.arm} if statement.arm else {}
+            message |= {"headers": statement.headers} if statement.headers else {}
+            message |= {"body": statement.body} if statement.body is not None else {}
             yield message | ({"open": True} if statement.open else {})
 
 

@@ -16,11 +16,11 @@ from ciphercost.load.script import Script, Variable
 _PLACE = re.compile(r"\$(\d+)")
 
 
-def operations(program: Program, arm: str, count: int, seed: int, *, sql: bool) -> list[list[str]]:
-    """The statements of `count` operations, each transaction in turn. `sql`: values are written as SQL literals; otherwise
-    as they are, as in commands and requests.
+def operations(program: Program, arm: str, count: int, seed: int, *, sql: bool) -> list[list[tuple[str, str]]]:
+    """The statements of `count` operations, each transaction in turn, each with its own headers if it is a request.
 
-    The same seed gives both arms the same values.
+    `sql`: values are written as SQL literals; otherwise as they are, as in commands and requests. The same seed gives both arms
+    the same values.
     """
     draw = random.Random(seed)  # noqa: S311 - nothing secret depends on it
     made = []
@@ -29,7 +29,10 @@ def operations(program: Program, arm: str, count: int, seed: int, *, sql: bool) 
         values = {each.name: _value(each, number, draw) for each in script.variables}
         made.append(
             [
-                _filled(script, each.sql, [values[name] for name in each.parameters], sql=sql)
+                (
+                    _filled(script, each.sql, own := [values[name] for name in each.parameters], sql=sql),
+                    _filled(script, each.headers, own, sql=False),
+                )
                 for each in script.statements
                 if each.arm in ("", arm) and not each.sql.startswith("THINK")
             ]

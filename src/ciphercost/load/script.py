@@ -41,6 +41,10 @@ class Statement(msgspec.Struct, frozen=True):
     """The only arm that runs it; empty: both arms."""
     open: bool = False
     """The agent opens sealed values in its rows."""
+    headers: str = ""
+    """Of a request: its own headers, one a line."""
+    body: str | None = None
+    """Of a request: its body as it is in a file. None: it is in the text, or there is none."""
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -379,7 +379,12 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
-    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
+    try:
+        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
+    except Unproven as error:
+        if bench.cell.url and not pair.closed and (what := users_server.what_to_do(bench, pair, agent)):
+            raise Unproven(f"{error}. {what}") from None
+        raise
     return connected
 
 

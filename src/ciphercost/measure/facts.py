@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ciphercost.provision.server_pair import ServerPair
 
 
-SECRET_FIELDS = frozenset({"password", "key", "tls_certificate"})
+SECRET_FIELDS = frozenset({"password", "key", "tls_certificate", "headers"})
 """Fields reported only as set or none: secrets, and the file of a client certificate."""
 
 

@@ -82,6 +82,12 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     _check_share(cell, workload)
 
 
+def check_headers(cell: CellSpec, engine: Engine) -> None:
+    """Raises UsageError for headers where no request has any."""
+    if (cell.headers or cell.headers_file) and engine.language != "http":
+        raise UsageError(f"--header: only web servers take headers, and {cell.engine} is none; remove --header")
+
+
 def check_documents(cell: CellSpec, engine: Engine, workload: Workload, documents: Mapping[str, int]) -> None:
     """Raises UsageError if the workload requests a document that the server is unable to serve. `documents`: bytes by path."""
     if not isinstance(engine, Documents) or not engine.largest_document:

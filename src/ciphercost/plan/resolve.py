@@ -8,7 +8,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
-from ciphercost.load import secret_columns, workloads
+from ciphercost.load import headers, secret_columns, workloads
 from ciphercost.load.jdbc import options
 from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.load.workloads import Workload
@@ -62,6 +62,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)
+    cell_checks.check_headers(cell, engine)
+    header_names, given_headers = headers.of(cell.headers, cell.headers_file)
     client = None
     if driver is not None:
         client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})
@@ -79,6 +81,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
         client=client,
         conditions=conditions.Conditions(),  # parsed last, so that a wrong address is reported first
         program=program,
+        header_names=header_names,
+        headers=given_headers,
     )
     cell_checks.check_column_client(planned)
     cell_checks.check_server(planned)

@@ -29,12 +29,14 @@ class Verdict(msgspec.Struct, frozen=True):
     """Why the arms do not return the same. Empty: they do, as far as it can be compared."""
     varies: tuple[str, ...] = ()
     """What differs from call to call within an arm, as a user would find it: `now (statement 1)`."""
+    said: str = ""
+    """Another sentence for the user about how the arms were compared."""
 
     @property
     def note(self) -> str:
         """One sentence for the user, if values differ from call to call; else empty."""
         if self.differs or not self.varies:
-            return ""
+            return "" if self.differs else self.said
         return (
             f"values differ from call to call ({', '.join(self.varies)}): the same arm answers the same operations "
             "differently. So the arms were compared by the number of rows, the columns, the sizes, and the values that stay "

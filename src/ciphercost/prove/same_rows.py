@@ -11,13 +11,14 @@ import time
 from ciphercost.host import deadlines
 from ciphercost.load import draws
 from ciphercost.load.agent_messages import Reply
+from ciphercost.load.headers import fields_with
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.program import Program
 from ciphercost.load.trust import encrypted_first
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import replies
+from ciphercost.prove import pages, replies
 from ciphercost.prove.probe import single
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision.server_pair import ServerPair
@@ -32,8 +33,6 @@ SECONDS = 60
 """Longest time for the operations that are compared."""
 NOT_SQL = ("http", "resp", "memcached")
 """Drivers that speak no SQL."""
-NOT_COMPARED = {"http": ("location", "server")}
-"""By driver: columns of a reply that may differ between the arms: a redirect's address has the scheme in it."""
 
 
 def same_rows(
@@ -93,7 +92,7 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
         return differs
     # First on new connections: what belongs to a session stays the same within it.
     verdict = _repeated(pair, agent, program, seed, most_per_second)
-    if verdict.differs or verdict.varies:
+    if verdict.differs or verdict.note:
         return verdict
     if any(each.kind == "sequence" for _, _, script in program.transactions for each in script.variables):
         return differs  # an arm's next operations draw other values
@@ -113,9 +112,10 @@ def _repeated(pair: ServerPair, agent: LoadClient, program: Program, seed: int, 
     answered nothing.
     """
     driver = str(pair.connect["plain"].get("driver"))
-    sql, left_out = driver not in NOT_SQL, NOT_COMPARED.get(driver, ())
+    sql = driver not in NOT_SQL
     count = 2 if program.per_request else ASKED
-    texts = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
+    made = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
+    texts = {arm: [[text for text, _ in each] for each in made[arm]] for arm in ARMS}
     names = [
         f"statement {position}" if len(program.transactions) == 1 else f"{transaction}, statement {position}"
         for number, operation in enumerate(texts["plain"])
@@ -127,13 +127,21 @@ def _repeated(pair: ServerPair, agent: LoadClient, program: Program, seed: int, 
         return Verdict()  # the arms run different statements
     for _ in range(REPETITIONS):
         for arm in encrypted_first(pair.connect):
-            agent.connect(f"again-{arm}", **single(pair.connect[arm]))
+            fields, own = single(pair.connect[arm]), ""
+            agent.connect(f"again-{arm}", **fields)
             try:
-                for number, text in enumerate(each for operation in texts[arm] for each in operation):
-                    found[arm][number].append(agent.reply(f"again-{arm}", text).without(left_out))
+                for number, (text, headers) in enumerate(each for operation in made[arm] for each in operation):
+                    if headers != own:
+                        agent.disconnect(f"again-{arm}")
+                        agent.connect(f"again-{arm}", **fields_with(fields, headers))
+                        own = headers
+                    found[arm][number].append(agent.reply(f"again-{arm}", text))
                     time.sleep(1 / most_per_second if most_per_second else 0)
             except AgentError:
                 return Verdict()
             finally:
                 agent.disconnect(f"again-{arm}")
+    if driver == "http":
+        places = {arm: str(pair.connect[arm].get("authority")) for arm in ARMS}
+        return pages.compare([each for operation in texts["plain"] for each in operation], found, places)
     return replies.compare(names, found)

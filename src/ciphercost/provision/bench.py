@@ -234,6 +234,8 @@ class Bench(msgspec.Struct):
                 fields |= {f"clear_{name}": clear[name] for name in ("host", "port", "authority")}
         if self.cell.url and fields.get("tls", "off") != "off":
             fields |= users_tls(server, self.cell.ca, self.shared.secrets)
+        if (given := self.planned.headers) and (arm == "encrypted" or server.takes_headers_in_clear):
+            fields["headers"] = given
         secured = fields.get("tls", "off") != "off"
         fields |= self.engine.workload_fields(self.installation.version, self.program.parameters, encrypted=secured)
         if fields.get("http") == "2" and not secured:

@@ -6,6 +6,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import UNENFORCED, ConnectionString
@@ -95,6 +96,13 @@ def exceptions_of(bench: Bench) -> str:
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
+def no_control(bench: Bench, detail: str) -> str:
+    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `detail`: of its proof."""
+    engine = bench.engine
+    code = detail.rpartition("[")[2].removesuffix("]")
+    return engine.no_control(bench.cell.url, code) if isinstance(engine, TakesUrl) else ""
+
+
 def judge(
     proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "", asked: ConnectionString | None = None
 ) -> tuple[bool, str]:
@@ -117,10 +125,13 @@ def judge(
     engine = bench.engine
     codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
     both = bool(bench.cell.url and plain and encrypted)
-    refused = both and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes)
+    failed = both and encrypted[0].passed and not plain[0].passed
+    elsewhere = no_control(bench, plain[0].detail) if failed else ""
+    refused = bool(elsewhere) or (failed and plain[0].detail.endswith(codes))
     if refused:
         lines += wrap(
-            "The server refuses unencrypted connections: it enforces encryption, so there is no unencrypted control.",
+            elsewhere
+            or "The server refuses unencrypted connections: it enforces encryption, so there is no unencrypted control.",
             "  ",
         )
     mechanism, mute = bench.mechanism, bench.engine.silent(bench.mechanism.layer)

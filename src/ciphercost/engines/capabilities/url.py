@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
+
+if TYPE_CHECKING:
+    from ciphercost.load.agent import Agent
+    from ciphercost.model.errors import AgentError
+    from ciphercost.model.spec import Arm
 
 
 class TakesUrl(Capability):
@@ -55,3 +61,22 @@ class TakesUrl(Capability):
         if code == "connect":
             return "Is the server running, and are host and port in the URL right?"
         return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"
+
+    def advice(
+        self,
+        url: str,  # noqa: ARG002
+        agent: Agent,  # noqa: ARG002
+        arm: Arm,  # noqa: ARG002
+        fields: Mapping[str, object],  # noqa: ARG002
+        error: AgentError,
+    ) -> str:
+        """Say what is wrong with this arm, and what to do. It may ask the server again, with the arm's own `fields` of `connect`."""
+        return self.hint(error.code)
+
+    def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
+        """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""
+        return ""
+
+    def place(self, url: str) -> str:  # noqa: ARG002
+        """Return what reports call this server instead of the engine's name; empty: the engine's name."""
+        return ""

@@ -86,6 +86,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: str = ""
     like: str = ""
     together: str = ""
+    directory: str = ""
+    """Where the user's file is, if its statements are the user's."""
     own_sql: bool = False
     """The statements are the user's, so a function call may look like one of our macros without being one."""
 
@@ -154,6 +156,7 @@ def from_sql(path: Path) -> Workload:
         measures="your own statements",
         transaction=[Transaction(path.name, text)],
         name=path.name,
+        directory=str(path.parent),
         own_sql=True,
     )
 
@@ -250,7 +253,7 @@ def prepare(
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
         if dialect == "http":
-            asked = requests.parse(text, parameters, here)
+            asked = requests.parse(text, parameters, here, Path(workload.directory) if workload.own_sql else None)
             yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
             return
         if workload.own_sql:
