@@ -41,7 +41,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.load import requests, script, secret_sql
+from ciphercost.load import commands, requests, script, secret_sql, text_file
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.program import Load, Program, Tables
 from ciphercost.load.tables import people
@@ -144,11 +144,7 @@ def read(text: str, name: str) -> Workload:
 
 def from_sql(path: Path) -> Workload:
     """Make a workload of one transaction from the user's SQL file. Raises UsageError if the file can't be read."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"can't read the SQL file {path}: {reason}") from None
+    text = text_file.read(path, "--sql")
     return Workload(
         title=f"statements of {path.name}",
         measures="your own statements",
@@ -252,6 +248,9 @@ def prepare(
         if dialect == "http":
             asked = requests.parse(text, parameters, here)
             yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
+            return
+        if dialect in commands.DIALECTS:
+            yield each.name, each.weight, commands.parse(text, parameters, here)
             return
         if workload.own_sql:
             yield each.name, each.weight, script.parse(text, parameters, here, dialect=dialect)
