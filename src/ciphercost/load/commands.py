@@ -19,7 +19,7 @@ from ciphercost.model.errors import UsageError, nearest
 
 DIALECTS = ("valkey", "memcached")
 """Dialects of servers that take commands."""
-_NAME = re.compile(r"(.?):([A-Za-z_]\w*)", re.DOTALL)
+_NAME = re.compile(r":([A-Za-z_]\w*)")
 _WORD = re.compile(r"\s+|;|\"[^\"]*\"|'[^']*'|[^\s;\"'][^\s;]*")
 
 
@@ -64,14 +64,14 @@ def _command(text: str, drawn: set[str], parameters: Mapping[str, int | str], wh
     order: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
-        before, name = match[1], match[2]
+        name = match[1]
         if name in drawn:
             if name not in order:
                 order.append(name)
-            return f"{before}${order.index(name) + 1}"
+            return f"${order.index(name) + 1}"
         if name in parameters:
-            return f"{before}{parameters[name]}"
-        if not re.match(r"\w", before):
+            return str(parameters[name])
+        if not re.search(r"\w$", text[: match.start()]):
             raise UsageError(f"{where}: ':{name}' is not set; {nearest(name, [*drawn, *parameters])}")
         return match[0]
 

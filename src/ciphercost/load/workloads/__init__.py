@@ -244,7 +244,7 @@ def prepare(
         yield from hospital_sql.inserts(found(), dialect, of, workload.name)
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
-        text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        text, here = str(own.get(each.name, each.script)), _place(workload, each)
         if dialect == "http":
             asked = requests.parse(text, parameters, here)
             yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
@@ -308,6 +308,11 @@ def prepare(
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
+
+
+def _place(workload: Workload, transaction: Transaction) -> str:
+    """What an error in a script begins with."""
+    return f"--sql {transaction.name}" if workload.own_sql else f"workload {workload.name}, {transaction.name}"
 
 
 def _none() -> Iterator[Any]:
