@@ -70,9 +70,11 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
         return agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=operations, rate=most_per_second)
 
     if not program.per_request:
-        # Compare only a few very long answers.
-        one = agent.slice(next(iter(pair.connect)), SECONDS, discard=0.0, seed=seed, operations=1)
-        operations = max(1, min(operations, MOST_COMPARED // max(1, one.bytes_received)))
+        # Compare only a few very long answers. Both arms, since a driver may change a statement's format after some runs.
+        longest = max(
+            agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=1).bytes_received for arm in pair.connect
+        )
+        operations = max(1, min(operations, MOST_COMPARED // max(1, longest)))
     answers = {arm: run(arm) for arm in pair.connect}
     for arm, answer in answers.items():
         if answer.errors:
