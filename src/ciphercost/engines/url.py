@@ -15,6 +15,7 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, listener
+from ciphercost.load.trust import wants_certificate
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.url import split
 
@@ -192,11 +193,13 @@ class Url(HasTls, TakesUrl):
         """Return nothing: the server's TLS is configured already."""
         return {}
 
-    def hint(self, code: str) -> str:
+    def hint(self, code: str, text: str = "") -> str:
+        if wants_certificate(text):
+            return super().hint(code, text)
         if code.startswith("status-"):
             return "Name addresses that answer 200 without a redirect."
         if code == "connect":
-            return super().hint(code)
+            return super().hint(code, text)
         return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
 
     def workload_fields(

@@ -76,7 +76,9 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
 
 def _login_error(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
-    what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).hint(error.code)
+    what = (
+        words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).hint(error.code, str(error))
+    )
     return RunError(f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
 
 

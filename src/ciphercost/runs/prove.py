@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import UNENFORCED, ConnectionString
@@ -113,11 +112,7 @@ def judge(
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # Any other failure of the plain arm proves nothing, nor does a refusal that the encrypted arm gets too.
-    engine = bench.engine
-    codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
-    both = bool(bench.cell.url and plain and encrypted)
-    refused = both and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes)
+    refused = bool(bench.cell.url) and witnesses.enforces(bench.engine, proofs)
     if refused:
         lines += wrap(
             "The server refuses unencrypted connections: it enforces encryption, so there is no unencrypted control.",

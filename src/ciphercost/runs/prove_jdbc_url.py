@@ -33,6 +33,7 @@ from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
 from ciphercost.load.jdbc.drivers import Driver
+from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
 from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
@@ -125,7 +126,12 @@ class Probe:
         except AgentError as error:
             if error.code == "driver":
                 raise UsageError(str(error)) from None
-            raise RunError(f"the application can't connect: {error} [{error.code}]") from None
+            more = ""
+            if wants_certificate(str(error)):
+                more = f". {CERTIFICATE_WANTED.removesuffix(': let this user log in without one, on a test copy')}"
+            elif error.code.startswith(DENIED) and not self._fields.get("password"):
+                more = f". No password was given: {TakesUrl.of(self.engine).give_password}"
+            raise RunError(f"the application can't connect: {error} [{error.code}]{more}") from None
 
     def _login(self) -> dict[str, object]:
         try:

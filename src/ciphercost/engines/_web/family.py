@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import socket
 from abc import abstractmethod
@@ -356,6 +357,10 @@ def _older(version: str, since: str) -> bool:
     return bool(version) and versions.version_key(version) < versions.version_key(since)
 
 
+NO_CERTIFICATE = re.compile(r"No required SSL certificate was sent|client certificate (?:is )?required", re.IGNORECASE)
+"""What a page says where a client certificate is missing: nginx's words, and others'."""
+
+
 def request_ok(agent: LoadClient, arm: str, request: str) -> tuple[str, str, str]:
     """Return (status, server, body) of a request.
 
@@ -366,7 +371,8 @@ def request_ok(agent: LoadClient, arm: str, request: str) -> tuple[str, str, str
         return status, server, body
     to = f" (to {location}; ciphercost follows no redirects: name the final address)" if location else ""
     secure = "-https" if location.startswith("https:") else ""
-    raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}{secure}")
+    why = f" ({found[0]})" if (found := NO_CERTIFICATE.search(body)) else ""
+    raise AgentError(f"{request}: the server answers {status}{to}{why}", f"status-{status}{secure}")
 
 
 def answers(address: str, port: int) -> bool:

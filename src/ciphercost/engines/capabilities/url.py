@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
 
 
 class TakesUrl(Capability):
@@ -21,6 +22,8 @@ class TakesUrl(Capability):
     """URL schemes of this kind of server, each with the mechanism that `ciphercost prove URL` looks for."""
     password_from: str = ""
     """Environment variable that holds the password."""
+    give_password: str = ""
+    """What to do if there is none: `set PGPASSWORD, or put it into ~/.pgpass`."""
     refuses_anonymous: str = ""
     """Text in the agent's error when the server refuses a connection without a password."""
 
@@ -50,8 +53,16 @@ class TakesUrl(Capability):
     def check_pair(self, url: str) -> None:
         """Refuse a URL that does not lead to both arms. Raises UsageError."""
 
-    def hint(self, code: str) -> str:
-        """Return what the user should check when neither arm can connect. `code`: the agent's error code."""
+    hides_certificate: str = ""
+    """What to add if a refused login may be one without a client certificate, which the server does not say."""
+
+    def hint(self, code: str, text: str = "") -> str:
+        """Return what the user should check when neither arm can connect. `code`, `text`: of the agent's error."""
+        if wants_certificate(text):
+            return CERTIFICATE_WANTED
+        if self.refuses_anonymous and self.refuses_anonymous in text:
+            return f"{self.give_password[:1].upper()}{self.give_password[1:]}; there is no terminal to ask on."
         if code == "connect":
             return "Is the server running, and are host and port in the URL right?"
-        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"
+        more = f" {self.hides_certificate}" if self.hides_certificate else ""
+        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?{more}"
