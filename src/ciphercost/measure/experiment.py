@@ -367,9 +367,7 @@ def open_unit(
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
-    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises
-    Unproven.
-    """
+    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
         # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.
@@ -379,10 +377,11 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
+    enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected) if bench.cell.url else ""
     try:
-        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
+        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced)
     except Unproven as error:
-        if bench.cell.url and not pair.closed and (what := users_server.what_to_do(bench, pair, agent)):
+        if bench.cell.url and not pair.closed and not enforced and (what := users_server.what_to_do(bench, pair, agent)):
             raise Unproven(f"{error}. {what}") from None
         raise
     return connected
