@@ -303,7 +303,7 @@ class Cell(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why there is no number, if the status is not ok."""
     encryption: dict[str, str] = {}
-    """As negotiated: protocol, cipher, group, key, resumed, verified."""
+    """As negotiated: protocol, cipher, group, key, resumed, verified; verified_by, if not a certificate authority."""
     cores: dict[str, str] = {}
     conditions: dict[str, str] = {}
     """Conditions of both arms that differ from the defaults: cpu_crypto, bandwidth, delay, mtu, loss."""

@@ -25,7 +25,8 @@ from ciphercost.report.match_cells import changes, unlike
 from ciphercost.report.words import cell_text, figure_text
 
 ACHIEVED = (
-    "protocol", "cipher", "group", "peer_key", "verified", "key", "implementation", "server_library", "client_library",
+    "protocol", "cipher", "group", "peer_key", "verified", "verified_by", "key", "implementation", "server_library",
+    "client_library",
 )  # fmt: skip
 """Keys of `encryption` that may differ between two cells with the same request."""
 PAIRS_ONLY = "these server pairs only"

@@ -28,11 +28,12 @@ from ciphercost.host import marks, supervisor
 from ciphercost.host.canary_scan import canary
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
+from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import jdbc, option_files
 from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
-from ciphercost.load.jdbc.drivers import Driver
+from ciphercost.load.jdbc.drivers import STORE_PASSWORD, Driver
 from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
 from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.run_directory import new_id
@@ -110,11 +111,14 @@ class Probe:
         loopback = _is_loopback(address)
         self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
         """Whether the driver can reach the relay under the server's own name."""
+        self._hosts: list[str] = []
+        """An option of the virtual machine by which the server's name is this machine's."""
         self._between = self._agent
         if address.host and not loopback and self._own_name:
             hosts = place / "hosts"
             hosts.write_text(f"127.0.0.1 {address.host}\n")
-            self._between = self._stack.enter_context(java.agent([f"-Djdk.net.hosts.file={hosts}"], log=self._log))
+            self._hosts = [f"-Djdk.net.hosts.file={hosts}"]
+            self._between = self._stack.enter_context(java.agent(self._hosts, log=self._log))
 
     def close(self) -> None:
         self._stack.close()
@@ -144,7 +148,14 @@ class Probe:
 
     def between(self, port: int, host: str = "") -> str:
         """Connect to this port of 127.0.0.1, or of `host` by that name. Returns the reason for a failure, or ""."""
-        agent = self._agent if host else self._between
+        return self._reached(self._agent if host else self._between, port, host)
+
+    def _with_authorities(self, port: int, store: Path) -> str:
+        """The same in a virtual machine that trusts the authorities in this store."""
+        with java.agent([*self._hosts, *java.trusting(store, STORE_PASSWORD)], log=self._log) as agent:
+            return self._reached(agent, port)
+
+    def _reached(self, agent: Agent, port: int, host: str = "") -> str:
         shown = host or ("" if self._own_name else "127.0.0.1")
         relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
         try:
@@ -178,10 +189,16 @@ class Probe:
         name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
         speech = jdbc_agent.SPEECHES[self.engine.driver]
         found = verify.refuses_impostor(speech, self._target(), self.address.port, self.place, self.between, name=name)
-        if found.by != "certificate":
-            return found, False
-        named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
-        return verify.Verdict(found.by, f"{found.words}, {more}"), named
+        named = False
+        if found.by == "certificate":
+            named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
+            found = verify.Verdict(found.by, f"{found.words}, {more}")
+        if not found.by or found.by == "channel binding" or named:
+            return found, named
+        found = verify.refuses_any_authority(
+            found, speech, self._target(), self.address.port, self.place, self._with_authorities
+        )
+        return found, named
 
     def _target(self) -> str:
         return address_of(self.address.host, self.address.port)

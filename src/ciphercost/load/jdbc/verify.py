@@ -12,11 +12,12 @@ from ciphercost.host import versions
 from ciphercost.host.impostor import CONVERSATIONS, Impostor, Speech
 from ciphercost.host.impostor.conversation import WORDS, Way
 from ciphercost.host.relay import Relay
-from ciphercost.load.jdbc.drivers import Driver
+from ciphercost.load.jdbc.drivers import Driver, trust_store
 from ciphercost.model.errors import AgentError
 
 OTHER_NAMES = ("127.0.0.2", "127.0.0.3")
 """Addresses of this machine. A certificate contains at most one: the one on which its server listens."""
+OTHER_HOST = "impostor.example"
 MOST_SHOWN = 400
 NOTHING_IN_COMMON = re.compile(
     r"protocol_version|handshake_failure|insufficient_security|No appropriate protocol|cipher", re.IGNORECASE
@@ -75,6 +76,38 @@ def refuses_impostor(
         at_login |= way == first and "ended" in met
     by: By = conversation.proof if at_login else "certificate"
     return Verdict(by, REFUSES[by])
+
+
+def refuses_any_authority(
+    found: Verdict, speech: Speech, host: str, port: int, place: Path, call: Callable[[int, Path], str]
+) -> Verdict:
+    """Return `found`, the verdict on a driver that checks no name, unless it accepts an impostor with a certificate of an authority
+    that Java trusts, for another name. Anybody can get such a one for a name of their own.
+
+    `call(port, store)`: connect there with these certificates as Java's own; returns the reason why it failed.
+    """
+    with (
+        tempfile.TemporaryDirectory(dir=place) as own,
+        Impostor(
+            speech,
+            host,
+            port,
+            Path(own) / "impostor",
+            certificate="rsa2048",
+            name=OTHER_HOST,
+            way="let in",
+            signed=True,
+        ) as impostor,
+    ):
+        reason = call(impostor.port, trust_store(impostor.ca, Path(own) / "authorities.p12"))
+    if any(did in impostor.met for did in GIVES_IN):
+        accepts = "it accepts an impostor with a certificate of any authority that Java trusts, for any name"
+        return Verdict("", f"{found.words}, but {accepts}")
+    if not reason or "unclear" in impostor.met or not impostor.met:
+        shown = reason[:MOST_SHOWN] or "it could connect"
+        unknown = "the test could not determine whether it accepts any authority that Java trusts"
+        return Verdict("", f"{found.words}, but {unknown} ({shown})")
+    return found
 
 
 def _accepts(did: str, way: Way) -> str:

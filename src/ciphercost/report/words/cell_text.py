@@ -212,7 +212,8 @@ def proof_line(cell: Cell) -> str:
         if cell.encryption.get(name)
     ]
     if cell.encryption.get("verified"):
-        said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+        by = " by the password" if cell.encryption.get("verified_by") == "password" else ""
+        said.append(f"peer verified{by}" if cell.encryption["verified"] == "yes" else "peer NOT verified")
     if cell.encryption.get("client_certificate"):
         said.append(f"client certificate {cell.encryption['client_certificate']}")
     libraries = [
