@@ -36,7 +36,9 @@ def server_in(names: tuple[str, ...], kind: str) -> str:
     """Return the server that the first of these names with one states, if it is of this kind; empty: none or several."""
     for name in names:
         words = re.findall(r"[a-z]+", re.sub(r"(?:redis|valkey)[-_]benchmark", "", name.lower()))
-        found = {SERVERS[word] for word in words if word in SERVERS and SERVERS[word] in CLASSES.get(kind, SERVERS.values())}
+        found = {
+            SERVERS[word] for word in words if word in SERVERS and SERVERS[word] in CLASSES.get(kind, SERVERS.values())
+        }
         if found:
             return next(iter(found)) if len(found) == 1 else ""
     return ""

@@ -1,7 +1,8 @@
 """Detects the type of each column of a CSV file from its values. Pure.
 
 A column gets a type only if every value can be read back unchanged: `007` stays text, and so does a number with more
-digits than a server's numbers have. A decimal comma becomes a point, unless every comma may separate thousands. An empty value is NULL, except in a text column, where it is the empty text.
+digits than a server's numbers have. A decimal comma becomes a point, unless every comma may separate thousands.
+An empty value is NULL, except in a text column, where it is the empty text.
 """
 
 from __future__ import annotations
