@@ -12,7 +12,8 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.spec import Arm
 
 OWN_LINE = re.compile(
-    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench)"
+    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench"
+    r"|This is ApacheBench|Copyright |Licensed to |Benchmarking |SSL/TLS Protocol:|TLS Server Name:|Document )"
     r"(?!.*\bPGSSLMODE=).*",
     re.IGNORECASE,
 )

@@ -69,6 +69,8 @@ def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> Non
 
 def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     """Raises UsageError if the server does not understand the workload's language."""
+    if cell.no_header and not cell.csv:
+        raise UsageError("--no-header describes the file of --csv; add --csv FILE, or remove --no-header")
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv: {cell.engine} has no tables to load the file into; remove --csv")
     if engine.foreign and not cell.sql and cell.workload not in FOREIGN_WORKLOADS:

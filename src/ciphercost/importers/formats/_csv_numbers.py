@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-
 from collections.abc import Mapping
 
 from ciphercost.importers.formats import SECONDS, Bad

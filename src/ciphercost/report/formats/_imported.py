@@ -125,7 +125,9 @@ def target(cell: Cell) -> tuple[str, str]:
 
 def among(cell: Cell) -> tuple[str, ...]:
     """The engines that ANY may be."""
-    return SEVERAL.get((cell.imported.server if cell.imported else "") or cell.engine, ()) or SEVERAL.get(cell.engine, ())
+    return SEVERAL.get((cell.imported.server if cell.imported else "") or cell.engine, ()) or SEVERAL.get(
+        cell.engine, ()
+    )
 
 
 def real_answer(result: Result) -> str:
