@@ -202,7 +202,7 @@ def with_other_group(cell: Cell, reference: Cell) -> Cell:
     if len(libraries) == 1 or not group or not other or group == other or cell.factors.get("group"):
         return cell
     text = (
-        f"the key exchange is {group} here and {other} in the reference, because the libraries prefer different ones; "
+        f"the key exchange is {group} here and {other} with {reference.variant or 'the first cell'}, because the libraries prefer different ones; "
         "name one with --set group=x25519 to compare the libraries alone"
     )
     return msgspec.structs.replace(cell, warnings=[*cell.warnings, Warning_("groups-differ", text)])

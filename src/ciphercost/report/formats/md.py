@@ -57,7 +57,7 @@ def render(result: Result) -> str:
     if lost:
         shown.append(f"\n{lost} more cells did not fit into a comment.")
     room -= sum(len(line) + 1 for line in shown)
-    folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
+    folded = [*(details(cell, result.cells) for cell in result.cells), *whole_run(result)]
     details_shown = list(fitting(folded, room))
     if len(details_shown) < len(folded):
         details_shown.append(
@@ -102,12 +102,12 @@ def row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def details(cell: Cell) -> str:
+def details(cell: Cell, everything: Sequence[Cell] = ()) -> str:
     """Every figure of a cell, its proofs and its warnings, folded."""
-    return fold(cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
+    return fold(cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell, everything))
 
 
-def _details(cell: Cell) -> Iterator[str]:
+def _details(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     figures = list(figure_text.rows(cell))
     if figures:
         yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
@@ -122,6 +122,8 @@ def _details(cell: Cell) -> Iterator[str]:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
     if not figures:
         return
+    if cell.against_reference is not None:
+        yield item(f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}")
     if planned := capacity.line(cell):
         yield item(f"capacity planning: {planned}")
     if priced := money.line(cell):

@@ -287,6 +287,17 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     ]
 
 
+def against(cells: Sequence[Cell], cell: Cell) -> str:
+    """What a cell that shares its sessions is compared with, by its own words: `cipher=aes256-gcm`."""
+    own = [each for each in cells if each.group and each.group == cell.group] or list(cells)
+    return reference_name(next((each for each in own if not is_control(each)), own[0]))
+
+
+def reference_name(reference: Cell) -> str:
+    """`cipher=aes256-gcm`: the first value of each option that an experiment varies."""
+    return reference.variant or heading(reference)
+
+
 def distinct(cells: Sequence[Cell], found: list[str]) -> list[str]:
     """Unique labels: those that occur twice get the factors that differ, or else the cells' numbers."""
     alike: dict[str, list[Cell]] = {}
