@@ -250,7 +250,7 @@ class Url(HasTls, TakesUrl):
         answer = Answer.of(rows[0])
         if not answer.succeeded:
             return "", ""
-        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch)
+        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch) or re.search(r"[ -~]{8,64}", answer.stretch)
         return AGENT, stretch[0] if stretch else answer.server or answer.type
 
     def said(self, fields: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure import enciphered, fio, profiling, round_trips
+from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.facts import (
     describe,
     describe_agent,
@@ -337,6 +337,8 @@ def open_unit(
         return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed, facts.spec.max_rate)
 
     describe_rows(facts, on_those_left(compare_rows))
+    if session == 1:
+        facts.warnings = [*facts.warnings, *site.compressed(bench, pair, own)]
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
@@ -379,12 +381,8 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
-    try:
-        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
-    except Unproven as error:
-        if bench.cell.url and not pair.closed and (what := users_server.what_to_do(bench, pair, agent)):
-            raise Unproven(f"{error}. {what}") from None
-        raise
+    advice = functools.partial(users_server.what_to_do, bench, pair, agent)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, advice)
     return connected
 
 

@@ -91,12 +91,14 @@ def require(
     mute: tuple[Witness, ...] = (),
     closed: str = "",
     factors: Mapping[str, str] = NOTHING,
+    advice: Callable[[], str] = str,
 ) -> None:
     """Raises Unproven, naming the witness, unless both arms of a cell with these factors are proven. `closed`: why one was not
-    tried (`ServerPair.closed`).
+    tried (`ServerPair.closed`). `advice`: returns what the user can do, or "".
     """
     if reason := unproven(proofs, mechanism, mute=mute, factors=factors):
-        raise Unproven(f"{reason}. {closed}" if closed else reason)
+        more = closed or advice()
+        raise Unproven(f"{reason}. {more}" if more else reason)
 
 
 def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:

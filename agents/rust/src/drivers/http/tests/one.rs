@@ -162,8 +162,10 @@ fn begun(row: &str, columns: usize) -> String {
 fn a_query_describes_the_response() {
     let port = server(|asked, _| {
         say(match asked.split(' ').nth(1).unwrap() {
-            "/chunks" => "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: br\r\nTransfer-Encoding: \
-                 chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n1\r\nf\r\n0\r\n\r\n",
+            "/chunks" => {
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: br\r\nTransfer-Encoding: \
+                 chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n1\r\nf\r\n0\r\n\r\n"
+            }
             _ => "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
         })
     });
@@ -193,7 +195,9 @@ fn a_requests_own_headers_and_body_go_with_it() {
     arm(port, r#","headers":"x-id: 5\nCookie: c""#).slice(&script, &so_many(1), &mut || ()).unwrap();
     let seen = seen.lock().unwrap();
     assert!(seen[0].starts_with("PATCH /a HTTP/1.1\r\n"), "{}", seen[0]);
-    for line in ["\r\nContent-Type: text/plain\r\n", "\r\nX-Id: n7\r\n", "\r\nCookie: c\r\n", "\r\nContent-Length: 11\r\n"] {
+    for line in
+        ["\r\nContent-Type: text/plain\r\n", "\r\nX-Id: n7\r\n", "\r\nCookie: c\r\n", "\r\nContent-Length: 11\r\n"]
+    {
         assert_eq!(seen[0].matches(line).count(), 1, "{line:?} {}", seen[0]);
     }
     assert!(seen[0].ends_with("\r\n\r\n$1 costs $2") && !seen[0].contains("x-id"), "{}", seen[0]);
