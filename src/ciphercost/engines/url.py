@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"
@@ -208,7 +209,7 @@ class Url(HasTls, TakesUrl):
     def hint(self, code: str) -> str:
         return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
 
-    def advice(self, url: str, agent: Agent, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+    def advice(self, url: str, agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
         plain, encrypted = pair(url)
         both = {"plain": plain, "encrypted": encrypted}
         return advice.of(
@@ -224,7 +225,7 @@ class Url(HasTls, TakesUrl):
             f"To check that one too, name it: ciphercost prove http://{plain.authority.partition(':')[0]}:PORT{plain.path} {url}"
         )
 
-    def place(self, url: str) -> str:
+    def called(self, url: str) -> str:
         return pair(url)[1].shown
 
     def workload_fields(

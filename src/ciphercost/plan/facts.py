@@ -37,7 +37,7 @@ def registered(spec: CellSpec) -> Registered:
         protects=mechanisms.protection(mechanism),
         witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.silent(mechanism.layer)],
         factors=[each.name for each in mechanism.factors],
-        place=engine.place(spec.url) if isinstance(engine, TakesUrl) else "",
+        place=engine.called(spec.url) if isinstance(engine, TakesUrl) else "",
         headers=list(headers.of(spec.headers, spec.headers_file)[0]),
     )
 

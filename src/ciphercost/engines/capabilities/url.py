@@ -11,7 +11,7 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
 
 if TYPE_CHECKING:
-    from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
     from ciphercost.model.errors import AgentError
     from ciphercost.model.spec import Arm
 
@@ -50,7 +50,7 @@ class TakesUrl(Capability):
     def advice(
         self,
         url: str,  # noqa: ARG002
-        agent: Agent,  # noqa: ARG002
+        agent: LoadClient,  # noqa: ARG002
         arm: Arm,  # noqa: ARG002
         fields: Mapping[str, object],  # noqa: ARG002
         error: AgentError,
@@ -62,6 +62,6 @@ class TakesUrl(Capability):
         """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""
         return ""
 
-    def place(self, url: str) -> str:  # noqa: ARG002
+    def called(self, url: str) -> str:  # noqa: ARG002
         """Return what reports call this server instead of the engine's name; empty: the engine's name."""
         return ""
