@@ -337,8 +337,7 @@ def open_unit(
         return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed, facts.spec.max_rate)
 
     describe_rows(facts, on_those_left(compare_rows))
-    if session == 1:
-        facts.warnings = [*facts.warnings, *site.compressed(bench, pair, own)]
+    warn(facts, site.COMPRESSED, site.compressed(bench, pair, own))
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
@@ -369,9 +368,7 @@ def open_unit(
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
-    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises
-    Unproven.
-    """
+    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
         # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.

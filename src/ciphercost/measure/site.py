@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BROWSER = "Accept-Encoding: gzip, deflate, br, zstd"
 ARM = "browser"
+COMPRESSED = "compressed-for-browsers"
 
 
 def compressed(bench: Bench, pair: ServerPair, agent: LoadClient) -> list[Warning_]:
@@ -35,7 +36,7 @@ def compressed(bench: Bench, pair: ServerPair, agent: LoadClient) -> list[Warnin
                 f"a browser gets this page compressed ({browser.encoding}, {browser.length:,} instead of {usual.length:,} bytes), but the load "
                 f"asks for it as it is; to measure what browsers get, add --header 'Accept-Encoding: {browser.encoding}'"
             )
-            return [Warning_("compressed-for-browsers", text)]
+            return [Warning_(COMPRESSED, text)]
     return []
 
 
