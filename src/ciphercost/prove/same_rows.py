@@ -71,14 +71,15 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
     def run(arm: Arm) -> AgentSlice:
         return agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=operations, rate=most_per_second)
 
-    began = time.monotonic()
-    one = agent.slice(next(iter(pair.connect)), SECONDS, discard=0.0, seed=seed, operations=1)
-    took = time.monotonic() - began
+    few = 2
     if not program.per_request:
-        # Compare only a few very long answers.
-        operations = min(operations, MOST_COMPARED // max(1, one.bytes_received))
-    connections = int(str(pair.connect["plain"].get("connections", 1)))
-    operations = max(1, min(operations, int(PATIENCE * connections / took)))
+        # Compare only a few very long answers, or slow ones.
+        began = time.monotonic()
+        one = agent.slice(next(iter(pair.connect)), SECONDS, discard=0.0, seed=seed, operations=1)
+        in_time = PATIENCE / (time.monotonic() - began)
+        connections = int(str(pair.connect["plain"].get("connections", 1)))
+        operations = min(operations, MOST_COMPARED // max(1, one.bytes_received), int(connections * in_time))
+        operations, few = max(1, operations), max(1, min(ASKED, int(in_time)))
     answers = {arm: run(arm) for arm in pair.connect}
     for arm, answer in answers.items():
         if answer.errors:
@@ -97,7 +98,6 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
     if not draws.drawable(program):
         return differs
     # First on new connections: what belongs to a session stays the same within it.
-    few = max(1, min(2 if program.per_request else ASKED, int(PATIENCE / took)))
     verdict = _repeated(pair, agent, program, seed, few, most_per_second)
     if verdict.differs or verdict.note:
         return verdict
