@@ -227,8 +227,13 @@ def _doing(pid: int) -> str:
 
 
 @contextmanager
-def user_server(name: str, directory: Path) -> Iterator[UserServer]:
-    """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory."""
+def user_server(
+    name: str, directory: Path, prepare: Callable[[Installation, Path, supervisor.Supervisor], None] | None = None
+) -> Iterator[UserServer]:
+    """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory.
+
+    `prepare`: called with the server's own directory before the server is started.
+    """
     engine = engines.get(name)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
@@ -241,6 +246,8 @@ def user_server(name: str, directory: Path) -> Iterator[UserServer]:
             settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
+        if prepare:
+            prepare(installation, scratch / "server", run_supervisor)
         start = partial(
             engine.start, installation, scratch / "server", run_supervisor, settings=settings, logs=directory
         )

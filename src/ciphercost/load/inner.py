@@ -63,6 +63,8 @@ def replaced(
             f"{where}: ':{name}' is in a literal of type {before.text}: {WHY}; write CAST(… || :{name} AS {before.text})"
         )
     prefix, content = string.groups()
+    if len(inside) == 1 and content == f":{name}" and dialect in ("", "postgresql"):
+        return place(name)  # the server takes its type from where it stands, as it does for '42'
     pieces: list[str] = []
     at = 0
     for match in _INNER.finditer(content):
@@ -74,8 +76,6 @@ def replaced(
         at = match.end()
     if at < len(content):
         pieces.append(f"{prefix}'{content[at:]}'")
-    if len(pieces) == 1 and dialect in ("", "postgresql"):
-        return place(inside[0][2])  # the server takes its type from where it stands, as it does for '42'
     begin, between, end = _JOINED.get(dialect, _JOINED[""])
     return f"{begin}{between.join(pieces)}{end}"
 

@@ -27,6 +27,8 @@ class Statement(NamedTuple):
     line: int
     """Where it begins, counted from 1."""
     tokens: list[Token]
+    body: bool = False
+    """Whether other statements are in it, between BEGIN and END."""
 
     @property
     def sql(self) -> str:
@@ -188,7 +190,7 @@ def statements(text: str, dialect: str, where: str) -> list[Statement]:
     def close() -> None:
         nonlocal held, words, line, depth, parentheses
         if line:
-            found.append(Statement(line, _stripped(held)))
+            found.append(Statement(line, _stripped(held), _has_body(words) and "BEGIN" in words))
         held, words, line, depth, parentheses = [], [], 0, 0, 0
 
     for token in tokens(text, dialect, where):

@@ -73,13 +73,16 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
 
     few = 2
     if not program.per_request:
-        # Compare only a few very long answers, or slow ones.
+        # Compare only a few very long answers, or slow ones. Both arms, since a driver may change a statement's format after
+        # some runs.
         began = time.monotonic()
-        one = agent.slice(next(iter(pair.connect)), SECONDS, discard=0.0, seed=seed, operations=1)
-        in_time = PATIENCE / (time.monotonic() - began)
+        longest = max(
+            agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=1).bytes_received for arm in pair.connect
+        )
+        in_time = PATIENCE * len(pair.connect) / (time.monotonic() - began)
         connections = int(str(pair.connect["plain"].get("connections", 1)))
-        operations = min(operations, MOST_COMPARED // max(1, one.bytes_received), int(connections * in_time))
-        operations, few = max(1, operations), max(1, min(ASKED, int(in_time)))
+        operations = max(1, min(operations, MOST_COMPARED // max(1, longest), int(connections * in_time)))
+        few = max(1, min(ASKED, int(in_time)))
     answers = {arm: run(arm) for arm in pair.connect}
     for arm, answer in answers.items():
         if answer.errors:
