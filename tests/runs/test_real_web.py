@@ -204,8 +204,12 @@ def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tup
     with_it = ciphercost("prove", encrypted, "--ca", "ca.pem", cwd=tmp_path)
     assert with_it.returncode == 0, with_it.stdout + with_it.stderr
     assert "ENCRYPTED, proven" in with_it.stdout
-    # nginx answers an unencrypted request on that port with 400.
-    assert "it enforces encryption" in with_it.stdout
+    # nginx answers an unencrypted request on that port with 400, which says nothing about its http address.
+    assert "it enforces encryption" not in with_it.stdout
+    assert "takes TLS, so an unencrypted request to it is no control" in " ".join(with_it.stdout.split())
+    both = ciphercost("prove", plain, encrypted, "--ca", "ca.pem", cwd=tmp_path)
+    assert both.returncode == 0, both.stdout + both.stderr
+    assert "ENCRYPTED, proven by every witness" in both.stdout
     clear = ciphercost("prove", plain, "--ca", "ca.pem", cwd=tmp_path)
     assert clear.returncode == 1
     assert "NOT PROVEN" in clear.stdout

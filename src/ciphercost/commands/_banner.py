@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ciphercost.plan.planned import PlannedCell
 
 INDENT = "=== "
+CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+"""Methods of requests that a site may answer by changing something."""
 
 
 def lines(spec: Any) -> list[str]:
@@ -65,6 +67,19 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
 
     if all(cell.engine.language == "http" for cell in cells):
         yield "ciphercost sends requests and creates nothing"
+        methods = {
+            each.sql.removeprefix("SECURE ").split(maxsplit=1)[0]
+            for cell in cells
+            for _, _, script in cell.program.transactions
+            for each in script.statements
+        }
+        if changing := sorted(methods & set(CHANGING)):
+            yield (
+                f"your {' and '.join(changing)} requests may change what the site stores, thousands of times; the arms' answers to them are "
+                "not compared"
+            )
+        if names := dict.fromkeys(name for cell in cells for name in cell.header_names):
+            yield f"every request has your {', '.join(names)}; in the plain arm anyone on the way can read them"
     else:
         yield from _creates(cells)
     yield f"at most {specs.most_connections(cells)} connections at once"

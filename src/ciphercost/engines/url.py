@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"
@@ -211,7 +212,7 @@ class Url(HasTls, TakesUrl):
             return super().hint(code, text)
         return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
 
-    def advice(self, url: str, agent: Agent, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+    def advice(self, url: str, agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
         if wants_certificate(str(error)):
             return self.hint(error.code, str(error))
         plain, encrypted = pair(url)
@@ -229,7 +230,7 @@ class Url(HasTls, TakesUrl):
             f"To check that one too, name it: ciphercost prove http://{plain.authority.partition(':')[0]}:PORT{plain.path} {url}"
         )
 
-    def place(self, url: str) -> str:
+    def called(self, url: str) -> str:
         return pair(url)[1].shown
 
     def workload_fields(
@@ -255,7 +256,7 @@ class Url(HasTls, TakesUrl):
         answer = Answer.of(rows[0])
         if not answer.succeeded:
             return "", ""
-        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch)
+        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch) or re.search(r"[ -~]{8,64}", answer.stretch)
         return AGENT, stretch[0] if stretch else answer.server or answer.type
 
     def said(self, fields: Mapping[str, object]) -> str:

@@ -48,6 +48,7 @@ _REJECTED = {
 }
 """By a pattern in the message of OpenSSL's or a driver's: what is wrong with the certificate, and what to do."""
 _NOT_ENCRYPTED = {
+    "by ALPN": "The server speaks TLS here, but not that version of HTTP: remove --set http=2 or http=3, or name another version",
     r"TLS version|protocol_version|protocol version|No appropriate protocol": (
         "Client and server have no TLS version in common: ask for one that the server accepts with --set version=…, or "
         "configure the server for TLS 1.2 or newer"

@@ -23,7 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure import enciphered, fio, profiling, round_trips
+from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.facts import (
     describe,
     describe_agent,
@@ -337,6 +337,7 @@ def open_unit(
         return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed, facts.spec.max_rate)
 
     describe_rows(facts, on_those_left(compare_rows))
+    warn(facts, site.COMPRESSED, site.compressed(bench, pair, own))
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
@@ -378,12 +379,8 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
     enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected) if bench.cell.url else ""
-    try:
-        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced)
-    except Unproven as error:
-        if bench.cell.url and not pair.closed and not enforced and (what := users_server.what_to_do(bench, pair, agent)):
-            raise Unproven(f"{error}. {what}") from None
-        raise
+    advice = functools.partial(users_server.what_to_do, bench, pair, agent)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced, advice)
     return connected
 
 

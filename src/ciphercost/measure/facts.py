@@ -217,6 +217,7 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
         facts.encryption["hop"] = ", ".join(titles)
     if "encrypted" in pair.ways and (own := pair.ways["encrypted"].own_tls):
         facts.encryption["implementation"] = own
+    facts.keeps_connections = not any(fields.get("per_request") for fields in pair.connect.values())
     facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 

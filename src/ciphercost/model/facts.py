@@ -44,6 +44,10 @@ class Registered(msgspec.Struct, frozen=True):
     """Witnesses that must pass for each arm."""
     factors: list[str]
     """Names of the mechanism's own factors; a cell's other factors belong to its workload and client."""
+    place: str = ""
+    """What reports call the server instead of the engine's name: the host of a web site. Empty: the engine's name."""
+    headers: list[str] = []
+    """Names of headers that the user adds to requests. Their values are in no record."""
 
 
 UNREGISTERED = Registered("", False, 0, "", "", "", [], [])
@@ -83,6 +87,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     void_sessions: list[Ordinal] = []
     """Sessions that were repeated: their slices stay in the record but are not estimated."""
     config_diff: list[str] = []
+    keeps_connections: bool = False
+    """The load keeps its connections open from one operation to the next. False also in records of older versions."""
     separate_processes: bool = False
     """Each arm has its own server processes."""
     encryption: dict[str, str] = {}

@@ -358,6 +358,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Cost of this cell's client ÷ that of the reference: throughput_plain, server_cpu_plain, … Empty unless both cells have `traffic`."""
     against_reference: Estimate | None = None
     """For a cell that shares its sessions: its throughput ratio ÷ that of the first cell."""
+    place: str = ""
+    """What reports call the server instead of the engine's name: the host of the user's web site. Empty: the engine's name."""
     embedded: bool = False
     """The database runs inside the agent, so its CPU time is part of the client's."""
     protects: str = ""

@@ -118,10 +118,11 @@ def require(
     closed: str = "",
     factors: Mapping[str, str] = NOTHING,
     enforced: str = "",
+    advice: Callable[[], str] = str,
 ) -> None:
     """Raises Unproven, naming the witness, unless both arms of a cell with these factors are proven. `closed`: why one was not
     tried (`ServerPair.closed`); `enforced`: the target that ciphercost could start instead of your own server, which refuses
-    unencrypted connections.
+    unencrypted connections; `advice`: returns what the user can do, or "".
     """
     if enforced:
         raise Unproven(
@@ -129,7 +130,8 @@ def require(
             f"test copy, or measure one that ciphercost starts: ciphercost run {enforced}"
         )
     if reason := unproven(proofs, mechanism, mute=mute, factors=factors):
-        raise Unproven(f"{reason}. {closed}" if closed else reason)
+        more = closed or advice()
+        raise Unproven(f"{reason}. {more}" if more else reason)
 
 
 def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:

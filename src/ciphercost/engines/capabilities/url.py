@@ -12,7 +12,7 @@ from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
 
 if TYPE_CHECKING:
-    from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
     from ciphercost.model.errors import AgentError
     from ciphercost.model.spec import Arm
 
@@ -76,7 +76,7 @@ class TakesUrl(Capability):
     def advice(
         self,
         url: str,  # noqa: ARG002
-        agent: Agent,  # noqa: ARG002
+        agent: LoadClient,  # noqa: ARG002
         arm: Arm,  # noqa: ARG002
         fields: Mapping[str, object],  # noqa: ARG002
         error: AgentError,
@@ -88,6 +88,6 @@ class TakesUrl(Capability):
         """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""
         return ""
 
-    def place(self, url: str) -> str:  # noqa: ARG002
+    def called(self, url: str) -> str:  # noqa: ARG002
         """Return what reports call this server instead of the engine's name; empty: the engine's name."""
         return ""

@@ -166,6 +166,11 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda one: SEVERITIES.index(one.severity))
 
 
+def server_name(cell: Cell) -> str:
+    """`postgresql 18.4`; of the user's web site, its host."""
+    return cell.place or f"{cell.engine} {cell.version}".strip()
+
+
 def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
     """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: the words to leave out."""
     return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
@@ -174,7 +179,7 @@ def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
 def heading_words(cell: Cell) -> dict[str, str]:
     """The words of a heading, by name."""
     return {
-        "engine": f"{cell.engine} {cell.version}".strip(),
+        "engine": server_name(cell),
         "mechanism": cell.mechanism,
         "workload": cell.workload,
         # An imported record may not give the number of clients.
@@ -258,7 +263,7 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     """
     if len(cells) == 1 and not without:
         (only,) = cells
-        parts = [f"{only.engine} {only.version}".strip(), only.mechanism, only.workload]
+        parts = [server_name(only), only.mechanism, only.workload]
         return [
             " · ".join(
                 [*(part for part in parts if part and part not in only.variant.split()), *filter(None, [only.variant])]

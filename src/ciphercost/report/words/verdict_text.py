@@ -10,7 +10,7 @@ from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
 from ciphercost.report import objective
-from ciphercost.report.words.cell_text import distinct, heading, is_control, names, without_number
+from ciphercost.report.words.cell_text import distinct, heading, is_control, names, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
@@ -208,7 +208,7 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
     labels = dict(zip(map(id, cells), names(cells, without=("engine", "mechanism")), strict=True))
     alike: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in known:
-        alike.setdefault((cell.engine, cell.version, cell.mechanism), []).append(cell)
+        alike.setdefault((server_name(cell), cell.engine, cell.mechanism), []).append(cell)
     for those in alike.values():
         own = [labels[id(cell)] for cell in those]
         yield those, own if len(those) == 1 else distinct(those, own)
@@ -217,9 +217,10 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
 def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
     """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
     first = cells[0]
-    who = f"{first.engine} {first.version}".strip()
+    # A host's name says nothing of what is compared, so its mechanism is written as people write it.
+    mechanism = first.mechanism.upper() if first.place and first.mechanism == "tls" else first.mechanism
     control = " (a control)" if is_control(first) else ""
-    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{who} with {first.mechanism}{control}"
+    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{server_name(first)} with {mechanism}{control}"
     by_metric: dict[str, list[tuple[Cell, str]]] = {}
     for cell, label in zip(cells, labels, strict=True):
         by_metric.setdefault(only or lead_metric(cell), []).append((cell, label))
