@@ -40,6 +40,10 @@ class MissingServer(UsageError):
     """No binary of a server was found; the message says how to get one."""
 
 
+class RefusedSetting(UsageError):
+    """A server that ciphercost started refused a setting of the user's, so every cell with this setting fails alike."""
+
+
 class RunError(CiphercostError):
     """A cell can't continue: server, agent or workload failed at run time."""
 
