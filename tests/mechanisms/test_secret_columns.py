@@ -16,6 +16,7 @@ from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import resolve
 from ciphercost.prove import same_rows
+from ciphercost.prove.replies import Verdict
 from ciphercost.provision import server_pairs
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.shared import Shared
@@ -60,7 +61,7 @@ def encrypted_columns(bench: Bench) -> list[str]:
         for arm in ARMS:
             agent.connect(arm, **pair.connect[arm])
         agent.program(bench.program)
-        assert not same_rows.same_rows(pair, agent, bench.rows_to_compare, 1)
+        assert same_rows.same_rows(pair, agent, bench.rows_to_compare, 1) == Verdict()
         for table, fields in hospital_sql.APPLICATION.items():
             for column, field in fields.items():
                 sql = f"SELECT {STORED[bench.engine.name].format(column)} FROM {table} ORDER BY id"

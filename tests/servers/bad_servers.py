@@ -68,10 +68,14 @@ class BadServer(Listener):
                 connection = stack.enter_context(self._context.wrap_socket(connection, server_side=True))
                 self._open.add(connection)
                 stack.callback(self._open.discard, connection)
-            for _ in requests(connection):
+            for head in requests(connection):
                 self.asked += 1
-                if not self._answer(connection, next(self._numbers)):
+                if not self.reply(connection, head, next(self._numbers)):
                     return
+
+    def reply(self, connection: socket.socket, head: bytes, number: int) -> bool:
+        """Answer one request. False: close the connection."""
+        return self._answer(connection, number)
 
 
 def requests(connection: socket.socket) -> Iterator[bytes]:

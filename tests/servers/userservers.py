@@ -227,23 +227,33 @@ def _doing(pid: int) -> str:
 
 
 @contextmanager
-def user_server(name: str, directory: Path) -> Iterator[UserServer]:
-    """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory."""
+def user_server(
+    name: str,
+    directory: Path,
+    prepare: Callable[[Installation, Path, supervisor.Supervisor], None] | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[UserServer]:
+    """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory.
+
+    `prepare`: called with the server's own directory before the server is started; `settings`: instead of those that make it
+    encrypt.
+    """
     engine = engines.get(name)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         ca = directory / "ca.pem"
-        settings = {}
+        own = dict(settings or {})
         if "tls" in mechanisms.of(engine):
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
             marks.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())
-            settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
+            own = own or HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
-        start = partial(
-            engine.start, installation, scratch / "server", run_supervisor, settings=settings, logs=directory
-        )
+        if prepare:
+            prepare(installation, scratch / "server", run_supervisor)
+        start = partial(engine.start, installation, scratch / "server", run_supervisor, settings=own, logs=directory)
         found = UserServer(name, installation, start, ca)
         try:
             found.ask(*MINE[name])

@@ -83,6 +83,7 @@ impl Session {
                     &asked.parameters,
                     asked.open,
                 )?;
+                self.program()?.complete_request(&asked.transaction, asked.headers, asked.body);
                 Ok(Answer::Ok {})
             }
             Request::Connect(connect) => self.connect(connect),

@@ -45,6 +45,19 @@ def _place(url: str) -> str:
     return " and ".join(f"{each.scheme}://{each.netloc.rpartition('@')[2] or 'localhost'}{each.path}" for each in parts)
 
 
+def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """What the cells create on a server with tables or keys."""
+    making = [cell for cell in cells if cell.program.creates]
+    others = "" if making else "; ciphercost creates nothing"
+    if any(cell.spec.sql for cell in cells):
+        yield f"your statements (--sql) run on your own tables as they are{others}"
+    elif not making:
+        yield "ciphercost uses none of your tables and creates nothing"
+    if making:
+        only = "works only there" if len(making) == len(cells) else "works only there otherwise"
+        yield f"ciphercost creates its own schema, ciphercost_<run>, {only}, and drops it at the end"
+
+
 def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the cells create on one server, and how much load they make."""
     from ciphercost.model.terms import MOST_ERRORS
@@ -52,10 +65,8 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
 
     if all(cell.engine.language == "http" for cell in cells):
         yield "ciphercost sends requests and creates nothing"
-    elif all(cell.spec.sql for cell in cells):
-        yield "your statements (--sql) run on your own tables as they are; ciphercost creates nothing"
     else:
-        yield "ciphercost creates its own schema, ciphercost_<run>, works only there, and drops it at the end"
+        yield from _creates(cells)
     yield f"at most {specs.most_connections(cells)} connections at once"
     rates = {cell.spec.max_rate for cell in cells}
     most = f"at most {max(rates):g} operations per second" if all(rates) else ""

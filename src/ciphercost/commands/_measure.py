@@ -73,8 +73,10 @@ def show(result: Result, directory: Path, json_: Path | None, render: Callable[[
 
 
 def command_line() -> str:
-    """The command as typed, for the record. It holds no password, because no argument takes one."""
-    return shlex.join(["ciphercost", *sys.argv[1:]])
+    """The command as typed, for the record. It holds no secret: no argument takes a password, and a header's value is left out."""
+    from ciphercost.load import headers
+
+    return shlex.join(["ciphercost", *headers.without_values(sys.argv[1:])])
 
 
 def has_failed(result: Any) -> bool:

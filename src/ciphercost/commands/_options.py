@@ -148,6 +148,17 @@ OVER_MACHINES = (
 """Costs over many machines."""
 
 
+HEADER_OPTION = click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE' | @FILE",
+    help="Web server: a header of every request, in both arms, e.g. 'Accept-Encoding: gzip'. @FILE: a file with one a line, so that a Cookie "
+    "or a password stays out of the process list. No record holds a value. Repeatable.",
+    shell_complete=_completers.files,
+)
+
+
 MEASURE = (
     click.option(
         "--workload",
@@ -221,6 +232,7 @@ MEASURE = (
         "and https://…. Leave the password out: ciphercost reads PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass or "
         "~/.my.cnf, or asks for it. `ciphercost list grants` prints the rights that the user needs.",
     ),
+    HEADER_OPTION,
     click.option(
         "--max-rate",
         type=float,

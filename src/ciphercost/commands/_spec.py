@@ -13,11 +13,12 @@ from ciphercost.model.errors import UsageError
 
 def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
-    from ciphercost.load import tables, units
+    from ciphercost.load import headers, tables, units
     from ciphercost.model.spec import CellSpec
     from ciphercost.plan import objective, targets
 
     engine, version, mechanism = targets.target(target)
+    names, headers_file = headers.remember(given.get("headers") or ())
     factors = pairs("--set", given["factors"], "version=1.2")
     if given.get("iv"):
         factors |= iv_of(mechanism, given["iv"], factors)
@@ -52,6 +53,8 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
         csv=given["csv"] or "",
+        headers=names,
+        headers_file=headers_file,
         cpu_crypto=given["cpu_crypto"] or "on",
         bandwidth=given["bandwidth"] or "",
         delay=given["delay"] or "",

@@ -8,15 +8,17 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, IV_OPTION, options
+from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, HEADER_OPTION, IV_OPTION, options
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
 
 
 @click.command()
 @click.argument(
-    "target",
-    metavar="ENGINE:MECHANISM | URL | jdbc:…",
+    "targets",
+    nargs=-1,
+    required=True,
+    metavar="ENGINE:MECHANISM | URL | http://… https://… | jdbc:…",
     shell_complete=_completers.proof_targets,
 )
 @options(
@@ -30,6 +32,7 @@ from ciphercost.model.errors import UsageError
     ),
     IV_OPTION,
     CA_OPTION,
+    HEADER_OPTION,
     BINDIR_OPTION,
     click.option(
         "--client",
@@ -40,10 +43,11 @@ from ciphercost.model.errors import UsageError
     DRIVER_OPTION,
 )
 def prove(
-    target: str,
+    targets: tuple[str, ...],
     factors: tuple[str, ...],
     iv: str | None,
     ca: str | None,
+    headers: tuple[str, ...],
     bindir: str | None,
     client: str | None,
     driver: str | None,
@@ -52,16 +56,30 @@ def prove(
 
     The witnesses check independently: the server, the client, and a packet capture or disk scan. The exit
     status is 0 only if every witness confirms the encryption. For jdbc:…, the connection string of your application, it also
-    checks whether the driver verifies the server.
+    checks whether the driver verifies the server. A web site whose http and https addresses differ by more than the usual ports
+    has both checked if you give both.
     """
     from ciphercost.plan.targets import target_of_url
-    from ciphercost.runs import prove
+    from ciphercost.runs import prove_url
 
+    target, *more = targets
+    if more and not all(each.partition("://")[0].lower() in ("http", "https") for each in targets):
+        raise UsageError(
+            f"{' '.join(targets)}: prove checks one target; only a web site has two addresses, http://… https://…"
+        )
     if target.startswith("jdbc:"):
         from ciphercost.runs import prove_jdbc_url
 
         if given := [
-            name for name, value in (("--set", factors), ("--iv", iv), ("--ca", ca), ("--bindir", bindir)) if value
+            name
+            for name, value in (
+                ("--set", factors),
+                ("--iv", iv),
+                ("--ca", ca),
+                ("--header", headers),
+                ("--bindir", bindir),
+            )
+            if value
         ]:
             raise UsageError(f"{given[0]} has no effect with a JDBC URL; remove it")
         proven, text = prove_jdbc_url.examine(target, driver or "", client or "")
@@ -87,12 +105,22 @@ def prove(
             "idle",
         )
     )
-    blank["urls"] = (target,) if "://" in target else ()
+    blank["urls"] = targets if "://" in target else ()
     url = target if "://" in target else None
     name = target_of_url(target) if url else target
     cell = cell_of(
-        name, {**blank, "factors": factors, "iv": iv, "ca": ca, "bindir": bindir, "client": client, "driver": driver}
+        name,
+        {
+            **blank,
+            "headers": headers,
+            "factors": factors,
+            "iv": iv,
+            "ca": ca,
+            "bindir": bindir,
+            "client": client,
+            "driver": driver,
+        },
     )
-    proven, text = prove.examine(cell)
+    proven, text = prove_url.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -86,6 +86,10 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
         grouped = [expanded(cell, number, given) for number, cell in enumerate(cells)]
         made = spec_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)
     if print_spec:
+        if any(cell.headers for cell in made.cells):
+            raise UsageError(
+                "--print-spec: a spec holds no header's value; put the headers into a file, one a line, and name it with --header @FILE"
+            )
         click.echo(toml.dump(made), nl=False)
         return
     if made.spread:

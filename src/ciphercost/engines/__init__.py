@@ -46,6 +46,9 @@ class Server(ABC):
     other_ports: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
 
+    takes_headers_in_clear: bool = True
+    """Whether a user's headers, which may be secret, may go to it unencrypted."""
+
     @abstractmethod
     def connection(self) -> dict[str, object]:
         """Return the agent's `connect` fields for an unencrypted connection (driver, host, port, user, …)."""
@@ -200,6 +203,10 @@ class Engine(ABC):
         Both are '' if the rows do not echo the text.
         """
         return (text, text) if rows == [[text]] else ("", "")
+
+    def said(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
+        """Return a text that these fields of `connect` make the client send instead of the one that `echoed` names; empty: none."""
+        return ""
 
 
 def names() -> list[str]:

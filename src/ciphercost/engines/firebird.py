@@ -7,7 +7,6 @@ own, with its own configuration and users; the configuration names the installat
 from __future__ import annotations
 
 import contextlib
-import getpass
 import itertools
 import os
 import re
@@ -19,11 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote
 
 from ciphercost.engines import Server, _firebird_pages, _network
 from ciphercost.engines._found import Found
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, parse_url
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.settings import Decided, TakesSettings
@@ -35,8 +33,10 @@ from ciphercost.host.launch import LAST_LINES, apart, launch
 from ciphercost.host.marks import hand_over, own_file, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import output_of
+from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.connection_string import firebird as connection_string
 from ciphercost.model import grants
-from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, UsageError, nearest
+from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, nearest
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import PREFIX
@@ -204,11 +204,7 @@ class RunningServer(_network.RunningServer):
     certified = False
 
     def __init__(self, url: str) -> None:
-        parts = _parse(url)
-        user = unquote(parts.username or os.environ.get("ISC_USER", "") or getpass.getuser())
-        super().__init__(
-            parts.hostname or "127.0.0.1", parts.port or PORT, user, database_in(parts), ("firebird", "fbserver")
-        )
+        super().__init__(connection_string.read(url), ("firebird", "fbserver"))
         self.library = crypto_library(self.pid) if self.pid else ""
 
     def password(self) -> Secret | None:
@@ -219,19 +215,6 @@ def password_found() -> Secret | None:
     """Return the password from ISC_PASSWORD; None if there is none."""
     found = os.environ.get("ISC_PASSWORD", "")
     return Secret(found) if found else None
-
-
-def _parse(url: str) -> SplitResult:
-    """Split a connection URL. Raises UsageError, also if it names no database."""
-    parts, _ = parse_url(url, ("firebird",), (), "set ISC_PASSWORD")
-    if not database_in(parts):
-        raise UsageError("--url names no database: write firebird://USER@HOST:PORT/ALIAS, or //PATH for a file's path")
-    return parts
-
-
-def database_in(parts: SplitResult) -> str:
-    """Return the alias or path after the first slash: `employee` of `…/employee`, `/d/x.fdb` of `…//d/x.fdb`. Pure."""
-    return unquote(parts.path.removeprefix("/"))
 
 
 def answers(address: str, port: int) -> bool:
@@ -322,8 +305,8 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     def version_in(self, bindir: Path) -> str:
         return version_of(bindir)
 
-    def check_url(self, url: str) -> None:
-        _parse(url)
+    def connection_string(self, url: str) -> ConnectionString:
+        return connection_string.read(url)
 
     def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"debian": self._from_debian, "apt": self._from_apt}

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from ciphercost.engines import Server
-from ciphercost.engines._web.family import http_fields, request_ok
+from ciphercost.engines._web import advice
+from ciphercost.engines._web.family import Answer, http_fields, request_ok
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
-from ciphercost.host.ports import address_of, crypto_library, listener
-from ciphercost.model.errors import MissingServer, UsageError
+from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
+from ciphercost.load import headers
+from ciphercost.model.errors import AgentError, MissingServer, UsageError
+from ciphercost.model.spec import Arm
 from ciphercost.model.url import split
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"
 """The agent's User-Agent header, which appears unencrypted on the wire in the plain arm."""
-ENFORCED = ("connect", "status-400", "status-403", "status-426", "closed-early", "malformed")
+ENFORCED = ("connect", "status-403", "status-426", "closed-early", "malformed")
 """How a server that requires TLS may answer an unencrypted request, while it accepts the encrypted arm."""
 REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -35,6 +38,8 @@ class Address(NamedTuple):
     """One URL."""
 
     scheme: str
+    shown: str
+    """The host as people write it."""
     host: str
     port: int
     authority: str
@@ -71,8 +76,12 @@ def _address(url: str) -> Address:
     port = parts.port
     if parts.username or parts.password is not None:
         raise UsageError(
-            "--url holds a user or a password, which every user of this machine can read in the process list: name an address "
-            "that needs none"
+            "--url holds a user or a password, which every user of this machine can read in the process list: leave both out, and put "
+            "'Authorization: Basic …' into a file that you name with --header @FILE"
+        )
+    if parts.fragment:
+        raise UsageError(
+            f"--url {url}: no client sends #{parts.fragment} to a server, which answers with the same page; remove it"
         )
     try:
         name = (parts.hostname or "").encode("idna").decode()
@@ -87,6 +96,7 @@ def _address(url: str) -> Address:
     own = port or PORTS[parts.scheme]
     return Address(
         parts.scheme,
+        parts.hostname or "",
         name,
         own,
         host if own == PORTS[parts.scheme] else f"{host}:{own}",
@@ -108,6 +118,9 @@ class PairedServer(Server):
         # Two processes are two servers, so their CPU time can't be attributed.
         self.pid = pids.pop() if len(pids) == 1 else 0
         self.library = crypto_library(self.pid) if self.pid else ""
+        # A person named it, or the host is this machine.
+        named_in_clear = any(each.partition(":")[0].lower() == "http" for each in url.split())
+        self.takes_headers_in_clear = named_in_clear or is_loopback(self._address)
         named = {"tls_server_name": encrypted.host} if other != encrypted.host else {}
         self.other_ports = {"tls": _fields(encrypted, other) | named}
 
@@ -193,11 +206,26 @@ class Url(HasTls, TakesUrl):
         return {}
 
     def hint(self, code: str) -> str:
-        if code.startswith("status-"):
-            return "Name addresses that answer 200 without a redirect."
-        if code == "connect":
-            return super().hint(code)
-        return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
+        return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
+
+    def advice(self, url: str, agent: Agent, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+        plain, encrypted = pair(url)
+        both = {"plain": plain, "encrypted": encrypted}
+        return advice.of(
+            agent, arm, fields, error, {of: f"{each.scheme}://{each.authority}{each.path}" for of, each in both.items()}
+        )
+
+    def no_control(self, url: str, code: str) -> str:
+        plain, encrypted = pair(url)
+        if (plain.host, plain.port) != (encrypted.host, encrypted.port) or code.endswith("-https"):
+            return ""
+        return (
+            f"Port {plain.port} takes TLS, so an unencrypted request to it is no control and says nothing about the site's http address. "
+            f"To check that one too, name it: ciphercost prove http://{plain.authority.partition(':')[0]}:PORT{plain.path} {url}"
+        )
+
+    def place(self, url: str) -> str:
+        return pair(url)[1].shown
 
     def workload_fields(
         self,
@@ -209,7 +237,7 @@ class Url(HasTls, TakesUrl):
         return http_fields(parameters, encrypted=encrypted)
 
     def greet(self, agent: Agent, arm: str) -> str:
-        return request_ok(agent, arm, "GET")[1]
+        return request_ok(agent, arm, "GET").server
 
     def echo(self, text: str) -> str:  # noqa: ARG002
         return "GET"
@@ -217,13 +245,16 @@ class Url(HasTls, TakesUrl):
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:  # noqa: ARG002
         """There is no canary on this server.
 
-        Sent: the agent's own name; received: part of the page, or else the server's name.
+        Sent: the agent's own name; received: a stretch of the page that came in one piece, or else words of the response's head.
         """
-        status, _, server, body = (str(each or "") for each in rows[0])
-        if not status.startswith("2"):
+        answer = Answer.of(rows[0])
+        if not answer.succeeded:
             return "", ""
-        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", body)
-        return AGENT, stretch[0] if stretch else server
+        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch)
+        return AGENT, stretch[0] if stretch else answer.server or answer.type
+
+    def said(self, fields: Mapping[str, object]) -> str:
+        return headers.named("user-agent", fields)
 
 
 ENGINE = Url()

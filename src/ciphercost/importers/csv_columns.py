@@ -72,14 +72,19 @@ def columns(text: str) -> list[Column]:
     return found
 
 
-def unit_of(column: Column) -> str:
-    """Return the unit: as stated, or from the end of the column's name. Raises Bad if neither gives one."""
+def unit_of(column: Column, in_cells: bool = False) -> str:
+    """Return the unit: as stated, or from the end of the column's name. Raises Bad if neither gives one.
+
+    `in_cells`: whether each value has its own unit; these are then converted to seconds.
+    """
     if column.unit:
         return column.unit
     if column.role == "cpu" and ("%" in column.name or re.search("per_?cent|pct", column.name, re.IGNORECASE)):
         return "%"
     if column.role in ("time", "latency") and (match := UNIT_IN_NAME.search(column.name)):
         return LONG_UNITS.get(match[1].lower(), match[1].lower())
+    if in_cells:
+        return "%" if column.role == "cpu" else "s"
     wanted = "% or share" if column.role == "cpu" else "s, ms or us"
     raise Bad(
         1,

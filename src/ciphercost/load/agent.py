@@ -30,7 +30,15 @@ import msgspec
 from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
 from ciphercost.load import redact
-from ciphercost.load.agent_messages import MARGIN, connect_message, connect_seconds, program_messages, rows_of
+from ciphercost.load.agent_messages import (
+    MARGIN,
+    Reply,
+    connect_message,
+    connect_seconds,
+    program_messages,
+    reply_of,
+    rows_of,
+)
 from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.load.program import Program
 from ciphercost.model.cipher_work import RECORD_BYTES, Way
@@ -302,6 +310,12 @@ class Agent:
             message["all"] = True
         answer = self.request(message, timeout=seconds + MARGIN)
         return rows_of(answer)
+
+    def reply(self, arm: str, sql: str) -> Reply:
+        """Run a query on the arm's first connection and return its columns and rows. Raises AgentError."""
+        seconds = deadlines.query()
+        message = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
+        return reply_of(self.request(message, timeout=seconds + MARGIN))
 
     def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
         """Run statements one after the other, discard their answers, and return how many ran. Raises AgentError for the

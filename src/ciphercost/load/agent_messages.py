@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,14 @@ COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"
 """What COPY's escape letters stand for."""
 MARGIN = 30.0
 """Seconds that an agent gets beyond a request's own deadline, so that it can report that the server missed it."""
+
+
+class Reply(NamedTuple):
+    """What a server answered to one query."""
+
+    columns: tuple[str, ...]
+    rows: list[list[str | None]]
+    """As texts; None: NULL."""
 
 
 def connect_message(arm: str, fields: Mapping[str, object]) -> dict[str, Any]:
@@ -50,7 +58,15 @@ def program_messages(program: Program) -> Iterator[dict[str, Any]]:
                 "parameters": " ".join(prefix + name for name in statement.parameters),
             }
             message |= {"arm": statement.arm} if statement.arm else {}
+            message |= {"headers": statement.headers} if statement.headers else {}
+            message |= {"body": statement.body} if statement.body is not None else {}
             yield message | ({"open": True} if statement.open else {})
+
+
+def reply_of(answer: Mapping[str, Any]) -> Reply:
+    """The columns and rows of an answer to `query`. Pure."""
+    names = str(answer.get("columns", ""))
+    return Reply(tuple(names.split("\t")) if names else (), rows_of(answer))
 
 
 def rows_of(answer: Mapping[str, Any]) -> list[list[str | None]]:

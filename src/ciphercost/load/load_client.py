@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ciphercost.load.agent_messages import Reply
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice, Arrivals, Counters
@@ -80,6 +81,8 @@ class LoadClient(Protocol):
     def query(
         self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
     ) -> list[list[str | None]]: ...
+
+    def reply(self, arm: str, sql: str) -> Reply: ...
 
     def slice(
         self,

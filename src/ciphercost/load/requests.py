@@ -1,8 +1,12 @@
-"""Parses a script of HTTP requests, one per line, into variables and statements with $1, $2 … Pure.
+"""Parses a script of HTTP requests, one per line, into variables and statements with $1, $2 …
 
     \\set id random(1, 1000)
     GET /item?id=:id
+        Accept-Language: de         a header of the request above
     POST /item {"id": :id, "name": ":name"}
+    POST /upload
+        Content-Type: text/csv
+        < rows.csv                  its body is this file, as it is
     THINK :pause                    the client waits that many microseconds (open loop)
     SECURE POST /checkout id=:id    also encrypted with --set share=checkout
 
@@ -15,36 +19,92 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
+from ciphercost.load import headers
 from ciphercost.load.script import Script, Statement, by_arm, declared
 from ciphercost.model.errors import UsageError, nearest
 
 SECURE, CLEAR, THINK = "SECURE ", "CLEAR ", "THINK "
 """Prefixes: of a request that is always encrypted in the encrypted arm, of an unencrypted one, and of a pause."""
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 WITHOUT_BODY = ("GET", "HEAD")
+BODY_FILE = "< "
+"""Begins a line that names the file of a request's body."""
+LONGEST_BODY = 8 << 20
 _NAME = re.compile(r"(.?):([A-Za-z_]\w*)")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:(?=\s|$)")
 
 
-def parse(text: str, parameters: Mapping[str, int | str], where: str = "script") -> Script:
+def parse(
+    text: str, parameters: Mapping[str, int | str], where: str = "script", directory: Path | None = None
+) -> Script:
     """Parse a script into variables and requests. Parameters are written into the text as they are.
 
-    Raises UsageError naming `where`, the line, and what to write instead.
+    `directory`: where files of bodies are looked up; None: the script can name none. Raises UsageError naming `where`, the line,
+    and what to write instead.
     """
     variables, lines = declared(text, parameters, where)
     drawn = {variable.name for variable in variables}
     statements = []
     for number, line in enumerate(lines, start=1):
+        here = f"{where}, line {number}"
+        if _HEADER.match(line.strip()):
+            statements.append(_with_header(_owner(statements, here), line.strip(), drawn, parameters, here))
+            continue
+        if line.strip().startswith(BODY_FILE):
+            statements.append(_with_body(_owner(statements, here), line.strip(), directory, here))
+            continue
         request = line.strip().rstrip(";").rstrip()
         if request and not request.startswith("--"):
-            here = f"{where}, line {number}"
             _check(request, here)
             statements.append(_statement(request, drawn, parameters, here))
     if all(each.sql.startswith(THINK) for each in statements):
         raise UsageError(f"{where}: contains no request; write GET /path, or POST /path and a body")
     return Script(tuple(variables), tuple(statements))
+
+
+def _owner(statements: list[Statement], where: str) -> Statement:
+    """Take the request that a line belongs to off the end of the list. Raises UsageError."""
+    if not statements or statements[-1].sql.startswith(THINK):
+        raise UsageError(f"{where}: no request is above this line; write GET /path, or POST /path, first")
+    return statements.pop()
+
+
+def _with_header(
+    of: Statement, line: str, drawn: set[str], parameters: Mapping[str, int | str], where: str
+) -> Statement:
+    """The request with one header more. Raises UsageError, which never repeats its value."""
+    name, value = headers.split(line, where)
+    if name.lower() in {each.partition(":")[0].lower() for each in of.headers.splitlines()}:
+        raise UsageError(f"{where}: header {name} is given twice; join both values in one header")
+    filled = _statement(value, drawn, parameters, where, of.parameters)
+    lines = [*of.headers.splitlines(), f"{name}: {filled.sql}"]
+    return msgspec.structs.replace(of, headers="\n".join(lines), parameters=filled.parameters)
+
+
+def _with_body(of: Statement, line: str, directory: Path | None, where: str) -> Statement:
+    """The request with the body that a file holds. Raises UsageError."""
+    method, *rest = of.sql.removeprefix(SECURE).split(maxsplit=2)
+    name = line.removeprefix(BODY_FILE).strip()
+    if method in WITHOUT_BODY:
+        raise UsageError(f"{where}: a {method} request has no body; remove the line, or write POST")
+    if len(rest) > 1 or of.body is not None:
+        raise UsageError(f"{where}: the request above has a body already; remove one of them")
+    if directory is None:
+        raise UsageError(f"{where}: a body can be in a file only in a script of your own (--sql)")
+    try:
+        body = (directory / name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{where}: can't read the body in {name}: {error.strerror}") from None
+    if len(body) > LONGEST_BODY:
+        raise UsageError(f"{where}: the body in {name} is longer than {LONGEST_BODY >> 20} MiB")
+    try:
+        return msgspec.structs.replace(of, body=body.decode())
+    except UnicodeDecodeError:
+        raise UsageError(f"{where}: the body in {name} is not UTF-8 text, and only text can be sent") from None
 
 
 def _check(request: str, where: str) -> None:
@@ -62,8 +122,11 @@ def _check(request: str, where: str) -> None:
         raise UsageError(f"{where}: a {words[0]} request has no body ('{words[2]}'); write one request per line")
 
 
-def _statement(request: str, drawn: set[str], parameters: Mapping[str, int | str], where: str) -> Statement:
-    order: list[str] = []
+def _statement(
+    request: str, drawn: set[str], parameters: Mapping[str, int | str], where: str, known: tuple[str, ...] = ()
+) -> Statement:
+    """A text with $1, $2 … for its variables. `known`: those that have a number already."""
+    order = list(known)
 
     def replace(match: re.Match[str]) -> str:
         before, name = match[1], match[2]

@@ -1,6 +1,7 @@
 """Parses SQL in pgbench's script language into variables and statements with $1, $2 … Pure.
 
-Supported: `\\set NAME EXPRESSION`, statements that end with `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
+Supported: `\\set NAME EXPRESSION`, statements that end with `;`, `:NAME` for a variable, and the comments, strings and
+quoted names of the server's own SQL (`sql_text`). As in pgbench, `:NAME` is replaced in strings too. EXPRESSION is
 integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of `random(LOW, HIGH)`,
 `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`. Consecutive statements
 that use the same `each` variable form a loop: all of them run for one value before the next value.
@@ -14,6 +15,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ciphercost.load import inner, sql_text
+from ciphercost.load.sql_text import Token
 from ciphercost.model.errors import UsageError, nearest
 
 
@@ -38,16 +41,22 @@ class Statement(msgspec.Struct, frozen=True):
     """The only arm that runs it; empty: both arms."""
     open: bool = False
     """The agent opens sealed values in its rows."""
+    headers: str = ""
+    """Of a request: its own headers, one a line."""
+    body: str | None = None
+    """Of a request: its body as it is in a file. None: it is in the text, or there is none."""
 
 
 class Script(msgspec.Struct, frozen=True):
     variables: tuple[Variable, ...]
     statements: tuple[Statement, ...]
+    dialect: str = ""
+    """Whose SQL it is; empty: what all servers have in common."""
 
     @property
     def read_only(self) -> bool:
-        """Whether every statement only reads, judging by its first word."""
-        return all(_reads(bare(each.sql)) for each in self.statements)
+        """Whether every statement only reads, judging by its words."""
+        return all(_reads(each.sql, self.dialect) for each in self.statements)
 
 
 _THINK = re.compile(r"THINK\s+(?:\$(\d+)|(\d+))")
@@ -109,19 +118,29 @@ def bare(text: str) -> str:
     return _TOKEN.sub(lambda match: " " if match.group(0).startswith(("--", "/*")) else match.group(0), text)
 
 
-def _reads(sql: str) -> bool:
-    first = re.match(r"(?is)\s*\(?\s*(select|values|table|show|with|get|head|clear\s+(get|head)|think)\b", sql)
-    # A part of WITH may write, and so may a function that the statement calls. Rows are then compared less strictly.
-    return first is not None and not re.search(
-        r"(?i)\b(insert|update|delete|merge|into)\b", re.sub(r"'[^']*'", "''", sql)
-    )
+_READS = re.compile(r"\s*\(?\s*(select|values|table|show|with|get|head|clear\s+(get|head)|think)\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.IGNORECASE)
+
+
+def _reads(sql: str, dialect: str) -> bool:
+    # A function that the statement calls may write, which no word of it shows.
+    try:
+        found = [each for each in sql_text.tokens(sql, dialect, "statement") if each.kind not in ("comment", "string")]
+    except UsageError:  # a command or a request, whose quotes are its own
+        found = [Token("code", sql)]
+    text = "".join(each.text for each in found)
+    return _READS.match(text) is not None and not _WRITES.search(text)
 
 
 def parse(
-    text: str, parameters: Mapping[str, int | str], where: str = "script", given: Sequence[Variable] = ()
+    text: str,
+    parameters: Mapping[str, int | str],
+    where: str = "script",
+    given: Sequence[Variable] = (),
+    dialect: str = "",
 ) -> Script:
     """Parse a script. Parameters (rows, scale, …) are written into the text as numbers. `given`: variables that it need
-    not set.
+    not set. `dialect`: an engine's, whose SQL it is.
 
     Raises UsageError naming `where`, the line, and what to write instead.
     """
@@ -129,12 +148,14 @@ def parse(
     drawn = {variable.name for variable in variables}
     wanted = [each for each in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if each in drawn]
     variables += [Variable(each + SEALED, "sealed", of=each) for each in wanted]
+    fixed = dict(parameters) | {each.name: str(each.value) for each in variables if each.kind == "constant"}
     statements = [
-        _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
+        _statement(each, drawn, fixed, f"{where}, line {each.line}", dialect)
+        for each in sql_text.statements("\n".join(body), dialect, where)
     ]
     if not statements:
         raise UsageError(f"{where}: contains no SQL statement")
-    return Script(tuple(variables), tuple(statements))
+    return Script(tuple(variables), tuple(statements), dialect)
 
 
 def declared(
@@ -172,7 +193,7 @@ def by_arm(plain: Script, encrypted: Script) -> Script:
         return tuple(msgspec.structs.replace(each, arm=arm) for each in script.statements)
 
     # The plain arm draws the sealed variables too, unsealed.
-    return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
+    return msgspec.structs.replace(encrypted, statements=(*of(plain, "plain"), *of(encrypted, "encrypted")))
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:
@@ -274,25 +295,6 @@ def _arguments(text: str) -> list[str]:
     return parts
 
 
-def _split(text: str, where: str) -> list[tuple[int, str]]:
-    """Return (line, statement) for each statement; a `;` inside strings and comments does not end one."""
-    if text.count("'") % 2:
-        # An unclosed string would make the rest of the file one statement.
-        stripped = re.sub(r"\"[^\"]*\"", "", bare(text))
-        if stripped.count("'") % 2:
-            raise UsageError(f"{where}: a string literal (') is not closed")
-    found: list[tuple[int, str]] = []
-    start = 0
-    ends = [match.start() for match in _TOKEN.finditer(text) if match.group(0) == ";"]
-    for end in [*ends, len(text)]:
-        piece = text[start:end]
-        if bare(piece).strip():
-            line = text.count("\n", 0, start + len(piece) - len(piece.lstrip())) + 1
-            found.append((line, piece.strip()))
-        start = end + 1
-    return found
-
-
 _CLAUSE = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|" + re.escape(OPEN) + r"[\w.]+|/\*.*?\*/|[A-Za-z_]\w*(?:\.\w+)*|[^\s]",
     re.DOTALL,
@@ -347,27 +349,45 @@ def opens(sql: str, where: str) -> bool:
     return True
 
 
-def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], where: str) -> Statement:
+def _statement(
+    found: sql_text.Statement, drawn: set[str], fixed: Mapping[str, int | str], where: str, dialect: str
+) -> Statement:
+    """A statement with `$1`, `$2` … for the variables that are drawn. `fixed`: values that never change, by name."""
+    opened = opens(found.sql, where)
     order: list[str] = []
-    opened = opens(sql, where)
-    sql = sql.replace(OPEN, "")
 
-    def replace(match: re.Match[str]) -> str:
-        name = match["name"]
-        if name is None:
-            if match.group(0).startswith("$"):
-                raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{match.group(0)}'")
-            return match.group(0)
-        if match["seal"]:
+    def place(name: str) -> str:
+        if name not in order:
+            order.append(name)
+        return f"${order.index(name) + 1}"
+
+    written: list[str] = []
+    nothing = Token("code", "")
+    tokens = found.tokens
+    for number, token in enumerate(tokens):
+        before = tokens[number - 1] if number else nothing
+        # The last token that is more than white space or a comment.
+        word = next((each for each in tokens[:number][::-1] if each.kind != "comment" and each.text.strip()), nothing)
+        text, name = token.text, token.text.removeprefix(":")
+        if token.kind == "comment":
+            written.append("" if text in (OPEN, SEAL) else text)
+        elif token.kind in ("string", "name"):
+            written.append(inner.replaced(token, word, drawn, fixed, place, where, dialect))
+        elif token.kind == "place":
+            raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{text}'")
+        elif token.kind == "question" and dialect not in ("", "postgresql"):
+            raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '?'")
+        elif token.kind != "variable":
+            written.append(text)
+        elif before.text == SEAL:
             if name not in drawn:
                 raise UsageError(f"{where}: ':{name}' is not a variable and can't be sealed; declare it with \\set")
-            name += SEALED
-        if name in drawn or match["seal"]:
-            if name not in order:
-                order.append(name)
-            return f"${order.index(name) + 1}"
-        if name in parameters:
-            return str(parameters[name])
-        raise UsageError(f"{where}: ':{name}' is not set; {nearest(name, [*drawn, *parameters])}")
-
-    return Statement(_TOKEN.sub(replace, sql), tuple(order), open=opened)
+            written.append(place(name + SEALED))
+        elif name in drawn:
+            inner.check_apart(before, name, where)
+            written.append(place(name))
+        elif name in fixed:
+            written.append(str(fixed[name]))
+        else:
+            raise UsageError(f"{where}: ':{name}' is not set; {nearest(name, [*drawn, *fixed])}")
+    return Statement("".join(written).strip(), tuple(order), open=opened)

@@ -34,6 +34,7 @@ from ciphercost.measure.facts import (
     describe_columns,
     describe_idle,
     describe_link,
+    describe_rows,
     describe_session,
     describe_version,
     warn,
@@ -45,13 +46,7 @@ from ciphercost.measure.session import CellMeasurement
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model.errors import (
-    AgentError,
-    CiphercostError,
-    LoadStopped,
-    RunError,
-    Unproven,
-)
+from ciphercost.model.errors import CiphercostError, LoadStopped, RunError, Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
@@ -59,6 +54,7 @@ from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
+from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.server_pair import ServerPair
@@ -320,13 +316,12 @@ def open_unit(
         for arm in pair.login_order:
             open_arm(arm)
 
-    def compare_rows() -> str:
+    def compare_rows() -> Verdict:
         open_arms()
         slice_seed = schedule.slice_seed(seed, measurement.number, session, 0, 0)
-        return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed)
+        return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed, facts.spec.max_rate)
 
-    if reason := on_those_left(compare_rows):
-        raise AgentError(f"the arms do not return the same rows: {reason}")
+    describe_rows(facts, on_those_left(compare_rows))
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
@@ -369,7 +364,12 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
-    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
+    try:
+        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
+    except Unproven as error:
+        if bench.cell.url and not pair.closed and (what := users_server.what_to_do(bench, pair, agent)):
+            raise Unproven(f"{error}. {what}") from None
+        raise
     return connected
 
 

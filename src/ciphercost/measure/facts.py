@@ -13,12 +13,13 @@ from ciphercost.host import aes, idle, tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
 from ciphercost.mechanisms._rest import AtRest, Look
-from ciphercost.model.errors import UsageError
+from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions
 from ciphercost.prove import client_witness, column_checks
+from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ciphercost.provision.server_pair import ServerPair
 
 
-SECRET_FIELDS = frozenset({"password", "key", "tls_certificate"})
+SECRET_FIELDS = frozenset({"password", "key", "tls_certificate", "headers"})
 """Fields reported only as set or none: secrets, and the file of a client certificate."""
 
 
@@ -187,6 +188,14 @@ def weakened(factors: Mapping[str, str]) -> list[str]:
         for name, weak in (("version", tls_names.OLD), ("certificate", tls_names.WEAK))
         if factors.get(name) in weak
     ]
+
+
+def describe_rows(facts: CellFacts, found: Verdict) -> None:
+    """Record that values differ from call to call. Raises AgentError if the arms do not return the same rows."""
+    if found.differs:
+        raise AgentError(f"the arms do not return the same rows: {found.differs}")
+    if found.note:
+        warn(facts, "values-vary", [Warning_("values-vary", found.note)])
 
 
 def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, Any]) -> None:

@@ -51,6 +51,28 @@ class Added(msgspec.Struct, frozen=True):
     """Sessions (full mode) or blocks (quick mode) behind the interval."""
 
 
+class Wait(msgspec.Struct, frozen=True):
+    """Operations of an arm that take the same time, in which it spends most of its time."""
+
+    ms: float
+    """Their median latency."""
+    time: float
+    """Their share of the time of all operations."""
+    operations: float
+    """Their share of all operations."""
+
+
+class Disturbance(msgspec.Struct, frozen=True):
+    """Slices in which other processes or the hypervisor took more than 5 % of the CPU, by arm."""
+
+    plain: int
+    plain_slices: int
+    encrypted: int
+    encrypted_slices: int
+    p_value: float
+    """That chance hits one arm so much more than the other: sign test over blocks."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """One part of a cost with its 95 % interval."""
 
@@ -202,10 +224,16 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     disturbed: bool = False
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
+    disturbance: Disturbance | None = None
+    """None: no slice was disturbed."""
     carryover: dict[str, float] = {}
     """Carry-over λ and its p-value."""
+    too_few: dict[str, str] = {}
+    """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`."""
     added: dict[str, Added] = {}
     """Keys: server_cpu, client_cpu, hop_cpu."""
+    waits: dict[str, Wait] = {}
+    """By arm: a fixed time that most of its time goes into, if there is one."""
     objective: ObjectiveCapacity | None = None
 
 
@@ -244,6 +272,8 @@ class Imported(msgspec.Struct, frozen=True):
     costs: dict[str, ImportedCost]
     order: Literal["unknown", "plain first", "encrypted first", "by turns"]
     """Order of the arms' runs, if the files show it."""
+    server: str = ""
+    """The server, if the tool's output, a command line or the files' names state it; `mysql or mariadb` leaves two."""
 
 
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,7 +321,13 @@ class Cell(msgspec.Struct, frozen=True):
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     disturbed: bool = False
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
+    disturbance: Disturbance | None = None
+    """How many slices of each arm other processes or the hypervisor disturbed. None: none, or a result of an older version."""
     carryover: dict[str, float] = {}
+    too_few: dict[str, str] = {}
+    """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`; `arms` has the levels."""
+    waits: dict[str, Wait] = {}
+    """By arm: a fixed time that most of its operations' time goes into, if there is one. Whether nothing worked meanwhile is in the warnings."""
     added: dict[str, Added] = {}
     group: str = ""
     variant: str = ""

@@ -54,6 +54,10 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """A file with the user's statements, instead of a workload."""
     csv: str = ""
     """A file with the user's rows, instead of generated ones."""
+    headers: list[str] = []
+    """Names of headers that every request of a web page has. Their values, given by `--header`, are in no record."""
+    headers_file: str = ""
+    """A file with such headers, one a line."""
     group: str = ""
     """Consecutive cells with the same group are one experiment: they share their sessions, and their blocks alternate.
     The first cell is the reference."""

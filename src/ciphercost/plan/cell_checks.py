@@ -10,6 +10,7 @@ from ciphercost import mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host import authorities
 from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
@@ -33,8 +34,8 @@ def check_numbers(cell: CellSpec) -> None:
     if not math.isfinite(cell.rate) or cell.rate < 0:
         raise UsageError(f"rate {cell.rate}: must be above 0")
     check_limits(cell)
-    if cell.ca and not Path(cell.ca).is_file():
-        raise UsageError(f"--ca {cell.ca}: no such file")
+    if cell.ca:
+        authorities.pem(Path(cell.ca))
 
 
 def check_limits(cell: CellSpec) -> None:
@@ -79,6 +80,12 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         fit = workloads.fitting(lambda each: engine.language in each.languages)
         raise UsageError(f"workload {cell.workload} does not run on {cell.engine}; use --workload with one of {fit}")
     _check_share(cell, workload)
+
+
+def check_headers(cell: CellSpec, engine: Engine) -> None:
+    """Raises UsageError for headers where no request has any."""
+    if (cell.headers or cell.headers_file) and engine.language != "http":
+        raise UsageError(f"--header: only web servers take headers, and {cell.engine} is none; remove --header")
 
 
 def check_documents(cell: CellSpec, engine: Engine, workload: Workload, documents: Mapping[str, int]) -> None:
@@ -174,7 +181,7 @@ def check_server(planned: PlannedCell) -> None:
     _check_early(planned)
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
-    if cell.ca and planned.client and REVOCATION_LIST in Path(cell.ca).read_bytes():
+    if cell.ca and planned.client and REVOCATION_LIST in authorities.pem(Path(cell.ca)):
         raise UsageError(
             f"--ca {cell.ca}: holds a revocation list (CRL), which JDBC drivers do not check; remove it from the file, or "
             "remove --client jdbc"

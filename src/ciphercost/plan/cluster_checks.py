@@ -53,6 +53,8 @@ def _check_spread(spec: Spec) -> None:
             f"--spread: {own.engine}:{own.mechanism} is a server that you run (url), which is the same one from every machine; "
             "--spread measures servers that ciphercost starts on each machine"
         )
+    if any(cell.headers or cell.headers_file for cell in spec.cells):
+        raise UsageError("--header: its values do not go to other machines with --spread; remove one of them")
 
 
 def _check_load(spec: Spec, cells: Sequence[PlannedCell]) -> None:

@@ -15,6 +15,7 @@ from ciphercost.load.program import Program
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import only
 from ciphercost.model.errors import UsageError
+from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.conditions import Conditions
 
@@ -50,6 +51,10 @@ class PlannedCell(msgspec.Struct, frozen=True):
     conditions: Conditions
     program: Program
     """The workload in the server's dialect, with nothing encrypted in its statements."""
+    header_names: tuple[str, ...] = ()
+    """Headers of every request, beside those that the agent sends by itself."""
+    headers: Secret | None = None
+    """The same with their values, as the agent takes them."""
 
     @property
     def clients(self) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
-from ciphercost.load import secret_columns, workloads
+from ciphercost.load import headers, secret_columns, workloads
 from ciphercost.load.jdbc import options
 from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.load.workloads import Workload
@@ -16,7 +16,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec
-from ciphercost.plan import cell_checks, conditions
+from ciphercost.plan import cell_checks, conditions, connection_strings
 from ciphercost.plan.planned import Client, PlannedCell, prepare
 
 REQUEST_PARAMETERS = ("http",)
@@ -34,6 +34,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
     if (name := workloads.full_name(cell.workload)) != cell.workload:
         cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
+    cell = connection_strings.applied(cell, engine, mechanism)
     if engine.by_jdbc and cell.client == options.RUST:
         raise UsageError(f"--client rust: only a JDBC driver can use {cell.engine}; remove --client")
     usual = options.WORD if engine.by_jdbc else ""
@@ -61,6 +62,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)
+    cell_checks.check_headers(cell, engine)
+    header_names, given_headers = headers.of(cell.headers, cell.headers_file)
     client = None
     if driver is not None:
         client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})
@@ -78,6 +81,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
         client=client,
         conditions=conditions.Conditions(),  # parsed last, so that a wrong address is reported first
         program=program,
+        header_names=header_names,
+        headers=given_headers,
     )
     cell_checks.check_column_client(planned)
     cell_checks.check_server(planned)

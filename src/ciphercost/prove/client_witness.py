@@ -37,23 +37,24 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     return True, detail
 
 
-def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
+def unverified(
+    answer: Mapping[str, Any],
+    fields: Mapping[str, object],
+    better: str = "use --set verify=full, and --ca FILE for your own server",
+) -> str:
     """What was not checked about the server's identity, and what to do. Empty if everything was checked or there is no
     certificate. Pure.
 
-    `answer`: `connected` of the encrypted arm; `fields`: of its `connect`.
+    `answer`: `connected` of the encrypted arm; `fields`: of its `connect`; `better`: what to do.
     """
     if not answer or fields.get("tls", "off") == "off":
         return ""
     if not answer.get("verified"):
-        return (
-            "the server's identity was not verified: a man in the middle would look the same; use --set verify=full, "
-            "and --ca FILE for your own server"
-        )
+        return f"the server's identity was not verified: a man in the middle would look the same; {better}"
     if fields.get("tls") == "verify-ca":
         return (
             "the server's name was not verified: any server with a certificate of that authority would look the "
-            "same; use --set verify=full"
+            f"same; {better.partition(', and --ca')[0]}"
         )
     return ""
 

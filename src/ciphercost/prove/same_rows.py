@@ -1,46 +1,52 @@
-"""same_rows: checks that the same operations return the same rows in both arms."""
+"""same_rows: checks that the same operations return the same rows in both arms.
+
+Some statements return something else each time: now(), uuid(), a page with a token. That is found by asking the same arm
+again: only if an arm differs from itself, the arms may differ too, and then they are compared by `replies`.
+"""
 
 from __future__ import annotations
 
+import time
+
 from ciphercost.host import deadlines
+from ciphercost.load import draws
+from ciphercost.load.agent_messages import Reply
+from ciphercost.load.headers import fields_with
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.program import Program
 from ciphercost.load.trust import encrypted_first
 from ciphercost.model.errors import AgentError
+from ciphercost.model.slices import AgentSlice
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.prove import pages, replies
 from ciphercost.prove.probe import single
+from ciphercost.prove.replies import Verdict
 from ciphercost.provision.server_pair import ServerPair
 
 MOST_COMPARED = 128 << 20
 """Bytes of answers that are compared."""
+ASKED = 8
+"""Operations that each arm repeats if the arms' answers differ."""
+REPETITIONS = 3
+"""How often it repeats them, each time on a new connection."""
+SECONDS = 60
+"""Longest time for the operations that are compared."""
+NOT_SQL = ("http", "resp", "memcached")
+"""Drivers that speak no SQL."""
 
 
-def same_rows(pair: ServerPair, agent: LoadClient, program: Program, seed: int) -> str:
-    """Why the arms do not return the same rows. Empty if they do.
+def same_rows(
+    pair: ServerPair, agent: LoadClient, program: Program, seed: int, most_per_second: float = 0.0
+) -> Verdict:
+    """Whether the arms return the same rows, and what in them differs from call to call.
 
     If operations change nothing, both arms run the same ones. The workload's own check query must return the same
-    answer too.
+    answer too. `most_per_second`: operations per second that the server may get; 0: no limit. Raises AgentError.
     """
+    verdict = Verdict()
     if program.read_only:
-        operations = 4 if program.per_request else 64
-        if not program.per_request:
-            # Compare only a few very long answers.
-            one = agent.slice(next(iter(pair.connect)), 60, discard=0.0, seed=seed, operations=1)
-            operations = max(1, min(operations, MOST_COMPARED // max(1, one.bytes_received)))
-        answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in pair.connect}
-        for arm, answer in answers.items():
-            if answer.errors:
-                raise AgentError(
-                    f"{arm} arm: {answer.errors} of {operations} operations failed before any load; the first error: "
-                    f"{answer.first_error}",
-                    "statement",
-                )
-        plain, encrypted = answers["plain"], answers["encrypted"]
-        if (plain.rows, plain.checksum) != (encrypted.rows, encrypted.checksum):
-            return (
-                f"the same {operations} operations returned {plain.rows} rows (checksum {plain.checksum}) in the "
-                f"plain arm and {encrypted.rows} ({encrypted.checksum}) in the encrypted arm"
-            )
-    if program.check:
+        verdict = _operations(pair, agent, program, seed, most_per_second)
+    if program.check and not verdict.differs:
         rows = {}
         for arm in encrypted_first(pair.connect):
             agent.connect(f"check-{arm}", **single(pair.connect[arm]))
@@ -48,7 +54,94 @@ def same_rows(pair: ServerPair, agent: LoadClient, program: Program, seed: int) 
             rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check, timeout=deadlines.check()))
             agent.disconnect(f"check-{arm}")
         if rows["plain"] != rows["encrypted"]:
-            return (
+            return Verdict(
                 f"the check query returns {rows['plain']} in the plain arm and {rows['encrypted']} in the encrypted arm"
             )
-    return ""
+    return verdict
+
+
+def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int, most_per_second: float) -> Verdict:
+    """Run the same operations in both arms and compare their rows."""
+    operations = 4 if program.per_request else 64
+    if most_per_second:
+        operations = max(1, min(operations, int(most_per_second * SECONDS / 2)))
+
+    def run(arm: Arm) -> AgentSlice:
+        return agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=operations, rate=most_per_second)
+
+    if not program.per_request:
+        # Compare only a few very long answers.
+        one = agent.slice(next(iter(pair.connect)), SECONDS, discard=0.0, seed=seed, operations=1)
+        operations = max(1, min(operations, MOST_COMPARED // max(1, one.bytes_received)))
+    answers = {arm: run(arm) for arm in pair.connect}
+    for arm, answer in answers.items():
+        if answer.errors:
+            raise AgentError(
+                f"{arm} arm: {answer.errors} of {operations} operations failed before any load; the first error: "
+                f"{answer.first_error}",
+                "statement",
+            )
+    plain, encrypted = answers["plain"], answers["encrypted"]
+    if _same(plain, encrypted):
+        return Verdict()
+    differs = Verdict(
+        f"the same {operations} operations returned {plain.rows} rows (checksum {plain.checksum}) in the "
+        f"plain arm and {encrypted.rows} ({encrypted.checksum}) in the encrypted arm"
+    )
+    if not draws.drawable(program):
+        return differs
+    # First on new connections: what belongs to a session stays the same within it.
+    verdict = _repeated(pair, agent, program, seed, most_per_second)
+    if verdict.differs or verdict.note:
+        return verdict
+    if any(each.kind == "sequence" for _, _, script in program.transactions for each in script.variables):
+        return differs  # an arm's next operations draw other values
+    # A clock with a resolution of a second, a value that few operations return: the agent's own operations, once more.
+    again = {arm: run(arm) for arm in pair.connect}
+    if all(_same(again[arm], answers[arm]) for arm in ARMS):
+        return differs
+    return Verdict(varies=("some rows",))
+
+
+def _same(one: AgentSlice, other: AgentSlice) -> bool:
+    return (one.rows, one.checksum) == (other.rows, other.checksum)
+
+
+def _repeated(pair: ServerPair, agent: LoadClient, program: Program, seed: int, most_per_second: float) -> Verdict:
+    """Repeat a few operations in each arm, arms in turn, and compare the answers. A server that refuses them here has
+    answered nothing.
+    """
+    driver = str(pair.connect["plain"].get("driver"))
+    sql = driver not in NOT_SQL
+    count = 2 if program.per_request else ASKED
+    made = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
+    texts = {arm: [[text for text, _ in each] for each in made[arm]] for arm in ARMS}
+    names = [
+        f"statement {position}" if len(program.transactions) == 1 else f"{transaction}, statement {position}"
+        for number, operation in enumerate(texts["plain"])
+        for transaction in [program.transactions[number % len(program.transactions)][0]]
+        for position in range(1, len(operation) + 1)
+    ]
+    found: dict[Arm, list[list[Reply]]] = {arm: [[] for _ in names] for arm in ARMS}
+    if any(sum(len(each) for each in texts[arm]) != len(names) for arm in ARMS):
+        return Verdict()  # the arms run different statements
+    for _ in range(REPETITIONS):
+        for arm in encrypted_first(pair.connect):
+            fields, own = single(pair.connect[arm]), ""
+            agent.connect(f"again-{arm}", **fields)
+            try:
+                for number, (text, headers) in enumerate(each for operation in made[arm] for each in operation):
+                    if headers != own:
+                        agent.disconnect(f"again-{arm}")
+                        agent.connect(f"again-{arm}", **fields_with(fields, headers))
+                        own = headers
+                    found[arm][number].append(agent.reply(f"again-{arm}", text))
+                    time.sleep(1 / most_per_second if most_per_second else 0)
+            except AgentError:
+                return Verdict()
+            finally:
+                agent.disconnect(f"again-{arm}")
+    if driver == "http":
+        places = {arm: str(pair.connect[arm].get("authority")) for arm in ARMS}
+        return pages.compare([each for operation in texts["plain"] for each in operation], found, places)
+    return replies.compare(names, found)

@@ -66,7 +66,8 @@ def _echoed(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[str, 
     probe.agent.connect(f"wire-{arm}", **single(fields))
     rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
     probe.agent.disconnect(f"wire-{arm}")
-    return probe.engine.echoed(rows, probe.pair.canary)
+    sent, received = probe.engine.echoed(rows, probe.pair.canary)
+    return (probe.engine.said(fields) if sent else "") or sent, received
 
 
 def part(number: int, parts: int) -> str:

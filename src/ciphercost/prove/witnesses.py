@@ -104,6 +104,7 @@ def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
         probe.ended |= error.code == deadlines.TIMEOUT  # every further witness would wait just as long
+        probe.pair.failures.setdefault(arm, error)
         if arm == "encrypted":
             probe.pair.note(error)
         passed, detail = False, f"{error} [{error.code}]"

@@ -54,6 +54,8 @@ class ServerPair(msgspec.Struct):
     """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""
     in_clear: bool = False
     """Whether neither arm is encrypted: the cell is a control."""
+    failures: dict[Arm, AgentError] = {}
+    """The first error of each arm that a witness met in this session."""
     place: Place | None = None
     """Set for your own server."""
     refused: Refused | None = None

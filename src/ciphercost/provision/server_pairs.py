@@ -64,7 +64,7 @@ def bench(
     sealing = columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
     program = planned.encrypted_program(sealing.codec) if sealing else planned.program
     if not engine.loads or not data:
-        program = msgspec.structs.replace(program, load=(), check="", sealed=None)
+        program = msgspec.structs.replace(program, load=(), check="", sealed=None, creates=False)
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
     shared.clients = max(shared.clients, planned.clients)
@@ -93,7 +93,7 @@ def bench(
             else columns.schema_name(arm)
             for arm in ARMS
         }
-    elif cell.url and program.load:
+    elif cell.url and program.creates:
         made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.dataset.key, run_supervisor.run_id))
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)

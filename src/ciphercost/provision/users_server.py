@@ -13,6 +13,8 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import SYSTEM
+from ciphercost.load.load_client import LoadClient
 from ciphercost.load.trust import Place, encrypted_first, place_of, words
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
@@ -37,7 +39,7 @@ def log_in(bench: Bench, servers: Mapping[str, Server]) -> None:
     Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
     if error := refusal(bench, servers):
-        raise _login_error(bench, error, encrypted=True)
+        raise _login_error(bench, error, TakesUrl.of(bench.engine).hint(error.code), encrypted=True)
     if bench.entered:
         return
     bench.entered = True
@@ -50,8 +52,24 @@ def log_in(bench: Bench, servers: Mapping[str, Server]) -> None:
             refusals.append(error)
             if error.code == deadlines.TIMEOUT:
                 break  # another attempt would wait just as long
-    if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
-        raise _login_error(bench, refusals[-1], encrypted=bench.encrypts_way)
+        if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
+            what = advice(bench, agent, arms[len(refusals) - 1], servers, refusals[-1])
+            raise _login_error(bench, refusals[-1], what, encrypted=bench.encrypts_way)
+
+
+def advice(bench: Bench, agent: LoadClient, arm: Arm, servers: Mapping[str, Server], error: AgentError) -> str:
+    """What is wrong with an arm of your server that failed, and what to do. It may ask the server again."""
+    fields = bench.connection(arm, servers)
+    return TakesUrl.of(bench.engine).advice(bench.cell.url, agent, arm, fields, error)
+
+
+def what_to_do(bench: Bench, pair: ServerPair, agent: LoadClient) -> str:
+    """Advice about the first arm that failed while it was to be proven, if its server is yours. Empty: none."""
+    engine = bench.engine
+    for arm in pair.login_order:
+        if (error := pair.failures.get(arm)) and isinstance(engine, TakesUrl):
+            return engine.advice(bench.cell.url, agent, arm, pair.connect[arm], error)
+    return ""
 
 
 def refusal(bench: Bench, servers: Mapping[str, Server]) -> AgentError | None:
@@ -73,10 +91,12 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
     return None
 
 
-def _login_error(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
+def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
-    what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).hint(error.code)
-    return RunError(f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
+    what = words(str(error), error.code) if error.code == "tls" else advice
+    return RunError(
+        f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}".rstrip(". ") + "."
+    )
 
 
 def ready(bench: Bench, pair: ServerPair) -> None:
@@ -146,7 +166,10 @@ def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
     fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
-    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.supervisor.run_id, log, bench.left):
+    ca = bench.cell.ca or getattr(server, "ca", "")
+    ca = "" if ca == SYSTEM else ca
+    owner = OwnSchema.of(bench.engine)
+    with scratch_schema.own(owner, fields, name, bench.supervisor.run_id, log, bench.left, ca=ca):
         with Agent(log=log) as agent:
             answer = agent.connect(
                 "loader", **(fields | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_schema(name))

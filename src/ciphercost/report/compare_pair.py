@@ -32,7 +32,19 @@ PAIRS_ONLY = "these server pairs only"
 QUICK_ALPHA = 0.01
 """Level at which quick runs differ. The interval of a single session includes neither the scatter between starts of a server nor that
 between moments of a busy machine. Of 211 pairs of 30 equal quick runs, on two cores with a load of 7, 8 % differed at the 5 % level."""
-MIND = ("steal", "foreign-cpu", "client-bound", "few-blocks", "few-sessions", "one-session", "carry-over")
+MIND = (
+    "disturbed-unevenly",
+    "faster-encrypted",
+    "fixed-wait",
+    "fixed-wait-in-both-arms",
+    "steal",
+    "foreign-cpu",
+    "client-bound",
+    "few-blocks",
+    "few-sessions",
+    "one-session",
+    "carry-over",
+)
 """Warning codes that matter for a comparison with another run."""
 
 

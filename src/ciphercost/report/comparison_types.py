@@ -97,6 +97,8 @@ class Gate(msgspec.Struct, frozen=True):
     outcome: Passed
     estimate: Estimate | None
     reason: str = ""
+    doubt: Literal["", "no-cost", "uneven", "mostly"] = ""
+    """Why the cost can't be judged (no-cost: the ratio is no cost of encryption; uneven: one arm was disturbed more), or judged on a busy machine (mostly)."""
 
 
 class Comparison(msgspec.Struct, frozen=True):

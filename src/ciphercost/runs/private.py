@@ -31,7 +31,7 @@ _PATH = re.compile(r"(?<![\w./…])/(?!(?:" + "|".join(PUBLIC) + r")/)(?:[^\s/'\
 """The directories of an absolute path, before its last part."""
 _USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
 OUTPUTS = ("-o", "--output", "--json")
-PATHS = ("sql", "csv", "ca", "bindir", "driver")
+PATHS = ("sql", "csv", "headers_file", "ca", "bindir", "driver")
 """Keys of a cell's spec whose value is a path."""
 
 Change = Callable[[str], str]

@@ -1,8 +1,8 @@
 """`ciphercost prove jdbc:…`: is an application's connection encrypted and the server verified, and with what? No load.
 
 The driver gets only the options that the application gives it. Four checks follow: the server reports on the session, a
-relay captures the bytes, an impostor presents another certificate, and the real server is addressed by another name. The
-last three replace host and port in the URL.
+relay captures the bytes, an impostor presents another certificate and goes on to the login, and the real server is addressed by
+another name. The last three replace host and port in the URL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import msgspec
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine, firebird
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import client_options, password_found
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -29,6 +28,8 @@ from ciphercost.host import marks, supervisor
 from ciphercost.host.canary_scan import canary
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
+from ciphercost.load.connection_string import option_files
+from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
 from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
@@ -168,25 +169,20 @@ class Probe:
             return False, "the server did not return the canary, so its absence would prove nothing"
         return judge_wire(sent, received, words, "encrypted", _mechanism(self.engine).sign)
 
-    def verified(self) -> tuple[bool, bool, str]:
-        """(whether the driver refuses an impostor, whether it refuses another name, detail)."""
+    def verified(self) -> tuple[verify.Verdict, bool]:
+        """By what the driver refuses an impostor, and whether it refuses the server under another name."""
         if self.engine.driver not in jdbc_agent.SPEECHES:
-            return (
-                False,
-                False,
-                f"{self.engine.title}'s wire encryption has no certificates, so there is nothing to verify",
-            )
+            words = f"{self.engine.title}'s wire encryption has no certificates, so there is nothing to verify"
+            return verify.Verdict("", words), False
         if not self.address.host:
-            return False, False, "not tried: can't replace host and port in this URL"
+            return verify.Verdict("", "not tried: can't replace host and port in this URL"), False
         name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
         speech = jdbc_agent.SPEECHES[self.engine.driver]
-        passed, words = verify.refuses_impostor(
-            speech, self._target(), self.address.port, self.place, self.between, name=name
-        )
-        if not passed:
-            return False, False, words
+        found = verify.refuses_impostor(speech, self._target(), self.address.port, self.place, self.between, name=name)
+        if found.by != "certificate":
+            return found, False
         named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
-        return True, named, f"{words}, {more}"
+        return verify.Verdict(found.by, f"{found.words}, {more}"), named
 
     def _target(self) -> str:
         return address_of(self.address.host, self.address.port)
@@ -217,9 +213,9 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
     verdict, reason = False, "UNENCRYPTED: anyone on the path can read and change everything"
     if encrypted:
         found.append(("wire", *probe.wire()))
-        chain, named, words = probe.verified()
+        peer, named = probe.verified()
         certified = probe.engine.driver in jdbc_agent.SPEECHES
-        found.append(("peer", chain or not certified, words))
+        found.append(("peer", bool(peer.by) or not certified, peer.words))
         verdict = all(passed for _, passed, _ in found)
         reason = "NOT PROVEN"
         if found[1][1] and not verdict:
@@ -227,12 +223,7 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
         elif verdict and not certified:
             reason = f"ENCRYPTED with {used}"
         elif verdict:
-            how = (
-                "certificate authority and host name"
-                if named
-                else "certificate authority only: the driver accepts any server with a certificate from it"
-            )
-            reason = f"ENCRYPTED with {used}, and the server VERIFIED ({how})"
+            reason = f"ENCRYPTED with {used}, and the server VERIFIED ({_how(peer.by, named=named)})"
     version = jdbc_agent.plain_version(str(session["server_version"]))
     lines = [f"{driver.title} · {probe.engine.title} {version} · {session['library']}"]
     for witness, passed, detail in found:
@@ -240,6 +231,17 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
             f"{'ok    ' if passed else 'FAILED'} {witness}: {' '.join(detail.split())}", "    ", "           "
         )
     return verdict, "\n".join([*lines, *wrap(reason, "  ", "    ")])
+
+
+def _how(by: verify.By, *, named: bool) -> str:
+    """By what a driver verifies the server. Pure."""
+    if by == "channel binding":
+        return "channel binding: the login succeeds only with the server's own certificate"
+    if by == "password":
+        return "by the password: the server proves that it knows it and that the certificate is its own"
+    if named:
+        return "certificate authority and host name"
+    return "certificate authority only: the driver accepts any server with a certificate from it"
 
 
 def _engine(address: Address) -> str:
@@ -256,7 +258,7 @@ def _mechanism(engine: Engine) -> mechanisms.Mechanism:
 
 def _user(address: Address) -> str:
     own = {"postgresql": "PGUSER", "firebird": "ISC_USER"}.get(address.engine, "")
-    found = os.environ.get(own, "") if own else client_options().get("user", "")
+    found = os.environ.get(own, "") if own else option_files.read(address.engine).get("user", ("", ""))[0]
     return found or getpass.getuser()
 
 
@@ -264,7 +266,7 @@ def _password(address: Address, user: str) -> Secret | None:
     if address.engine == "postgresql":
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)
-    return firebird.password_found() if address.engine == "firebird" else password_found()
+    return firebird.password_found() if address.engine == "firebird" else password_found(address.engine)
 
 
 def _is_number(host: str) -> bool:

@@ -15,7 +15,7 @@ pub fn parse(data: &[u8]) {
     }
     check_cuts(&text, statements);
     check_cuts(&text, firebird::sql::split);
-    let statement = Statement { sql: text.to_string(), parameters: vec![0; usize::from(values % 4)], open: false };
+    let statement = Statement { sql: text.to_string(), parameters: vec![0; usize::from(values % 4)], ..Statement::default() };
     let operation = Operation::of_text("a 'value' \\ \"of\"\r\n\0 any ? $1 kind");
     for backslash in [false, true] {
         let _ = mysql::placeholders::with_marks(&statement, backslash);
@@ -25,15 +25,15 @@ pub fn parse(data: &[u8]) {
     firebird::sql::reads(&text);
     firebird::sql::translate(&text);
     let _ = Think::read(&statement);
-    if let Ok(asked) = http::statement::Asked::read(&statement, "/") {
+    if let Ok(asked) = http::statement::Asked::read(&statement, "/", "") {
         let _ = asked.label(&operation);
         let mut path = Vec::new();
         asked.path.put(&operation, &mut path);
         assert!(path.iter().all(u8::is_ascii_graphic), "a space or a line end would end the path: {path:?}");
         if let Some(body) = &asked.body {
             let mut bytes = Vec::new();
-            body.text.put(&operation, &mut bytes);
-            assert_eq!(bytes.len(), body.text.length(&operation), "the length that the request states");
+            body.put(&operation, &mut bytes);
+            assert_eq!(bytes.len(), body.length(&operation), "the length that the request states");
         }
     }
     let _ = commands(&text);

@@ -1,8 +1,10 @@
 //! The fields of `connect` for a web server.
 
 use super::server::{Server, Tls, TlsVersion};
+use crate::drivers::http::headers;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
+use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 pub enum HttpVersion {
@@ -26,6 +28,9 @@ pub struct Http {
     /// The default path of a request.
     #[serde(default = "root")]
     pub path: String,
+    /// Headers of every request, one a line.
+    #[serde(default)]
+    pub headers: Secret,
     pub clear_host: Option<String>,
     pub clear_port: Option<u16>,
     pub clear_authority: Option<String>,
@@ -47,6 +52,16 @@ pub struct Http {
     /// The first request goes before the handshake is complete (0-RTT), where a resumed session allows it.
     #[serde(default)]
     pub early_data: bool,
+}
+
+/// A text that no debugging output shows.
+#[derive(Clone, Default, Deserialize)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Secret")
+    }
 }
 
 fn root() -> String {
@@ -80,6 +95,7 @@ impl Http {
             tls_key: self.tls_key.clone(),
             resumption: self.resumption,
             early_data: self.early_data,
+            login_proves: false,
         }
     }
 
@@ -98,6 +114,9 @@ impl Http {
             if !value.as_ref().is_none_or(word) {
                 return Err(Failure::bad_message(format!("{name}: must be one word of ASCII")));
             }
+        }
+        if let Err(wrong) = headers::parse(&self.headers.0) {
+            return Err(Failure::bad_message(format!("headers: {wrong}")));
         }
         if self.http == HttpVersion::V3 {
             self.check_quic()?;

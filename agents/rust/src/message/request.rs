@@ -81,6 +81,10 @@ pub struct Statement {
     pub arm: Option<String>,
     #[serde(default)]
     pub open: bool,
+    /// Of a request.
+    #[serde(default)]
+    pub headers: String,
+    pub body: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -103,8 +103,17 @@ impl Program {
         }
         let unknown = || Failure::bad_message(format!("no transaction {transaction:?} is declared"));
         let transaction = self.transactions.iter_mut().find(|known| known.name == transaction).ok_or_else(unknown)?;
-        transaction.statements.push((arm, Statement { sql, parameters, open }));
+        let statement = Statement { sql, parameters, open, ..Statement::default() };
+        transaction.statements.push((arm, statement));
         Ok(())
+    }
+
+    /// Gives the statement that was added last to this transaction what only a request has.
+    pub fn complete_request(&mut self, transaction: &str, headers: String, body: Option<String>) {
+        let found = self.transactions.iter_mut().find(|known| known.name == transaction);
+        if let Some((_, last)) = found.and_then(|transaction| transaction.statements.last_mut()) {
+            (last.headers, last.body) = (headers, body);
+        }
     }
 
     /// Those of these variables that have kind `each`.

@@ -8,13 +8,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Statement {
     pub sql: String,
     /// Indices of variables, in the order of `$1`, `$2`…
     pub parameters: Vec<usize>,
     /// Whether sealed values in its rows are opened.
     pub open: bool,
+    /// Of a request: its own headers, one a line.
+    pub headers: String,
+    /// Of a request: its body, which has no values in it. None: the text has it.
+    pub body: Option<String>,
 }
 
 /// The program as one arm runs it.

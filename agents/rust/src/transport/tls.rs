@@ -7,6 +7,7 @@ use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, KeyType, PKeyRef, Public};
+use openssl::sha::sha256;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
@@ -26,6 +27,8 @@ pub struct TlsClient {
     name: String,
     verify_name: bool,
     verify_chain: bool,
+    /// Whether the login verifies a self-signed certificate.
+    login_proves: bool,
     /// The TLS versions that it offers, for messages: "1.2 or 1.3".
     versions: String,
     /// The protocol that the server must agree to speak.
@@ -96,20 +99,30 @@ impl TlsClient {
         }
         let verify_chain = matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull);
         if verify_chain {
-            builder.set_verify_callback(SslVerifyMode::PEER, |good, chain| {
+            let login_proves = asked.login_proves;
+            builder.set_verify_callback(SslVerifyMode::PEER, move |good, chain| {
+                if login_proves && !good && is_left_to_login(chain.error()) {
+                    return true;
+                }
                 // OpenSSL forgets a certificate that it refuses: keep its names for the error's text.
                 if let (false, Some(certificate)) = (good, chain.current_cert()) {
                     REFUSED.set(Some((subject(certificate), names(certificate))));
                 }
                 good
             });
-            let ca = asked.tls_ca.clone().or_else(system_authorities).ok_or_else(|| {
-                Failure::tls("no certificate authorities of the system were found; give a PEM file as --ca (tls_ca)")
-            })?;
-            let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
-            builder.set_ca_file(&ca).map_err(file)?;
-            if holds_revocation_lists(&ca) {
-                builder.verify_param_mut().set_flags(X509VerifyFlags::CRL_CHECK).map_err(bad("tls_ca"))?;
+            match asked.tls_ca.clone().or_else(system_authorities) {
+                Some(ca) => {
+                    let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
+                    builder.set_ca_file(&ca).map_err(file)?;
+                    if holds_revocation_lists(&ca) {
+                        builder.verify_param_mut().set_flags(X509VerifyFlags::CRL_CHECK).map_err(bad("tls_ca"))?;
+                    }
+                }
+                None if login_proves => {}
+                None => {
+                    let text = "no certificate authorities of the system were found; give a PEM file as --ca (tls_ca)";
+                    return Err(Failure::tls(text));
+                }
             }
         } else {
             builder.set_verify(SslVerifyMode::NONE);
@@ -138,6 +151,7 @@ impl TlsClient {
             name: asked.tls_server_name.clone().unwrap_or_else(|| asked.host.clone()),
             verify_name: asked.tls == Tls::VerifyFull,
             verify_chain,
+            login_proves: asked.login_proves,
             versions: if min == max { named(max).into() } else { format!("{} to {}", named(min), named(max)) },
             application: application.filter(|application| application.must_agree),
             sessions,
@@ -177,6 +191,7 @@ impl TlsClient {
     /// Continues the handshake. `false`: the peer's part has not arrived yet.
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
+            SELF_SIGNED.set(false);
             match stream.connect() {
                 Ok(()) => {
                     if let Some(sessions) = &self.sessions {
@@ -226,6 +241,17 @@ impl TlsClient {
         }
     }
 
+    /// The certificate that the login must verify: one that is signed by no authority.
+    pub fn to_be_proven(&self, ssl: &SslRef) -> Result<Option<SelfSigned>> {
+        if !self.login_proves || ssl.verify_result() == X509VerifyResult::OK {
+            return Ok(None);
+        }
+        let certificate = ssl.peer_certificate().ok_or_else(|| Failure::tls("the server has no certificate"))?;
+        let failed = |error: ErrorStack| Failure::tls(format!("the server's certificate: {}", reason(&error)));
+        let fingerprint = sha256(&certificate.to_der().map_err(failed)?);
+        Ok(Some(SelfSigned { subject: subject(&certificate), fingerprint }))
+    }
+
     pub fn facts(&self, ssl: &SslRef) -> Facts {
         // SAFETY: the session is valid, and the returned name is a static string or null.
         let group = unsafe {
@@ -237,7 +263,11 @@ impl TlsClient {
             cipher: ssl.current_cipher().map(|cipher| cipher.name().to_string()).unwrap_or_default(),
             group: group_name(&group),
             resumed: ssl.session_reused(),
-            verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
+            verified_by: if self.verify_chain && ssl.verify_result() == X509VerifyResult::OK {
+                "certificate"
+            } else {
+                ""
+            },
             peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
             peer_key: ssl
                 .peer_certificate()
@@ -266,7 +296,8 @@ pub struct Facts {
     pub cipher: String,
     pub group: String,
     pub resumed: bool,
-    pub verified: bool,
+    /// `certificate`, `password`, or empty.
+    pub verified_by: &'static str,
     pub peer: String,
     pub peer_key: String,
 }
@@ -352,7 +383,29 @@ fn system_authorities() -> Option<String> {
     named.into_iter().chain(USUAL.map(String::from)).find(|path| Path::new(path).is_file())
 }
 
+/// A certificate that is signed by its own key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelfSigned {
+    pub subject: String,
+    /// SHA-256 of its DER form.
+    pub fingerprint: [u8; 32],
+}
+
+/// Whether this error of a certificate may wait for the login: it is self-signed, and then its names mean nothing either.
+fn is_left_to_login(error: X509VerifyResult) -> bool {
+    match error.as_raw() {
+        18 => {
+            SELF_SIGNED.set(true);
+            true
+        }
+        62 | 64 => SELF_SIGNED.get(),
+        _ => false,
+    }
+}
+
 thread_local! {
+    /// Whether the certificate of this thread's running handshake is self-signed.
+    static SELF_SIGNED: Cell<bool> = const { Cell::new(false) };
     /// Subject and names of the last certificate that this thread refused.
     static REFUSED: Cell<Option<(String, String)>> = const { Cell::new(None) };
 }

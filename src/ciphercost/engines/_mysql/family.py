@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import RunningServer, parse
+from ciphercost.engines._mysql.running import RunningServer
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.io_counters import CountsIo
@@ -30,6 +31,7 @@ from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import LOOPBACK, is_loopback
 from ciphercost.host.programs import output_of
+from ciphercost.load.connection_string import ConnectionString, mysql
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError
 
@@ -284,8 +286,15 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
         )
         return FamilyServer(started, directory)
 
-    def check_url(self, url: str) -> None:
-        parse(url, self.name)
+    def connection_string(self, url: str) -> ConnectionString:
+        return mysql.read(url, self.name)
+
+    def offers_tls(self, address: str, port: int) -> bool:
+        reported = greeting(address, port)
+        if not reported.version:
+            socket.create_connection((address, port), timeout=deadlines.check()).close()  # says why nothing answers
+            raise OSError(reported.refusal or "no MySQL or MariaDB server answers there")
+        return reported.tls
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""

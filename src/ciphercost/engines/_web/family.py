@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -274,7 +274,7 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def greet(self, agent: Agent, arm: str) -> str:
-        return request_ok(agent, arm, f"GET {CANARY_PATH}")[1]
+        return request_ok(agent, arm, f"GET {CANARY_PATH}").server
 
     def sessions(
         self, server: Server, agent: LoadClient, arm: str, *, everywhere: bool = False
@@ -295,7 +295,7 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
         return f"GET {CANARY_PATH}?word={text}"
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
-        return (text, text) if rows and rows[0][-1] == text else ("", "")
+        return (text, text) if rows and Answer.of(rows[0]).body == text else ("", "")
 
 
 class LargeDocument(Payload, Documents):
@@ -399,17 +399,48 @@ def _older(version: str, since: str) -> bool:
     return bool(version) and versions.version_key(version) < versions.version_key(since)
 
 
-def request_ok(agent: LoadClient, arm: str, request: str) -> tuple[str, str, str]:
-    """Return (status, server, body) of a request.
+class Answer(msgspec.Struct, frozen=True):
+    """What a query returns of a response (PROTOCOL.md, HTTP)."""
 
-    Raises AgentError with code `status-404` or similar unless status is 2xx.
-    """
-    status, location, server, body = (str(each or "") for each in agent.query(arm, request)[0])
-    if status.startswith("2"):
-        return status, server, body
-    to = f" (to {location}; ciphercost follows no redirects: name the final address)" if location else ""
-    secure = "-https" if location.startswith("https:") else ""
-    raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}{secure}")
+    status: str
+    location: str
+    server: str
+    body: str
+    """Its beginning."""
+    length: int
+    """Bytes of the whole body."""
+    type: str
+    encoding: str
+    closes: bool
+    """The server closes the connection after it."""
+    stretch: str
+    """The beginning of the longest part of the body that came in one piece."""
+
+    @classmethod
+    def of(cls, row: Sequence[str | None]) -> Answer:
+        """Parse the row of a query. Pure."""
+        status, location, server, body, length, kind, encoding, closes, stretch = (str(each or "") for each in row)
+        return cls(status, location, server, body, int(length), kind, encoding, bool(closes), stretch)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the load counts such an answer as a success."""
+        return self.status.startswith("2") or self.status == "304"
+
+
+def asked(agent: LoadClient, arm: str, request: str) -> Answer:
+    """Send one request and return its answer, whatever its status. Raises AgentError."""
+    return Answer.of(agent.query(arm, request)[0])
+
+
+def request_ok(agent: LoadClient, arm: str, request: str) -> Answer:
+    """Return the answer to a request. Raises AgentError with code `status-404` or similar if it is no success."""
+    answer = asked(agent, arm, request)
+    if answer.succeeded:
+        return answer
+    to = f" (to {answer.location}; ciphercost follows no redirects)" if answer.location else ""
+    secure = "-https" if answer.location.startswith("https:") else ""
+    raise AgentError(f"{request}: the server answers {answer.status}{to}", f"status-{answer.status}{secure}")
 
 
 def answers(address: str, port: int) -> bool:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
+from ciphercost.load.connection_string import ConnectionString
+
+if TYPE_CHECKING:
+    from ciphercost.load.agent import Agent
+    from ciphercost.model.errors import AgentError
+    from ciphercost.model.spec import Arm
 
 
 class TakesUrl(Capability):
@@ -28,9 +34,24 @@ class TakesUrl(Capability):
     def refusal(cls, engine: Engine) -> str:
         return f"{engine.name} {engine.no_url or cls.missing}"
 
-    @abstractmethod
     def check_url(self, url: str) -> None:
         """Refuse an unusable URL before anything is recorded. Raises UsageError, which never repeats a password."""
+        if asked := self.connection_string(url):
+            asked.needs_network()
+
+    def connection_string(self, url: str) -> ConnectionString | None:  # noqa: ARG002
+        """Return what the server's clients make of this URL here; None if its parameters are the server's, as on the web.
+
+        Raises UsageError for a parameter that can't be honoured; it never repeats a password.
+        """
+        return None
+
+    def offers_tls(self, address: str, port: int) -> bool | None:  # noqa: ARG002
+        """Whether a server there offers encryption, asked without a login; None: only a login would show it.
+
+        Raises OSError if none answers.
+        """
+        return None
 
     def check_pair(self, url: str) -> None:
         """Refuse a URL that does not lead to both arms. Raises UsageError."""
@@ -40,3 +61,22 @@ class TakesUrl(Capability):
         if code == "connect":
             return "Is the server running, and are host and port in the URL right?"
         return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"
+
+    def advice(
+        self,
+        url: str,  # noqa: ARG002
+        agent: Agent,  # noqa: ARG002
+        arm: Arm,  # noqa: ARG002
+        fields: Mapping[str, object],  # noqa: ARG002
+        error: AgentError,
+    ) -> str:
+        """Say what is wrong with this arm, and what to do. It may ask the server again, with the arm's own `fields` of `connect`."""
+        return self.hint(error.code)
+
+    def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
+        """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""
+        return ""
+
+    def place(self, url: str) -> str:  # noqa: ARG002
+        """Return what reports call this server instead of the engine's name; empty: the engine's name."""
+        return ""

@@ -17,7 +17,7 @@ import msgspec
 from ciphercost.host import deadlines
 from ciphercost.host.ports import is_loopback
 from ciphercost.load.agent import Agent
-from ciphercost.load.agent_messages import connect_message, connect_seconds, program_messages, rows_of
+from ciphercost.load.agent_messages import Reply, connect_message, connect_seconds, program_messages, rows_of
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.crew import Crew, Remote, Seat, patience
 from ciphercost.load.fleet.far_server import FarServer
@@ -188,6 +188,10 @@ class Fleet:
         seats = list(self._crew.seats) if everywhere else self._crew.seats[:1]
         answers = self._crew.ask("request", patience(patience(seconds)), [call] * len(seats), seats)
         return [row for answer in self._accepted(seats, answers) for row in rows_of(answer)]
+
+    def reply(self, arm: str, sql: str) -> Reply:
+        """Run a query of an arm that makes no load, from this machine. Raises AgentError."""
+        return self._local.reply(arm, sql)
 
     def _check_reachable(self, fields: Mapping[str, object]) -> None:
         host = str(fields.get("host", ""))

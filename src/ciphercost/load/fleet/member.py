@@ -184,7 +184,7 @@ class Member:
         return SliceReport(answer, early, counted_at[0], counted_from, counters)
 
 
-SECRETS = ("password", "key", "sealing_key")
+SECRETS = ("password", "key", "sealing_key", "headers")
 """Fields of an agent's messages that may not be shown."""
 
 

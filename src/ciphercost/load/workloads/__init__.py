@@ -86,6 +86,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: str = ""
     like: str = ""
     together: str = ""
+    directory: str = ""
+    """Where the user's file is, if its statements are the user's."""
     own_sql: bool = False
     """The statements are the user's, so a function call may look like one of our macros without being one."""
 
@@ -154,6 +156,7 @@ def from_sql(path: Path) -> Workload:
         measures="your own statements",
         transaction=[Transaction(path.name, text)],
         name=path.name,
+        directory=str(path.parent),
         own_sql=True,
     )
 
@@ -173,6 +176,13 @@ def fitting(fits: Callable[[Workload], object]) -> str:
 def has_marks(workload: Workload) -> bool:
     """Whether it marks requests that are encrypted even where most are not. Pure."""
     return any(requests.marks(each.script) for each in workload.transaction)
+
+
+def creates(workload: Workload, dialect: str) -> bool:
+    """Whether it fills tables of its own. Pure."""
+    own = workload.dialect.get(dialect, {})
+    texts = [str(own.get(name, getattr(workload, name))) for name in ("load", "loaded")]
+    return bool(workload.people or workload.records or any(each.strip() for each in texts))
 
 
 def size(text: str | int, where: str) -> int:
@@ -243,11 +253,11 @@ def prepare(
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
         if dialect == "http":
-            asked = requests.parse(text, parameters, here)
+            asked = requests.parse(text, parameters, here, Path(workload.directory) if workload.own_sql else None)
             yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
             return
         if workload.own_sql:
-            yield each.name, each.weight, script.parse(text, parameters, here)
+            yield each.name, each.weight, script.parse(text, parameters, here, dialect=dialect)
             return
         sets = hospital_sql.variables(text, found()) if workload.records else []
         # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
@@ -256,9 +266,9 @@ def prepare(
         known = {**parameters, **hospital_sql.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
             weight = each.weight * unit // max(1, len(sets))
-            plain = script.parse(secret_sql.expand(text, where=here), known, here, variables)
+            plain = script.parse(secret_sql.expand(text, where=here), known, here, variables, dialect)
             if codec:
-                sealed = script.parse(secret_sql.expand(text, codec, here), known, here, variables)
+                sealed = script.parse(secret_sql.expand(text, codec, here), known, here, variables, dialect)
                 plain = script.by_arm(plain, sealed)
             yield each.name, weight, plain
 
@@ -296,6 +306,7 @@ def prepare(
         per_request=workload.per_request,
         clients=workload.clients,
         documents=documents,
+        creates=creates(workload, dialect),
         arrivals=workload.arrivals,
         loop=workload.loop,
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ciphercost.estimate import notation
@@ -67,8 +68,23 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
     if by["fail"]:
         return f"FAIL: {over}"
     if by["unresolved"]:
-        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval includes the budget of {budget}; a longer --time may resolve it"
-    return f"PASS: encryption costs at most {budget} in {all_}"
+        return f"UNRESOLVED: {'; '.join(_open(by['unresolved'], all_, budget))}"
+    said = f"encryption costs at most {budget} in {all_}"
+    if busy := sum(gate.doubt == "mostly" for gate in gates):
+        return f"PASS ON A BUSY MACHINE: {said}, but other processes disturbed most slices of {busy} of them"
+    return f"PASS: {said}"
+
+
+def _open(gates: Sequence[Gate], all_: str, budget: str) -> Iterator[str]:
+    """Why these gates decide nothing, most serious first."""
+    count = Counter(gate.doubt for gate in gates)
+    if count["no-cost"]:
+        yield f"in {count['no-cost']} of {all_} the difference between the arms is not what encryption costs, see below"
+    if count["uneven"]:
+        yield f"in {count['uneven']} of {all_} other processes disturbed one arm more than the other; run again on a quieter machine"
+    if open_ := count[""] + count["mostly"]:
+        busy = f", and other processes disturbed most slices of {count['mostly']} of them" if count["mostly"] else ""
+        yield f"in {open_} of {all_} the interval includes the budget of {budget}; a longer --time may resolve it{busy}"
 
 
 def percent(share: float) -> str:

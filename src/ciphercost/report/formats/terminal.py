@@ -49,6 +49,7 @@ from ciphercost.report.words.figure_text import (
     priced,
     printable,
     size,
+    without_ratio,
 )
 from ciphercost.report.words.verdict_text import sentences, verdict
 
@@ -346,6 +347,8 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterat
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     shown = [(each.label, each.cost, each.interval, each.levels) for each in costs(cell)]
     yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
+    for words in without_ratio(cell, details=False):
+        yield from wrap(words, "  ", "    ")
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     for words in taken_apart(cell, everything):

@@ -1,7 +1,5 @@
-//! Hashes a response's status and body as it passes, or keeps the body of a query.
+//! Hashes a response's status and body as it passes, and keeps the beginning of a query's.
 
-use crate::connection::QUERY_LIMIT_BYTES;
-use crate::failure::{Failure, Result};
 use crate::xxh3::{Xxh3, xxh3_64_with_seed};
 
 #[derive(Default)]
@@ -14,8 +12,19 @@ pub struct Body {
     /// XXH3-64 of the whole body with the status as seed.
     pub hash: u64,
     keep: bool,
+    /// Its beginning.
     pub kept: Vec<u8>,
+    /// Bytes of the whole body.
+    pub length: u64,
+    /// The beginning of its longest part: bytes that came without anything in between.
+    pub stretch: Vec<u8>,
+    /// Bytes of that part.
+    longest: usize,
 }
+
+/// Bytes that a query keeps of a body; what follows is only counted.
+pub const KEPT_BYTES: usize = 1 << 20;
+const STRETCH_BYTES: usize = 1000;
 
 impl std::fmt::Debug for Body {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -30,6 +39,8 @@ impl Body {
         self.keep = keep;
         if keep {
             self.kept.clear();
+            self.stretch.clear();
+            (self.length, self.longest) = (0, 0);
         }
     }
 
@@ -41,16 +52,13 @@ impl Body {
 
     /// Takes a part. `last`: the body ends with it.
     #[inline]
-    pub fn add(&mut self, part: &[u8], last: bool) -> Result<()> {
+    pub fn add(&mut self, part: &[u8], last: bool) {
         if self.keep {
-            if self.kept.len() + part.len() > QUERY_LIMIT_BYTES {
-                return Err(Failure::statement("the body is longer than 16 MiB"));
-            }
-            self.kept.extend_from_slice(part);
+            self.keep_some(part);
         }
         if last && !self.passed {
             self.hash = xxh3_64_with_seed(part, self.status);
-            return Ok(());
+            return;
         }
         if !self.passed {
             self.passed = true;
@@ -66,7 +74,18 @@ impl Body {
         if last {
             self.finish();
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn keep_some(&mut self, part: &[u8]) {
+        let room = KEPT_BYTES - self.kept.len();
+        self.kept.extend_from_slice(&part[..part.len().min(room)]);
+        self.length += part.len() as u64;
+        if part.len() > self.longest {
+            self.longest = part.len();
+            self.stretch.clear();
+            self.stretch.extend_from_slice(&part[..part.len().min(STRETCH_BYTES)]);
+        }
     }
 
     /// The body has ended.

@@ -79,6 +79,8 @@ pub struct Details {
     pub reason: String,
     pub location: String,
     pub server: String,
+    pub content_type: String,
+    pub content_encoding: String,
 }
 
 /// The server's name in requests.

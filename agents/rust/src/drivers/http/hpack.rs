@@ -8,6 +8,8 @@ const STATUS: usize = 8;
 const CONTENT_LENGTH: usize = 28;
 const LOCATION: usize = 46;
 const SERVER: usize = 54;
+const CONTENT_ENCODING: usize = 26;
+const CONTENT_TYPE: usize = 31;
 const STATIC_ENTRIES: usize = 61;
 /// Values of `:status` in entries 8 to 14.
 const STATUSES: [&[u8]; 7] = [b"200", b"204", b"206", b"304", b"400", b"404", b"500"];
@@ -19,6 +21,8 @@ pub enum Name {
     ContentLength,
     Location,
     Server,
+    ContentType,
+    ContentEncoding,
     /// Another pseudo-header field.
     Pseudo,
     Other,
@@ -31,6 +35,8 @@ impl Name {
             CONTENT_LENGTH => Name::ContentLength,
             LOCATION => Name::Location,
             SERVER => Name::Server,
+            CONTENT_TYPE => Name::ContentType,
+            CONTENT_ENCODING => Name::ContentEncoding,
             1..STATUS => Name::Pseudo,
             _ => Name::Other,
         }
@@ -42,6 +48,8 @@ impl Name {
             b"content-length" => Name::ContentLength,
             b"location" => Name::Location,
             b"server" => Name::Server,
+            b"content-type" => Name::ContentType,
+            b"content-encoding" => Name::ContentEncoding,
             [b':', ..] => Name::Pseudo,
             _ => Name::Other,
         }
@@ -198,6 +206,15 @@ fn huffman_decode(text: &[u8], into: &mut Vec<u8>) -> Option<()> {
 /// A field that must not be indexed; its name is an entry of the static table.
 pub fn put_field(entry: usize, value: &[u8], into: &mut Vec<u8>) {
     put_integer(0, 4, entry, into);
+    put_integer(0, 7, value.len(), into);
+    into.extend_from_slice(value);
+}
+
+/// A field that must not be indexed, with its name, which is in lower case.
+pub fn put_named(name: &[u8], value: &[u8], into: &mut Vec<u8>) {
+    put_integer(0, 4, 0, into);
+    put_integer(0, 7, name.len(), into);
+    into.extend_from_slice(name);
     put_integer(0, 7, value.len(), into);
     into.extend_from_slice(value);
 }

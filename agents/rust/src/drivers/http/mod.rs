@@ -3,6 +3,7 @@
 mod body;
 mod client;
 mod exchange;
+pub mod headers;
 mod hpack;
 mod line;
 mod one;

@@ -1,6 +1,7 @@
 //! HTTP/1.1: requests as they are sent, mostly encoded in advance, and responses as `Reader` parses them.
 
 use super::exchange::{Exchange, Place, Response, Taken, malformed};
+use super::headers;
 use super::reader::Reader;
 use super::statement::{Asked, Method};
 use crate::decimal::{DIGITS, decimal};
@@ -33,17 +34,18 @@ impl Exchange for One {
     const BY_PLACE: bool = true;
 
     fn compile(asked: Asked, place: &Place, last: bool) -> Request {
-        let mut headers =
-            format!(" HTTP/1.1\r\nHost: {}\r\nUser-Agent: ciphercost\r\nAccept: */*\r\n", place.authority);
+        let mut head = b" HTTP/1.1\r\n".to_vec();
+        headers::put_host(place, &mut head);
+        for header in &asked.headers {
+            if let Some(value) = header.value.fixed() {
+                headers::put_line(&header.name, value, &mut head);
+            }
+        }
         if last {
-            headers.push_str("Connection: close\r\n");
+            headers::put_line("Connection", b"close", &mut head);
         }
-        if let Some(body) = &asked.body {
-            headers.push_str(&format!("Content-Type: {}\r\n", body.content_type));
-        }
-        let fixed = |body: &super::statement::Body| body.text.fixed().is_some();
-        let whole = asked.path.fixed().is_some() && asked.body.as_ref().is_none_or(fixed);
-        let mut request = Request { asked, bytes: headers.into_bytes(), whole: false };
+        let whole = asked.is_fixed();
+        let mut request = Request { asked, bytes: head, whole: false };
         if whole {
             let mut bytes = Vec::new();
             request.put(&Operation::default(), &mut bytes);
@@ -116,15 +118,21 @@ impl Request {
         into.push(b' ');
         self.asked.path.put(operation, into);
         into.extend_from_slice(&self.bytes);
+        for header in self.asked.headers.iter().filter(|header| header.value.fixed().is_none()) {
+            into.extend_from_slice(header.name.as_bytes());
+            into.extend_from_slice(b": ");
+            header.value.put(operation, into);
+            into.extend_from_slice(b"\r\n");
+        }
         if self.asked.states_length() {
-            let length = self.asked.body.as_ref().map_or(0, |body| body.text.length(operation));
+            let length = self.asked.body.as_ref().map_or(0, |body| body.length(operation));
             into.extend_from_slice(b"Content-Length: ");
             into.extend_from_slice(decimal(length as i64, &mut [0; DIGITS]));
             into.extend_from_slice(b"\r\n");
         }
         into.extend_from_slice(b"\r\n");
         if let Some(body) = &self.asked.body {
-            body.text.put(operation, into);
+            body.put(operation, into);
         }
     }
 }

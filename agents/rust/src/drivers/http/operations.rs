@@ -10,6 +10,10 @@ use crate::program::{Operation, Script, Statement};
 use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
+/// What `query` returns of a response: `body` is its beginning, and `length` counts all of it.
+const COLUMNS: [&str; 9] =
+    ["status", "location", "server", "body", "length", "type", "encoding", "closes", "stretch"];
+
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
         if script.has_loops() {
@@ -51,8 +55,8 @@ impl<E: Exchange> Connection for Client<E> {
 
     /// Sends one request. Returns its response, whatever its status.
     fn query(&mut self, sql: &str) -> Result<Rows> {
-        let statement = Statement { sql: sql.to_string(), parameters: Vec::new(), open: false };
-        let asked = Asked::read(&statement, &self.site.path)?;
+        let statement = Statement { sql: sql.to_string(), parameters: Vec::new(), ..Statement::default() };
+        let asked = Asked::read(&statement, &self.site.path, &self.site.headers)?;
         let errand = self.site.errand(asked, self.site.per_request)?;
         let before = std::mem::replace(&mut self.errands, Arc::new(vec![errand]));
         self.listen();
@@ -158,14 +162,25 @@ impl<E: Exchange> Client<E> {
             return Err(Failure::new(&fault.kind, text));
         }
         let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
+        let closes = if line.exchange.keep() { "" } else { "closes" };
         let response = line.exchange.response();
-        let mut text = format!("{}\t", response.status);
-        escape(&response.details.location, &mut text);
-        text.push('\t');
-        escape(&response.details.server, &mut text);
-        text.push('\t');
-        escape(&String::from_utf8_lossy(&std::mem::take(&mut response.body.kept)), &mut text);
-        Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
+        let (details, body) = (response.details, response.body);
+        let (kept, stretch) = (std::mem::take(&mut body.kept), std::mem::take(&mut body.stretch));
+        let mut text = response.status.to_string();
+        for value in [
+            &details.location,
+            &details.server,
+            &*String::from_utf8_lossy(&kept),
+            &body.length.to_string(),
+            &details.content_type,
+            &details.content_encoding,
+            closes,
+            &*String::from_utf8_lossy(&stretch),
+        ] {
+            text.push('\t');
+            escape(value, &mut text);
+        }
+        Ok(Rows { rows: 1, columns: COLUMNS.join("\t"), text })
     }
 
     /// Whether no byte has arrived for too long.

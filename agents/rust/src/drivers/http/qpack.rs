@@ -15,9 +15,21 @@ pub mod entry {
     pub const PUT: usize = 21;
     pub const HTTPS: usize = 23;
     pub const ACCEPT_ANY: usize = 29;
+    pub const BROTLI: usize = 42;
+    pub const GZIP: usize = 43;
     pub const CONTENT_TYPE: usize = 44;
     pub const SERVER: usize = 92;
     pub const USER_AGENT: usize = 95;
+    /// Names of headers.
+    pub const NAMES: [(&str, usize); 7] = [
+        ("accept", ACCEPT_ANY),
+        ("accept-encoding", 31),
+        ("accept-language", 72),
+        ("authorization", 84),
+        ("content-type", CONTENT_TYPE),
+        ("cookie", 5),
+        ("user-agent", USER_AGENT),
+    ];
 }
 
 const STATIC_ENTRIES: usize = 99;
@@ -25,6 +37,20 @@ const STATIC_ENTRIES: usize = 99;
 const STATUSES: [(usize, &[&[u8]]); 2] = [
     (24, &[b"103", b"200", b"304", b"404", b"503"]),
     (63, &[b"100", b"204", b"206", b"302", b"400", b"403", b"421", b"425", b"500"]),
+];
+/// Values of `content-type`, from its first entry on.
+const CONTENT_TYPES: [&[u8]; 11] = [
+    b"application/dns-message",
+    b"application/javascript",
+    b"application/json",
+    b"application/x-www-form-urlencoded",
+    b"image/gif",
+    b"image/jpeg",
+    b"image/png",
+    b"text/css",
+    b"text/html; charset=utf-8",
+    b"text/plain",
+    b"text/plain;charset=utf-8",
 ];
 /// A section of static entries and literals: it needs no insertions, and has no base.
 pub const PREFIX: [u8; 2] = [0, 0];
@@ -40,6 +66,9 @@ fn static_entry(number: usize) -> Option<(Name, &'static [u8])> {
         entry::CONTENT_LENGTH => Some((Name::ContentLength, b"0")),
         entry::LOCATION => Some((Name::Location, b"")),
         entry::SERVER => Some((Name::Server, b"")),
+        entry::BROTLI => Some((Name::ContentEncoding, b"br")),
+        entry::GZIP => Some((Name::ContentEncoding, b"gzip")),
+        entry::CONTENT_TYPE..=54 => Some((Name::ContentType, CONTENT_TYPES[number - entry::CONTENT_TYPE])),
         entry::AUTHORITY | entry::PATH | 15..=23 => Some((Name::Pseudo, b"")),
         0..STATIC_ENTRIES => Some((Name::Other, b"")),
         _ => None,
@@ -83,6 +112,14 @@ pub fn decode(section: &[u8], room: &mut Vec<u8>, mut see: impl FnMut(Name, &[u8
 /// A field that is an entry of the static table.
 pub fn put_entry(entry: usize, into: &mut Vec<u8>) {
     put_integer(0xc0, 6, entry, into);
+}
+
+/// A field with its name, which is in lower case.
+pub fn put_named(name: &[u8], value: &[u8], into: &mut Vec<u8>) {
+    put_integer(0x20, 3, name.len(), into);
+    into.extend_from_slice(name);
+    put_integer(0, 7, value.len(), into);
+    into.extend_from_slice(value);
 }
 
 /// A field whose name is an entry of the static table.

@@ -82,7 +82,7 @@ impl Reader {
         if let State::Fixed(left) = self.state {
             let take = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let last = take as u64 == left;
-            self.body.add(&bytes[..take], last)?;
+            self.body.add(&bytes[..take], last);
             self.state = if last { State::Done } else { State::Fixed(left - take as u64) };
             bytes = &bytes[take..];
         } else {
@@ -232,6 +232,8 @@ impl Reader {
             self.details.reason = response.reason.unwrap_or_default().to_string();
             self.details.location = header("location");
             self.details.server = header("server");
+            self.details.content_type = header("content-type");
+            self.details.content_encoding = header("content-encoding");
         }
         self.body.seed(self.status);
         self.state = if self.of_head || matches!(self.status, 204 | 304) {
@@ -253,12 +255,12 @@ impl Reader {
         loop {
             match self.state {
                 State::UntilClose => {
-                    self.body.add(bytes, false)?;
+                    self.body.add(bytes, false);
                     return Ok(&[]);
                 }
                 State::Chunk(left) => {
                     let take = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                    self.body.add(&bytes[..take], false)?;
+                    self.body.add(&bytes[..take], false);
                     bytes = &bytes[take..];
                     self.state = if take as u64 == left { State::ChunkCr } else { State::Chunk(left - take as u64) };
                 }

@@ -31,7 +31,9 @@ struct Head {
     fields: usize,
     location: String,
     server: String,
-    /// Whether to keep the server's name.
+    content_type: String,
+    content_encoding: String,
+    /// Whether to keep the last three.
     wanted: bool,
 }
 
@@ -53,8 +55,10 @@ impl Head {
             }
             Name::Location => self.location = text(value),
             Name::Server if self.wanted => self.server = text(value),
+            Name::ContentType if self.wanted => self.content_type = text(value),
+            Name::ContentEncoding if self.wanted => self.content_encoding = text(value),
             Name::Pseudo => self.sound = false,
-            Name::Server | Name::Other => {}
+            Name::Server | Name::ContentType | Name::ContentEncoding | Name::Other => {}
         }
     }
 }
@@ -86,6 +90,8 @@ impl Reply {
             fields: 0,
             location: String::new(),
             server: String::new(),
+            content_type: String::new(),
+            content_encoding: String::new(),
             wanted: self.details.wanted,
         };
         if decode(&mut |name, value| head.see(name, value)).is_none() {
@@ -94,7 +100,7 @@ impl Reply {
         if head.fields > MOST_HEADERS {
             return Err(malformed(format!("the response's head has more than {MOST_HEADERS} fields")));
         }
-        let Head { status, length, sound, location, server, .. } = head;
+        let Head { status, length, sound, location, server, content_type, content_encoding, .. } = head;
         if trailer {
             return match ends && sound && status == 0 {
                 true => self.data(&[], true),
@@ -115,6 +121,7 @@ impl Reply {
         self.length = length.filter(|_| !self.is_bodiless());
         self.details.reason = String::new();
         (self.details.location, self.details.server) = (location, server);
+        (self.details.content_type, self.details.content_encoding) = (content_type, content_encoding);
         self.body.seed(status);
         if ends {
             self.data(&[], true)?;
@@ -133,7 +140,7 @@ impl Reply {
         if !part.is_empty() && self.is_bodiless() {
             return Err(malformed("unexpected body before the response's head"));
         }
-        self.body.add(part, ends)?;
+        self.body.add(part, ends);
         if self.length.is_some_and(|length| self.received > length) {
             return Err(malformed("the body is longer than its Content-Length"));
         }

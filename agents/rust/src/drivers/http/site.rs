@@ -20,6 +20,8 @@ pub struct Site<E: Exchange> {
     place: Place,
     clear_place: Option<Place>,
     pub path: String,
+    /// Headers of every request, one a line.
+    pub headers: String,
     pub per_request: bool,
     pub patience: Patience,
     /// The script that was prepared last, and its requests.
@@ -40,6 +42,7 @@ impl<E: Exchange> Site<E> {
             place: Place::new(&asked.server(), asked.authority.as_ref()),
             clear_place: asked.clear_server().map(|server| Place::new(&server, asked.clear_authority.as_ref())),
             path: asked.path.clone(),
+            headers: asked.headers.0.clone(),
             per_request,
             patience,
             ready: Mutex::new(None),
@@ -66,7 +69,7 @@ impl<E: Exchange> Site<E> {
                 errands.push(match Think::read(statement)? {
                     Some(think) => Errand::Think(think),
                     None => {
-                        let asked = Asked::read(statement, &self.path)?;
+                        let asked = Asked::read(statement, &self.path, &self.headers)?;
                         let last = std::mem::take(&mut last[usize::from(asked.clear)]);
                         self.errand(asked, last)?
                     }

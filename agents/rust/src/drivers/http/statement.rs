@@ -1,6 +1,7 @@
 //! Parses a statement's text into a request with placeholders for an operation's values.
 
 use crate::decimal::{DIGITS, decimal};
+use super::headers::{self, Header};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Parameter, Statement};
 use std::ops::Range;
@@ -11,11 +12,13 @@ pub enum Method {
     Head,
     Post,
     Put,
+    Patch,
     Delete,
 }
 
 impl Method {
-    const ALL: [Method; 5] = [Method::Get, Method::Head, Method::Post, Method::Put, Method::Delete];
+    const ALL: [Method; 6] =
+        [Method::Get, Method::Head, Method::Post, Method::Put, Method::Patch, Method::Delete];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -23,6 +26,7 @@ impl Method {
             Method::Head => "HEAD",
             Method::Post => "POST",
             Method::Put => "PUT",
+            Method::Patch => "PATCH",
             Method::Delete => "DELETE",
         }
     }
@@ -35,20 +39,17 @@ pub struct Asked {
     pub clear: bool,
     pub method: Method,
     pub path: Text,
-    pub body: Option<Body>,
+    /// All but those of the connection and the body's length.
+    pub headers: Vec<Header>,
+    pub body: Option<Text>,
 }
 
 /// Maximum length of a body in an error text.
 const SHOWN: usize = 100;
 
-#[derive(Debug)]
-pub struct Body {
-    pub text: Text,
-    pub content_type: &'static str,
-}
-
 impl Asked {
-    pub fn read(statement: &Statement, default_path: &str) -> Result<Asked> {
+    /// `site`: headers of every request, one a line.
+    pub fn read(statement: &Statement, default_path: &str, site: &str) -> Result<Asked> {
         let text = statement.sql.trim_start();
         let (clear, text) = match text.strip_prefix("CLEAR ") {
             Some(rest) => (true, rest.trim_start()),
@@ -73,18 +74,34 @@ impl Asked {
             let (name, shown) = (method.name(), body.trim().chars().take(SHOWN).collect::<String>());
             return Err(Failure::statement(format!("{name} {path} {shown}: a {name} has no body; is a ';' missing?")));
         }
+        if statement.body.is_some() && (matches!(method, Method::Get | Method::Head) || !body.is_empty()) {
+            return Err(Failure::statement(format!("{} {path}: has no body, or has one already", method.name())));
+        }
         let body = if matches!(method, Method::Get | Method::Head) { "" } else { body };
-        let content_type = match body.as_bytes().first() {
+        let text = statement.body.as_deref().unwrap_or(body);
+        let content_type = match text.as_bytes().first() {
             None => None,
             Some(b'{' | b'[') => Some("application/json"),
             Some(_) => Some("application/x-www-form-urlencoded"),
         };
-        let body = match content_type {
-            Some(content_type) => Some(Body { text: Text::read(body, &statement.parameters, false)?, content_type }),
-            None => None,
+        let body = match (&statement.body, content_type) {
+            (_, None) => None,
+            (Some(given), _) => Some(Text::literally(given)),
+            (None, _) => Some(Text::read(body, &statement.parameters, false)?),
         };
+        let mut own_headers = Vec::new();
+        for (name, value) in headers::parse(&statement.headers).map_err(Failure::statement)? {
+            let value = Text::read(value, &statement.parameters, false)?;
+            own_headers.push(Header { name: name.to_string(), value });
+        }
         let path = if own { Text::read(path, &statement.parameters, true)? } else { Text::of_path(path) };
-        Ok(Asked { clear, method, path, body })
+        Ok(Asked { clear, method, path, headers: headers::joined(own_headers, site, content_type), body })
+    }
+
+    /// Whether the request is always the same.
+    pub fn is_fixed(&self) -> bool {
+        let mut texts = std::iter::once(&self.path).chain(self.headers.iter().map(|each| &each.value)).chain(&self.body);
+        texts.all(|text| text.fixed().is_some())
     }
 
     /// The request for error messages.
@@ -96,7 +113,7 @@ impl Asked {
 
     /// The body, if it is sent: methods that usually have one state its length either way.
     pub fn states_length(&self) -> bool {
-        self.body.is_some() || matches!(self.method, Method::Post | Method::Put)
+        self.body.is_some() || matches!(self.method, Method::Post | Method::Put | Method::Patch)
     }
 }
 
@@ -118,6 +135,13 @@ enum Piece {
 }
 
 impl Text {
+    /// A text without values, whatever is in it.
+    pub fn literally(text: &str) -> Text {
+        let mut found = Text::default();
+        found.literal(text.as_bytes());
+        found
+    }
+
     /// A path without values.
     fn of_path(text: &str) -> Text {
         let mut found = Text { path: true, ..Text::default() };
@@ -215,7 +239,7 @@ mod tests {
     use super::*;
 
     fn read(sql: &str) -> Result<Asked> {
-        Asked::read(&Statement { sql: sql.into(), parameters: vec![], open: false }, "/home")
+        Asked::read(&Statement { sql: sql.into(), parameters: vec![], ..Statement::default() }, "/home", "")
     }
 
     #[test]
@@ -224,10 +248,11 @@ mod tests {
         assert!(asked.clear && asked.method == Method::Post);
         assert_eq!(asked.path.fixed(), Some(&b"/form?a=$"[..]));
         let body = asked.body.unwrap();
-        assert_eq!(body.text.fixed(), Some(&b"b=c d\n"[..]));
-        assert_eq!(body.content_type, "application/x-www-form-urlencoded");
-        assert_eq!(read("PUT / {\"a\": 1}").unwrap().body.unwrap().content_type, "application/json");
-        assert_eq!(read("PUT / [1]").unwrap().body.unwrap().content_type, "application/json");
+        assert_eq!(body.fixed(), Some(&b"b=c d\n"[..]));
+        let content_type = |sql: &str| read(sql).unwrap().headers.pop().unwrap().value;
+        assert_eq!(content_type("POST / b=c").fixed(), Some(&b"application/x-www-form-urlencoded"[..]));
+        assert_eq!(content_type("PATCH / {\"a\": 1}").fixed(), Some(&b"application/json"[..]));
+        assert_eq!(content_type("PUT / [1]").fixed(), Some(&b"application/json"[..]));
         assert_eq!(read(" HEAD").unwrap().path.fixed(), Some(&b"/home"[..]));
         assert_eq!(read("GET /ö").unwrap().path.fixed(), Some(&b"/%C3%B6"[..]));
         assert!(read("GET /a \n").unwrap().body.is_none());
@@ -236,8 +261,8 @@ mod tests {
 
     #[test]
     fn the_connections_own_path_has_no_values_in_it() {
-        let statement = |sql: &str| Statement { sql: sql.into(), parameters: vec![0], open: false };
-        let path = |sql, default| Asked::read(&statement(sql), default).map(|asked| asked.path);
+        let statement = |sql: &str| Statement { sql: sql.into(), parameters: vec![0], ..Statement::default() };
+        let path = |sql, default| Asked::read(&statement(sql), default, "").map(|asked| asked.path);
         assert_eq!(path("GET", "/a$1?b=$5").unwrap().fixed(), Some(&b"/a$1?b=$5"[..]));
         assert_eq!(path("GET /a$1", "/").unwrap().fixed(), None);
         assert_eq!(path("GET", "$1").unwrap_err().code, "statement");

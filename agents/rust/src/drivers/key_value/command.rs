@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn statement(sql: &str, parameters: &[usize]) -> Statement {
-        Statement { sql: sql.into(), parameters: parameters.to_vec(), open: false }
+        Statement { sql: sql.into(), parameters: parameters.to_vec(), ..Statement::default() }
     }
 
     #[test]

@@ -96,7 +96,7 @@ mod tests {
 
     fn marked(sql: &str, parameters: usize) -> Result<(String, Vec<usize>)> {
         // Variable 10 is the first parameter, 11 the second, …
-        with_marks(&Statement { sql: sql.into(), parameters: (10..10 + parameters).collect(), open: false }, true)
+        with_marks(&Statement { sql: sql.into(), parameters: (10..10 + parameters).collect(), ..Statement::default() }, true)
     }
 
     fn same(sql: &str) {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_backslash_is_an_ordinary_character_where_the_server_says_so() {
-        let statement = Statement { sql: r"'\' + $1".into(), parameters: vec![3], open: false };
+        let statement = Statement { sql: r"'\' + $1".into(), parameters: vec![3], ..Statement::default() };
         assert_eq!(with_marks(&statement, false).unwrap(), (r"'\' + ?".into(), vec![3]));
         assert_eq!(with_marks(&statement, true).unwrap_err().code, "statement");
     }

@@ -112,6 +112,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     """Notes below a cell's figures."""
+    yield from figure_text.without_ratio(cell)
     if cell.predicted:
         yield figure_text.prediction(cell)
     if planned := capacity.line(cell):

@@ -5,6 +5,7 @@ use super::servers::*;
 use crate::draw::Kind;
 use crate::drivers::http::reader;
 use crate::load::Plan;
+use crate::program::Program;
 use crate::xxh3::xxh3_64_with_seed;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -132,7 +133,7 @@ fn a_request_has_its_headers() {
         let body = asked.replace("\r\n", "|");
         Reply::Say(format!("HTTP/1.1 200 OK\r\nServer: me\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into())
     });
-    let asked = |fields: &str, sql: &str| arm(port, fields).query(sql, false).unwrap().text;
+    let asked = |fields: &str, sql: &str| begun(&arm(port, fields).query(sql, false).unwrap().text, 4);
     let common = "User-Agent: ciphercost|Accept: */*|";
     assert_eq!(asked("", "GET"), format!("200\t\tme\tGET / HTTP/1.1|Host: 127.0.0.1:{port}|{common}|"));
     let named = r#","authority":"shop.example","path":"/start""#;
@@ -143,6 +144,59 @@ fn a_request_has_its_headers() {
     assert_eq!(asked(r#","authority":"x""#, "POST / {\"a\":1}"), post);
     let put = format!("200\t\tme\tPUT / HTTP/1.1|Host: x|{common}Connection: close|Content-Length: 0||");
     assert_eq!(asked(r#","authority":"x","per_request":true"#, "PUT /"), put);
+    let own = r#","authority":"x","headers":"Cookie: a=$1\nACCEPT: text/html\nContent-Type: text/plain""#;
+    let get = "200\t\tme\tGET / HTTP/1.1|Host: x|User-Agent: ciphercost|Cookie: a=$1|ACCEPT: text/html||";
+    assert_eq!(asked(own, "GET /"), get);
+    assert!(asked(own, "POST / a=b").contains("|Content-Type: text/plain|Content-Length: 3||a=b"));
+    let refused = connect_to(port, r#","headers":"Host: secret""#).err().unwrap();
+    assert_eq!(refused.code, "bad-message");
+    assert!(refused.text.contains("Host") && !refused.text.contains("secret"), "{refused}");
+}
+
+/// The first columns of a query's row.
+fn begun(row: &str, columns: usize) -> String {
+    row.split('\t').take(columns).collect::<Vec<_>>().join("\t")
+}
+
+#[test]
+fn a_query_describes_the_response() {
+    let port = server(|asked, _| {
+        say(match asked.split(' ').nth(1).unwrap() {
+            "/chunks" => "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: br\r\nTransfer-Encoding: \
+                 chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n1\r\nf\r\n0\r\n\r\n",
+            _ => "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+        })
+    });
+    let asked = |path: &str| arm(port, "").query(&format!("GET {path}"), false).unwrap();
+    let chunks = asked("/chunks");
+    assert_eq!(chunks.columns, "status\tlocation\tserver\tbody\tlength\ttype\tencoding\tcloses\tstretch");
+    assert_eq!(chunks.text, "200\t\t\tabcdef\t6\ttext/html; charset=utf-8\tbr\t\tcde");
+    assert_eq!(asked("/").text, "200\t\t\tabc\t3\t\t\tcloses\tabc");
+}
+
+#[test]
+fn a_requests_own_headers_and_body_go_with_it() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let port = server({
+        let seen = seen.clone();
+        move |asked, _| {
+            seen.lock().unwrap().push(asked.to_string());
+            say(OK)
+        }
+    });
+    let mut program = Program::new("p".into());
+    program.add_variable("v".into(), number()).unwrap();
+    program.add_transaction("t".into(), 1).unwrap();
+    program.add_statement("t", None, "PATCH /a".into(), "v", false).unwrap();
+    program.complete_request("t", "Content-Type: text/plain\nX-Id: n$1".into(), Some("$1 costs $2".into()));
+    let script = Arc::new(program.script("a").unwrap());
+    arm(port, r#","headers":"x-id: 5\nCookie: c""#).slice(&script, &so_many(1), &mut || ()).unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(seen[0].starts_with("PATCH /a HTTP/1.1\r\n"), "{}", seen[0]);
+    for line in ["\r\nContent-Type: text/plain\r\n", "\r\nX-Id: n7\r\n", "\r\nCookie: c\r\n", "\r\nContent-Length: 11\r\n"] {
+        assert_eq!(seen[0].matches(line).count(), 1, "{line:?} {}", seen[0]);
+    }
+    assert!(seen[0].ends_with("\r\n\r\n$1 costs $2") && !seen[0].contains("x-id"), "{}", seen[0]);
 }
 
 #[test]
@@ -317,7 +371,7 @@ fn an_unexpected_response_is_not_taken_for_the_next_one() {
                 thread::sleep(moment);
                 let answer = arm.query("GET /", false);
                 assert_eq!(answer.is_err(), errors == 1, "{answer:?}");
-                assert_eq!(arm.query("GET /", false).unwrap().text, "200\t\t\ttwo");
+                assert_eq!(begun(&arm.query("GET /", false).unwrap().text, 4), "200\t\t\ttwo");
             }
         }
     }

@@ -241,8 +241,8 @@ fn wherever_frames_are_cut_the_answer_is_the_same() {
         frame(DATA, 1, 1, b"llo"),
     ]
     .concat();
-    let statement = Statement { sql: "GET /".into(), parameters: vec![], open: false };
-    let asked = || Asked::read(&statement, "/").unwrap();
+    let statement = Statement { sql: "GET /".into(), parameters: vec![], ..Statement::default() };
+    let asked = || Asked::read(&statement, "/", "").unwrap();
     let place = Place { authority: "x".into(), scheme: "http" };
     for size in 1..bytes.len() {
         let (mut two, mut say, mut taken) = (Two::default(), Vec::new(), Taken::Part);

@@ -128,10 +128,10 @@ impl Wire for Three {
 /// Status and hash of a response in these pieces, and whether the server goes on, after what the server has said aside; or the error's code and text.
 #[cfg(any(test, fuzzing))]
 pub fn read(asides: &[&[u8]], pieces: &[&[u8]]) -> std::result::Result<(u16, u64, bool), String> {
-    let statement = crate::program::Statement { sql: "GET /".into(), parameters: Vec::new(), open: false };
+    let statement = crate::program::Statement { sql: "GET /".into(), ..crate::program::Statement::default() };
     let place = Place { authority: "localhost".into(), scheme: "https" };
     let run = || -> Result<(u16, u64, bool)> {
-        let request = Three::compile(Asked::read(&statement, "/")?, &place, false);
+        let request = Three::compile(Asked::read(&statement, "/", "")?, &place, false);
         let mut three = Three::default();
         for aside in asides {
             three.aside(0, aside, false)?;

@@ -25,14 +25,18 @@ impl Request {
             Method::Post => entry::POST,
             Method::Put => entry::PUT,
             Method::Delete => entry::DELETE,
+            Method::Patch => entry::GET,
         };
-        qpack::put_entry(method, &mut fields);
+        match asked.method {
+            Method::Patch => qpack::put_field(method, b"PATCH", &mut fields),
+            _ => qpack::put_entry(method, &mut fields),
+        }
         qpack::put_entry(entry::HTTPS, &mut fields);
         qpack::put_field(entry::AUTHORITY, place.authority.as_bytes(), &mut fields);
         if let Some(path) = asked.path.fixed() {
             qpack::put_field(entry::PATH, path, &mut fields);
         }
-        let fixed = asked.path.fixed().is_some() && asked.body.as_ref().is_none_or(|body| body.text.fixed().is_some());
+        let fixed = asked.is_fixed();
         let mut request = Request { asked, fields, whole: None };
         if fixed {
             let mut whole = Vec::new();
@@ -63,12 +67,13 @@ impl Request {
             self.asked.path.put(operation, &mut path);
             qpack::put_field(entry::PATH, &path, room);
         }
-        qpack::put_field(entry::USER_AGENT, b"ciphercost", room);
-        qpack::put_entry(entry::ACCEPT_ANY, room);
-        if let Some(body) = &self.asked.body {
-            qpack::put_field(entry::CONTENT_TYPE, body.content_type.as_bytes(), room);
+        let mut value = Vec::new();
+        for header in &self.asked.headers {
+            value.clear();
+            header.value.put(operation, &mut value);
+            put_header(&header.name, &value, room);
         }
-        let length = self.asked.body.as_ref().map_or(0, |body| body.text.length(operation));
+        let length = self.asked.body.as_ref().map_or(0, |body| body.length(operation));
         if self.asked.states_length() {
             let mut digits = [0; DIGITS];
             qpack::put_field(entry::CONTENT_LENGTH, decimal(length as i64, &mut digits), room);
@@ -77,7 +82,16 @@ impl Request {
         if let Some(body) = self.asked.body.as_ref().filter(|_| length > 0) {
             put_number(kind::DATA, into);
             put_number(length as u64, into);
-            body.text.put(operation, into);
+            body.put(operation, into);
         }
+    }
+}
+
+fn put_header(name: &str, value: &[u8], into: &mut Vec<u8>) {
+    let name = name.to_ascii_lowercase();
+    match entry::NAMES.iter().find(|(known, _)| *known == name) {
+        _ if name == "accept" && value == b"*/*" => qpack::put_entry(entry::ACCEPT_ANY, into),
+        Some((_, entry)) => qpack::put_field(*entry, value, into),
+        None => qpack::put_named(name.as_bytes(), value, into),
     }
 }

@@ -9,8 +9,8 @@ use crate::program::{Operation, Statement};
 use crate::xxh3::xxh3_64_with_seed;
 
 fn asked(text: &str) -> Asked {
-    let statement = Statement { sql: text.into(), parameters: Vec::new(), open: false };
-    Asked::read(&statement, "/").unwrap()
+    let statement = Statement { sql: text.into(), parameters: Vec::new(), ..Statement::default() };
+    Asked::read(&statement, "/", "").unwrap()
 }
 
 fn place() -> Place {

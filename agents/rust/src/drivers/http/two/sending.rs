@@ -11,7 +11,10 @@ use crate::program::Operation;
 /// A statement's request: fields that are always the same are already encoded.
 pub struct Request {
     pub(super) asked: Asked,
+    /// Pseudo-header fields, but not a path with values.
     fields: Vec<u8>,
+    /// Headers without values.
+    headers: Vec<u8>,
 }
 
 /// Entries of the static table.
@@ -22,10 +25,26 @@ mod entry {
     pub const PATH: usize = 4;
     pub const HTTP: usize = 6;
     pub const HTTPS: usize = 7;
-    pub const ACCEPT: usize = 19;
     pub const CONTENT_LENGTH: usize = 28;
-    pub const CONTENT_TYPE: usize = 31;
-    pub const USER_AGENT: usize = 58;
+    /// Names of headers.
+    pub const NAMES: [(&str, usize); 7] = [
+        ("accept-encoding", 16),
+        ("accept-language", 17),
+        ("accept", 19),
+        ("authorization", 23),
+        ("content-type", 31),
+        ("cookie", 32),
+        ("user-agent", 58),
+    ];
+}
+
+/// A header that must not be indexed.
+fn put_header(name: &str, value: &[u8], into: &mut Vec<u8>) {
+    let name = name.to_ascii_lowercase();
+    match entry::NAMES.iter().find(|(known, _)| *known == name) {
+        Some((_, entry)) => hpack::put_field(*entry, value, into),
+        None => hpack::put_named(name.as_bytes(), value, into),
+    }
 }
 
 impl Request {
@@ -38,12 +57,16 @@ impl Request {
         }
         hpack::put_entry(if place.scheme == "https" { entry::HTTPS } else { entry::HTTP }, &mut fields);
         hpack::put_field(entry::AUTHORITY, place.authority.as_bytes(), &mut fields);
-        let mut request = Request { asked, fields: Vec::new() };
-        if let Some(path) = request.asked.path.fixed() {
+        if let Some(path) = asked.path.fixed() {
             hpack::put_field(entry::PATH, path, &mut fields);
         }
-        request.fields = fields;
-        request
+        let mut headers = Vec::new();
+        for header in &asked.headers {
+            if let Some(value) = header.value.fixed() {
+                put_header(&header.name, value, &mut headers);
+            }
+        }
+        Request { asked, fields, headers }
     }
 }
 
@@ -62,7 +85,7 @@ impl Two {
         self.upload.clear();
         self.uploaded = 0;
         if let Some(body) = &request.asked.body {
-            body.text.put(operation, &mut self.upload);
+            body.put(operation, &mut self.upload);
         }
         let at = into.len();
         let ends = if self.upload.is_empty() { flag::END_STREAM } else { 0 };
@@ -72,10 +95,11 @@ impl Two {
             request.asked.path.put(operation, &mut self.room);
             hpack::put_field(entry::PATH, &self.room, into);
         }
-        hpack::put_field(entry::USER_AGENT, b"ciphercost", into);
-        hpack::put_field(entry::ACCEPT, b"*/*", into);
-        if let Some(body) = &request.asked.body {
-            hpack::put_field(entry::CONTENT_TYPE, body.content_type.as_bytes(), into);
+        into.extend_from_slice(&request.headers);
+        for header in request.asked.headers.iter().filter(|header| header.value.fixed().is_none()) {
+            self.room.clear();
+            header.value.put(operation, &mut self.room);
+            put_header(&header.name, &self.room, into);
         }
         if request.asked.states_length() {
             let mut digits = [0; DIGITS];
