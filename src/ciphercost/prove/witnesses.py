@@ -100,6 +100,7 @@ def require(
 
 
 def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
+    code = ""
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
@@ -107,10 +108,10 @@ def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
         probe.pair.failures.setdefault(arm, error)
         if arm == "encrypted":
             probe.pair.note(error)
-        passed, detail = False, f"{error} [{error.code}]"
+        passed, detail, code = False, error.words, error.code
     if witness == "client" and arm == "encrypted" and not passed:
-        probe.pair.note(AgentError(detail))
-    return probe.proof(arm, witness, passed, detail)
+        probe.pair.note(AgentError(detail, code or "agent"))
+    return probe.proof(arm, witness, passed, detail, code)
 
 
 def _close(probe: Probe) -> None:

@@ -94,9 +94,7 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
 def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
-    return RunError(
-        f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}".rstrip(". ") + "."
-    )
+    return RunError(f"can't log in to your {bench.engine.title}{arm}: {error.words}. {what}".rstrip(". ") + ".")
 
 
 def ready(bench: Bench, pair: ServerPair) -> None:

@@ -96,10 +96,9 @@ def exceptions_of(bench: Bench) -> str:
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def no_control(bench: Bench, detail: str) -> str:
-    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `detail`: of its proof."""
+def no_control(bench: Bench, code: str) -> str:
+    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `code`: of its proof."""
     engine = bench.engine
-    code = detail.rpartition("[")[2].removesuffix("]")
     return engine.no_control(bench.cell.url, code) if isinstance(engine, TakesUrl) else ""
 
 
@@ -123,11 +122,11 @@ def judge(
             )
     # Any other failure of the plain arm proves nothing, nor does a refusal that the encrypted arm gets too.
     engine = bench.engine
-    codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
+    codes = engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()
     both = bool(bench.cell.url and plain and encrypted)
     failed = both and encrypted[0].passed and not plain[0].passed
-    elsewhere = no_control(bench, plain[0].detail) if failed else ""
-    refused = bool(elsewhere) or (failed and plain[0].detail.endswith(codes))
+    elsewhere = no_control(bench, plain[0].code) if failed else ""
+    refused = bool(elsewhere) or (failed and plain[0].code in codes)
     if refused:
         lines += wrap(
             elsewhere

@@ -132,7 +132,7 @@ class Probe:
         except AgentError as error:
             if error.code == "driver":
                 raise UsageError(str(error)) from None
-            raise RunError(f"the application can't connect: {error} [{error.code}]") from None
+            raise RunError(f"the application can't connect: {error.words}") from None
 
     def _login(self) -> dict[str, object]:
         try:
