@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost.measure.experiment import without_block
+from ciphercost.measure.cell_errors import without_block
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result

@@ -24,7 +24,7 @@ from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import debian, package_cache, run_in_place, versions
@@ -36,7 +36,7 @@ from ciphercost.host.programs import output_of
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.connection_string import firebird as connection_string
 from ciphercost.model import grants
-from ciphercost.model.errors import AgentError, MissingServer, RunError
+from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, nearest
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import PREFIX
@@ -235,6 +235,12 @@ def answers(address: str, port: int) -> bool:
 
 class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, StoresData):
     kept_settings = KEPT
+    setting_example = "DefaultDbCachePages=65536"
+    decided_settings = (
+        Decided(
+            "wirecompression", why="the agent refuses compression, which would change what is encrypted; remove it"
+        ),
+    )
     absent = "contains no 'firebird' and 'isql' (or 'isql-fb') that run on this machine, with plugins beside them"
     oldest = OLDEST
     name = "firebird"
@@ -400,6 +406,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
             return RunningServer(installation.location)
         bindir = Path(installation.location)
         given, env, address = apart(settings)
+        _check_names(bindir, given)
 
         def command(port: int) -> list[str | Path]:
             place = {"RemoteBindAddress": address}
@@ -541,6 +548,26 @@ def _environment(bindir: Path, directory: Path) -> dict[str, str]:
         "FIREBIRD_LOCK": str(directory / "lock"),
         "FIREBIRD_TMP": str(directory / "temporary"),
     }
+
+
+def _check_names(bindir: Path, settings: Mapping[str, str]) -> None:
+    """Raises RefusedSetting for one that the installation's own firebird.conf doesn't list: the server would ignore it."""
+    home = home_of(bindir)
+    listed = home / "firebird.conf" if home is not None else Path()
+    if listed.is_symlink():  # to a place below the root of the package, which may be unpacked elsewhere
+        below = str(listed.readlink()).lstrip("/")
+        listed = next((each / below for each in bindir.parents if (each / below).is_file()), listed)
+    if not listed.is_file():
+        return
+    text = listed.read_text(errors="replace")
+    known = {name.lower(): name for name in re.findall(r"(?m)^#?[ \t]*([A-Z]\w+)[ \t]*=", text)}
+    for name in settings:
+        if known and not name.startswith(PLUGIN_SETTING) and name.lower() not in known:
+            words = nearest(name, known.values())
+            close = "" if words.startswith("known") else words
+            raise RefusedSetting(
+                f"--setting {name}: this Firebird has no such setting and would ignore it; {close or f'{listed} lists them'}"
+            )
 
 
 def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -70,6 +70,17 @@ KEPT = (
     r"event_source|.*_command|local_preload_libraries|session_preload_libraries|dynamic_library_path"
 )
 """`TakesSettings.kept_settings`. It includes every setting whose value is a command that the server runs."""
+
+DECIDED = (
+    Decided("ssl_(min|max)_protocol_version", "version"),
+    Decided("ssl_(tls13_)?ciphers|ssl_prefer_server_ciphers", "cipher"),
+    Decided("ssl_(ecdh_curve|groups|dh_params_file)", "group"),
+    Decided("ssl_(cert|key)_file|ssl_passphrase_.*", "certificate"),
+    Decided("ssl_(ca|crl)_.*", why=NO_CLIENT_CERTIFICATES),
+    Decided("ssl"),
+    Decided("password_encryption", why="ciphercost logs in by SCRAM in both arms and never by MD5; remove it"),
+)
+"""`TakesSettings.decided_settings`."""
 
 PROGRAMS = ("postgres", "edb-postgres")
 """Names of the server program; the second is EDB's."""
@@ -249,6 +260,7 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
     kept_settings = KEPT
+    decided_settings = DECIDED
     absent = "contains no 'postgres' and 'initdb' that run on this machine"
     name = "postgresql"
     title = "PostgreSQL"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.cipher_work import Enciphered
+from ciphercost.model.errors import without_codes
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
@@ -374,6 +375,11 @@ class Cell(msgspec.Struct, frozen=True):
     """Nodes that made the load, their clocks, and what was lost. None: one agent on one machine made it."""
     objective: ObjectiveCapacity | None = None
     """Capacity at the objective of `--objective`. None: there was none. Its ratio is also `overhead.rate_at_objective`."""
+
+    def __post_init__(self) -> None:
+        """Leave out the codes in brackets with which an older ciphercost recorded reasons."""
+        if "]" in self.reason:
+            msgspec.structs.force_setattr(self, "reason", without_codes(self.reason)[0])
 
 
 class Result(msgspec.Struct, frozen=True):

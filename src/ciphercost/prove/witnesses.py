@@ -94,8 +94,8 @@ def enforces(engine: Engine, proofs: list[Proof]) -> bool:
     """
     encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
     plain = [proof for proof in proofs if proof.arm == "plain"]
-    codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
-    return bool(plain and encrypted and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes))
+    codes = engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()
+    return bool(plain and encrypted and encrypted[0].passed and not plain[0].passed and plain[0].code in codes)
 
 
 def instead(engine: Engine, mechanism: Mechanism, proofs: list[Proof], connected: Mapping[str, Any]) -> str:
@@ -135,6 +135,7 @@ def require(
 
 
 def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
+    code = ""
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
@@ -142,10 +143,10 @@ def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
         probe.pair.failures.setdefault(arm, error)
         if arm == "encrypted":
             probe.pair.note(error)
-        passed, detail = False, f"{error} [{error.code}]"
+        passed, detail, code = False, error.words, error.code
     if witness == "client" and arm == "encrypted" and not passed:
-        probe.pair.note(AgentError(detail))
-    return probe.proof(arm, witness, passed, detail)
+        probe.pair.note(AgentError(detail, code or "agent"))
+    return probe.proof(arm, witness, passed, detail, code)
 
 
 def _close(probe: Probe) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.settings import blamed
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import authorities
 from ciphercost.host.installation import Installation
@@ -172,6 +173,10 @@ class Bench(msgspec.Struct):
                 logs=self.logs,
             )
         except RunError as error:
+            own = self.planned.conditions.settings
+            if own and (words := blamed(own, str(error).splitlines()[1:])):
+                title = " ".join(filter(None, (self.engine.title, self.installation.version)))
+                raise RunError(f"{words} ({title} did not start with it)") from None
             if hint := self.mechanism.if_not_started(self.factors):
                 raise RunError(f"{error}\n{hint}") from None
             raise

@@ -170,7 +170,7 @@ def _refused(engine: TakesUrl, fields: Mapping[str, object], error: AgentError) 
     what = f". {words(str(error), error.code)}" if error.code == "tls" else ""
     if not encrypted and isinstance(engine, HasTls):
         how += "; use --ca to connect with TLS"
-    return f"can't log in at your {engine.title} ({how}): {error} [{error.code}]{what}"
+    return f"can't log in at your {engine.title} ({how}): {error.words}{what}"
 
 
 def forget(noted: Mapping[str, journal.Note], name: str) -> None:

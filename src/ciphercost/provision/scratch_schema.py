@@ -204,7 +204,7 @@ def own(
 
 def _refused(engine: OwnSchema, fields: Mapping[str, object], name: str, error: AgentError) -> RunError:
     return RunError(
-        f"can't create the schema {name} on the server: {error} [{error.code}]. ciphercost makes everything in a "
+        f"can't create the schema {name} on the server: {error.words}. ciphercost makes everything in a "
         "schema of its own and drops it at the end. If the right to create one is missing: "
         f"{engine.right_to_make(fields)}"
     )

@@ -95,10 +95,9 @@ def exceptions_of(bench: Bench) -> str:
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def no_control(bench: Bench, detail: str) -> str:
-    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `detail`: of its proof."""
+def no_control(bench: Bench, code: str) -> str:
+    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `code`: of its proof."""
     engine = bench.engine
-    code = detail.rpartition("[")[2].removesuffix("]")
     return engine.no_control(bench.cell.url, code) if isinstance(engine, TakesUrl) else ""
 
 
@@ -121,7 +120,7 @@ def judge(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
     both = bool(bench.cell.url and plain and encrypted)
-    elsewhere = no_control(bench, plain[0].detail) if both and encrypted[0].passed and not plain[0].passed else ""
+    elsewhere = no_control(bench, plain[0].code) if both and encrypted[0].passed and not plain[0].passed else ""
     refused = bool(elsewhere) or (bool(bench.cell.url) and witnesses.enforces(bench.engine, proofs))
     if refused:
         lines += wrap(

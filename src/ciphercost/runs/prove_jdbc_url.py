@@ -135,7 +135,7 @@ class Probe:
                 more = f". {CERTIFICATE_WANTED.removesuffix(': let this user log in without one, on a test copy')}"
             elif error.code.startswith(DENIED) and not self._fields.get("password"):
                 more = f". No password was given: {TakesUrl.of(self.engine).give_password}"
-            raise RunError(f"the application can't connect: {error} [{error.code}]{more}") from None
+            raise RunError(f"the application can't connect: {error.words}{more}") from None
 
     def _login(self) -> dict[str, object]:
         try:

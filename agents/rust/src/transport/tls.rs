@@ -112,7 +112,7 @@ impl TlsClient {
             });
             match asked.tls_ca.clone().or_else(system_authorities) {
                 Some(ca) => {
-                    let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
+                    let file = |error: ErrorStack| Failure::tls(format!("--ca {ca}: {}", reason(&error)));
                     builder.set_ca_file(&ca).map_err(file)?;
                     if holds_revocation_lists(&ca) {
                         builder.verify_param_mut().set_flags(X509VerifyFlags::CRL_CHECK).map_err(bad("tls_ca"))?;
@@ -120,7 +120,7 @@ impl TlsClient {
                 }
                 None if login_proves => {}
                 None => {
-                    let text = "no certificate authorities of the system were found; give a PEM file as --ca (tls_ca)";
+                    let text = "no certificate authorities of the system were found; give a PEM file as --ca";
                     return Err(Failure::tls(text));
                 }
             }
@@ -350,13 +350,13 @@ fn issued(ssl: &SslRef) -> String {
 fn rejected(subject: &str, issued: &str, verdict: X509VerifyResult, names: &str, wanted: &str) -> String {
     let certificate = format!("the server's certificate ({subject})");
     match verdict.as_raw() {
-        3 => format!("--ca (tls_ca) has no revocation list of the authority that signed {certificate}; add its CRL"),
+        3 => format!("--ca has no revocation list of the authority that signed {certificate}; add its CRL"),
         9 => format!("{certificate} is not valid yet"),
         10 => format!("{certificate} has expired"),
-        11 | 12 => "the revocation list (CRL) in --ca (tls_ca) is out of date; get the newest one".to_string(),
+        11 | 12 => "the revocation list (CRL) in --ca is out of date; get the newest one".to_string(),
         2 | 18 | 19 | 20 | 21 | 27 => {
             let both = if issued.is_empty() { subject } else { issued };
-            format!("the server's certificate ({both}) is signed by an unknown authority; name that with --ca (tls_ca)")
+            format!("the server's certificate ({both}) is signed by an unknown authority; name that with --ca")
         }
         23 => format!("{certificate} has been revoked"),
         // The refused certificate is the one above the server's.

@@ -21,7 +21,7 @@ from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -64,6 +64,22 @@ KEPT = (
     r"authentication_.*|.*_private_key_path|.*_public_key_path|early_plugin_load|innodb_(data|log_group|undo|tmp|temp_data).*(dir|directory|home_dir|file_path)"
 )
 """`TakesSettings.kept_settings`."""
+
+
+DECIDED = (
+    Decided("((admin|mysqlx)_)?tls_version", "version"),
+    Decided("((admin|mysqlx)_)?(ssl_cipher|tls_ciphersuites)", "cipher"),
+    Decided("((admin|mysqlx)_)?ssl_(cert|key)|auto_generate_certs", "certificate"),
+    Decided("((admin|mysqlx)_)?ssl_(ca|crl).*|tls_certificates_enforced_validation", why=NO_CLIENT_CERTIFICATES),
+    Decided("ssl_session_cache_(mode|timeout)", "resumption"),
+    Decided("ssl_fips_mode", why="ciphercost sets up no FIPS provider of OpenSSL, which this needs; remove it"),
+    Decided("ssl|skip_ssl|have_ssl"),
+    Decided(
+        "require_secure_transport",
+        why="one server serves both arms, so it must accept the plain arm's unencrypted connections; remove it",
+    ),
+)
+"""`TakesSettings.decided_settings`."""
 
 
 def accounts(identified: str, address: str) -> str:
@@ -144,6 +160,8 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     """An engine of this family. A subclass names its programs, packages and SQL."""
 
     kept_settings = KEPT
+    decided_settings = DECIDED
+    setting_example = "innodb_buffer_pool_size=1G"
     hopeless = ""
     """Text in the log of a server that will never answer."""
     driver = "mysql"

@@ -24,7 +24,7 @@ from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _prop
 from ciphercost.load.jdbc.verify import MOST_SHOWN, Verdict, hint, refuses_impostor, refuses_other_name
 from ciphercost.load.redact import SECRET
 from ciphercost.load.trust import encrypted_first, words
-from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.errors import AgentError, RunError, Unproven, server_code
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
@@ -234,7 +234,7 @@ class JdbcAgent(Agent):
                     told(error)
                     more += f". {words(str(error), error.code)}"
                 raise RunError(
-                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]} [{error.code}]{more}"
+                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]}{server_code(error.code)}{more}"
                 ) from None
 
     # ── loading ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -52,7 +52,7 @@ from ciphercost.report.words.figure_text import (
     size,
     without_ratio,
 )
-from ciphercost.report.words.verdict_text import sentences, verdict
+from ciphercost.report.words.verdict_text import sentences, told, verdict
 
 SHOWS_MONEY = True
 DOUBTFUL = 3.0
@@ -63,15 +63,16 @@ def render(result: Result) -> str:
     """The answer and summary; every cell, with one table per experiment; where the cost comes from; the machine."""
     blocks = []
     above: Cell | None = None
+    said = {told(result)}
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
         # A control that was measured with other cells appears in their lines; if it is the reference, it has a row of its own.
         controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         alone = shown[0] if len(shown) == 1 else None
-        made = block(alone, result.cells, above) if alone else table(shown, result.cells)
+        made = block(alone, result.cells, above, said) if alone else table(shown, result.cells, said)
         above = alone
-        blocks.append("\n".join([made, *lost(controls, shown), *_profile.lines(shown)]))
+        blocks.append("\n".join([made, *lost(controls, said), *_profile.lines(shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
@@ -158,21 +159,28 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
             yield from named(name, min(room, longest), list(zip(texts, places, strict=True)))
 
 
-def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
-    """Controls that failed for a reason that the cells don't already give."""
-    said = {cell.reason for cell in shown}
+def no_number(cell: Cell, said: set[str]) -> str:
+    """Why a cell has no number; a reason that the report has given already is not repeated. `said`: those; gets this one too."""
+    if cell.reason in said:
+        return f"{standing(cell)}{' for the reason given above' if cell.reason else ''}"
+    said.add(cell.reason)
+    return f"{standing(cell)}: {cell.reason}"
+
+
+def lost(controls: Iterable[Cell], said: set[str]) -> Iterator[str]:
+    """Controls that failed for a reason that the report has not given yet. `said`: those that it has."""
     for cell in controls:
         if cell.status != "ok" and cell.reason not in said:
             name = cell.variant or cell.mechanism
-            yield from wrap(f"! the control {name}: {standing(cell)}: {cell.reason}", "  ", "    ")
+            yield from wrap(f"! the control {name}: {no_number(cell, said)}", "  ", "    ")
 
 
-def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
-    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings."""
-    return "\n".join(_rows(cells, everything))
+def table(cells: list[Cell], everything: Sequence[Cell] = (), said: set[str] | None = None) -> str:
+    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings. `said`: see `no_number`."""
+    return "\n".join(_rows(cells, everything, set() if said is None else said))
 
 
-def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
+def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iterator[str]:
     reference = next((cell for cell in cells if not is_control(cell)), cells[0])
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
@@ -207,7 +215,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
             yield from wrap(prediction(cell), "    ", "      ")
     for cell in cells:
         if cell not in shown:
-            yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
+            yield from wrap(f"{names[id(cell)]}: {no_number(cell, said)}", "  ")
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
@@ -329,22 +337,23 @@ def curve(of: Curve) -> Iterator[str]:
         yield f"{last:<59} {bar}".rstrip()[:WIDTH]
 
 
-def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None) -> str:
-    """One cell. It has figures only if the cell was proven. `above`: the cell printed before it, whose proof and findings may be the same."""
-    return "\n".join(_lines(cell, everything, above))
+def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None, said: set[str] | None = None) -> str:
+    """One cell. It has figures only if the cell was proven. `above`: the cell printed before it, whose proof and findings may be the same.
+    `said`: see `no_number`.
+    """
+    return "\n".join(_lines(cell, everything, above, set() if said is None else said))
 
 
-def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterator[str]:
+def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set[str]) -> Iterator[str]:
     yield from wrap(heading(cell))
     if cell.imported is not None:
         yield from _imported.lines(cell, cell.imported)
         yield from wrap(money.line(cell), "  ", "    ")
         return
     if cell.status != "ok" and not cell.overhead:
-        yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
-        yield from wrap("this cell has no number", "  ")
+        yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
         for proof in cell.proofs:
-            if not proof.passed:
+            if not proof.passed and proof.detail not in cell.reason:
                 yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
         return
     if cell.status != "ok":

@@ -136,6 +136,16 @@ MOST_SENTENCES = 6
 """Mechanisms that get a sentence in the headline, at most."""
 
 
+def told(result: Result) -> str:
+    """The reason for which every cell has no number, which `sentences` gives once for all of them; empty: there are several reasons,
+    or there is a number. Pure.
+    """
+    cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
+    reasons = {(cell.status, cell.reason) for cell in cells}
+    alike = len(reasons) == 1 and not any(cell.overhead or cell.imported for cell in cells)
+    return cells[0].reason if alike else ""
+
+
 def answer(result: Result, only: str = "") -> str:
     """What encryption costs in this run, as one line of `sentences`."""
     return " ".join(sentences(result, only))
@@ -157,6 +167,8 @@ def sentences(result: Result, only: str = "") -> list[str]:
     if not known:
         if len(cells) == 1:
             return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
+        if told(result):
+            return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
     said = [*doubts(known), *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known))]
     if len(said) > MOST_SENTENCES:

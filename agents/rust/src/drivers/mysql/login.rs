@@ -402,7 +402,7 @@ fn unproven(certificate: &SelfSigned, why: &str) -> Failure {
     let subject = &certificate.subject;
     Failure::tls(format!(
         "the server's certificate ({subject}) is signed by an unknown authority, by itself, and {why}; name a file with that \
-         authority with --ca (tls_ca)"
+         authority with --ca"
     ))
 }
 

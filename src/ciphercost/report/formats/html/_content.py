@@ -66,6 +66,8 @@ class Page(NamedTuple):
     experiments: list[Table]
     cells: list[Shown]
     failed: list[Shown]
+    told: str
+    """The reason that the answer gives for all of them; empty: each has its own."""
     study: Report | None
     published: list[Figure]
     """Plots of its costs beside ours."""
@@ -105,6 +107,7 @@ def page(of: Subject) -> Page:
         experiments=list(_experiments(result, labels)),
         cells=cells,
         failed=[each for each in cells if not each.ok],
+        told=verdict_text.told(result),
         study=study,
         published=kinds["published"],
         machine=list(machine(result)),
