@@ -110,7 +110,7 @@ def tokens(text: str, dialect: str, where: str) -> Iterator[Token]:
         if found.start() > at:
             yield Token("code", text[at : found.start()])
         kind, end = "code", found.end()
-        match _group(found):
+        match found.lastgroup:  # the alternative itself: groups within it close before it
             case "bracketed":
                 end = _comment_end(text, found.start(), nested=rules.nested)
                 kind = "comment"
@@ -131,11 +131,6 @@ def tokens(text: str, dialect: str, where: str) -> Iterator[Token]:
         at = end
     if at < len(text):
         yield Token("code", text[at:])
-
-
-def _group(found: re.Match[str]) -> str:
-    """The name of the alternative that matched; groups within it do not count."""
-    return next(name for name, value in found.groupdict().items() if value is not None and name not in ("q", "tag"))
 
 
 def _comment_end(text: str, start: int, *, nested: bool) -> int:
@@ -234,6 +229,8 @@ def _has_body(words: list[str]) -> bool:
 
 
 def _check_client(words: list[str], where: str) -> None:
+    if len(words) > 2:
+        return
     for command, reason in _CLIENTS.items():
         if " ".join(words) == command:
             raise UsageError(f"{where}: {command} is {reason}")
