@@ -63,7 +63,7 @@ def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
 def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the cells create on one server, and how much load they make."""
     from ciphercost.model.terms import MOST_ERRORS
-    from ciphercost.plan import specs
+    from ciphercost.plan import connection_strings, specs
 
     if all(cell.engine.language == "http" for cell in cells):
         yield "ciphercost sends requests and creates nothing"
@@ -91,3 +91,4 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     if all(slow := {cell.spec.max_latency for cell in cells}):
         stops += f" or its 99th percentile is above {1e3 * max(slow):g} ms"
     yield stops
+    yield from dict.fromkeys(each for cell in cells for each in connection_strings.remarks(cell.spec, cell.engine))
