@@ -51,6 +51,19 @@ MIDDLE = (
 )
 """Each attack, server, client and command of the man in the middle at least once; `make middle` has all combinations."""
 
+LOGINS = "|".join(
+    map(
+        re.escape,
+        (
+            "postgresql-jdbc-sslmode=require,channelBinding=require",
+            "postgresql-jdbc-sslmode=require,channelBinding=prefer",
+            "mariadb-jdbc:4.0",
+            "mariadb-rust-verify-full",
+        ),
+    )
+)
+"""Clients that meet a man in the middle who goes on to the login: on each server one that refuses him, and one that does not."""
+
 
 def rules(why: str, *tests: str, instead: str = "") -> list[Rule]:
     """A rule for each of `tests`, written as `test_file::test_name`."""
@@ -364,6 +377,7 @@ RULES = [
         r"test_launch::test_another_server_of_the_same_kind.*\[(mysql|mariadb)\]",
         r"test_listen::test_it_is_reached_over_tls.*\[(?!(postgresql|mysql)\])",
         r"test_man_in_the_middle::test_a_failed_encryption.*(stripped|closed|\[tls none)",
+        rf"test_man_in_the_login::.*\[(?!({LOGINS})\])",
         r"test_man_in_the_middle::test_an_attack.*\[(?!(" + "|".join(map(re.escape, MIDDLE)) + r")\])",
         r"test_man_in_the_middle::test_without_an_attack.*\[none-(?!postgresql-rust-prove\])",
         r"test_man_in_the_middle::test_(no_later|the_verdict|a_run_warns|an_unchecked).*\[(mysql|mariadb)\]",
