@@ -24,8 +24,10 @@ def said(path: Path, *, no_header: bool = False) -> list[str]:
 def test_patients_are_read_as_they_are_meant() -> None:
     path = ROWS / "patients.csv"
     assert said(path) == [
-        (f"read {path}: 6 rows, 5 columns (id integer, name text, ssn text, weight decimal(4,2) with decimal commas, diagnosis text), "
-        "separated by semicolons, UTF-8 with byte order mark; secret: no column")
+        (
+            f"read {path}: 6 rows, 5 columns (id integer, name text, ssn text, weight decimal(4,2) with decimal commas, diagnosis text), "
+            "separated by semicolons, UTF-8 with byte order mark; secret: no column"
+        )
     ]
     found = [values for _, values in csvfile.rows(path)][1:]
     assert found[0] == ["1", "Adler; B.", "001234567", "61,5", "two\nlines"]

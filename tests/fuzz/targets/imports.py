@@ -106,6 +106,10 @@ def seeds(place: Path) -> Iterator[bytes]:
     yield BETWEEN.join((b"time,ops\n1,100\n2,120\n", b"time,ops\n1,90\n2,95\n"))
     for sample in (AB, REDIS, MEMTIER, H2LOAD):
         yield BETWEEN.join((sample % 20000, sample % 15000))
-    quoted = b"".join(b"2026-11-21T09:08:07.123Z > " + line for line in (SYSBENCH % (9000, 900)).splitlines(keepends=True))
-    yield BETWEEN.join((quoted, b" Running Primer json\n" + WRK % (b"", 1, 7000) + b"Concurrency: 8\n" + WRK % (b"", 1, 7000)))
+    quoted = b"".join(
+        b"2026-11-21T09:08:07.123Z > " + line for line in (SYSBENCH % (9000, 900)).splitlines(keepends=True)
+    )
+    yield BETWEEN.join(
+        (quoted, b" Running Primer json\n" + WRK % (b"", 1, 7000) + b"Concurrency: 8\n" + WRK % (b"", 1, 7000))
+    )
     yield BETWEEN.join((HYPERFINE % b"1.5", HYPERFINE % b"2.5"))
