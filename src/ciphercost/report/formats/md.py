@@ -114,7 +114,7 @@ def _details(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield row("---", "---:", "---", "---")
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
-        yield from (item(each) for each in figure_text.without_ratio(cell))
+        yield from (item(each) for each in (*figure_text.without_ratio(cell), figure_text.opening(cell)) if each)
     if cell.status != "ok":
         yield item(f"{cell_text.standing(cell)}: {cell.reason}")
     for proof in cell.proofs:
