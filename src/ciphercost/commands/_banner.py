@@ -17,16 +17,18 @@ CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
 
 def lines(spec: Any) -> list[str]:
-    """The banner's lines; none if ciphercost starts every server itself, for this machine alone.
+    """The banner's lines; none if ciphercost starts every server itself, for this machine alone, and the workloads show all that is asked.
 
     Raises UsageError for a spec that can't be run.
     """
-    from ciphercost.plan import conditions, specs
+    from ciphercost.plan import conditions, shown, specs
     from ciphercost.report.layout import wrap
 
     planned = specs.plan(spec)
     reached = dict.fromkeys(conditions.who_reaches_it(cell.conditions, cell.engine) for cell in planned)
     opened = [line for text in reached if text for line in wrap(f"{text[0].upper()}{text[1:]}.", INDENT, f"{INDENT}  ")]
+    unseen = dict.fromkeys(text for cell in planned for text in shown.not_shown(cell))
+    opened += [line for text in unseen for line in wrap(f"{text}.", INDENT, f"{INDENT}  ")]
     cells = [cell for cell in planned if cell.spec.url]
     if not cells:
         return opened

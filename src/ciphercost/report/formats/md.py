@@ -104,13 +104,13 @@ def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
         estimate = cell.overhead[key]
         second = "throughput" if other == "operations/s" else figure_text.cpu_metric(cell)
         beside = cell.overhead.get(second)
-        said = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
+        others = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
         named = escaped(name, SHORT)
         standing = f"**{cell_text.standing(cell)}**" if cell_text.standing(cell) else ""
         found = IMPORTED[verdict_text.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
         changed = notation.of_what(figure_text.cost(key, estimate), figure_text.short(cell, key))
-        yield row(named, changed, figure_text.bounds(key, estimate), *said, verdict)
+        yield row(named, changed, figure_text.bounds(key, estimate), *others, verdict)
 
 
 def row(*cells: str) -> str:
@@ -130,7 +130,7 @@ def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]
         yield row("---", "---:", "---", "---")
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
-        yield from (item(each) for each in figure_text.without_ratio(cell))
+        yield from (item(each) for each in (*figure_text.without_ratio(cell), figure_text.opening(cell)) if each)
     # The table has the reason of a cell without figures, if it is short enough.
     if cell.status != "ok" and (figures or (cell.reason != said and len(escaped(cell.reason)) > SHORT)):
         yield item(f"{cell_text.standing(cell)}: {cell.reason}")

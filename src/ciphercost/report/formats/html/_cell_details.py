@@ -112,7 +112,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     """Notes below a cell's figures."""
-    yield from figure_text.without_ratio(cell)
+    yield from filter(None, (*figure_text.without_ratio(cell), figure_text.opening(cell)))
     if cell.predicted:
         yield figure_text.prediction(cell)
     if planned := capacity.line(cell):
