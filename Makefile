@@ -76,6 +76,7 @@ check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry --no-ansi src
 	cd $(RUST) && cargo fmt --check
 	cd $(RUST) && cargo clippy --release --all-targets --quiet -- -D warnings
 

@@ -129,7 +129,7 @@ RULES = [
     *rules(
         LONG,
         r"test_site::test_every_command_on_a_page_runs",
-        instead="test_github_actions::test_its_commands_run_in_order",
+        instead="test_site::test_every_command_on_a_page_is_accepted",
     ),
     *rules(
         COMBINATION,

@@ -16,7 +16,7 @@ from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
-from ciphercost.engines._mysql.running import RunningServer, client_options, parse_options, password_found
+from ciphercost.engines._mysql.running import RunningServer
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import marks
@@ -24,6 +24,8 @@ from ciphercost.host.ports import listener
 from ciphercost.host.tls_names import SUITES_12, suite
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string.mysql import password_found
+from ciphercost.load.connection_string.option_files import GROUPS, parse_options, read
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import reveal
 from conftest import RequireServer
@@ -361,7 +363,8 @@ def test_option_files_are_read_as_the_servers_own_client_reads_them(
     monkeypatch.delenv("MYSQL_HOME", raising=False)
     monkeypatch.delenv("MYSQL_PWD", raising=False)
     port = str(port_of(plain_server))
-    assert client_options() == {"user": "me too", "password": password, "host": "127.0.0.1", "port": port}
+    found = {name: value for name, (value, where) in read(home.engine.name).items() if where == str(file)}
+    assert found == {"user": "me too", "password": password, "host": "127.0.0.1", "port": port}
     server = RunningServer(home.engine.name, f"{home.engine.name}://", ("mysqld", "mariadbd"))
     assert (server.pid, server.connection()["user"]) == (plain_server.pid, "me too")
     file.chmod(0o644)
@@ -377,8 +380,11 @@ def test_the_later_option_file_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name / (".my.cnf" if name == "home" else "my.cnf")).write_text(text)
     monkeypatch.setenv("MYSQL_HOME", str(tmp_path / "server"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert client_options() == {"user": "b", "port": "1"}
+    found = {name: value for name, (value, where) in read("mysql").items() if where.startswith(str(tmp_path))}
+    assert found == {"user": "b", "port": "1"}
 
 
-def test_only_the_client_group_counts() -> None:
-    assert parse_options("password=x\n[client-mariadb]\npassword=y\n") == {}
+def test_only_the_clients_groups_count() -> None:
+    text = "password=x\n[client-mariadb]\npassword=y\n[mysqldump]\npassword=z\n"
+    assert parse_options(text, GROUPS["mysql"]) == {}
+    assert parse_options(text, GROUPS["mariadb"]) == {"password": "y"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ciphercost.host import dead_runs, journal, leftovers, marks, supervisor
 from ciphercost.host.journal import Entry, Note
@@ -88,6 +89,18 @@ def test_a_note_comes_back_until_it_is_dropped(own_scratch: Path) -> None:
     assert f"only its server can drop it. Run: ciphercost clean --url {NOTE.url}" in text
     journal.drop(own_scratch, NOTE)
     assert leftovers.sweep() == ("Nothing is left over.", True)
+
+
+def test_a_note_names_the_whole_command_that_encrypts_as_the_run_did(own_scratch: Path) -> None:
+    note = structs.replace(
+        NOTE, host="10.0.0.1", name="db.example", encryption=(("tls", "verify-full"),), ca="/my cas/ca.pem"
+    )
+    assert note.command == "ciphercost clean --url postgresql://me@db.example:5432/app --ca '/my cas/ca.pem'"
+    journal.keep(own_scratch, note)
+    assert f"Run: {note.command} (if" in leftovers.sweep()[0]
+    asked = structs.replace(note, ca="", query="sslmode=require")
+    assert asked.command == "ciphercost clean --url 'postgresql://me@db.example:5432/app?sslmode=require'"
+    journal.drop(own_scratch, note)
 
 
 @pytest.mark.parametrize("fault", ["open", "link", "renamed", "no note", "control characters"])

@@ -152,12 +152,11 @@ def test_cells_that_share_their_servers_listen_on_the_same_address() -> None:
 @pytest.mark.parametrize(
     ("engine", "mechanism", "settings", "said"),
     [
-        ("sqlite", "sqlcipher", {"a": "b"}, "sqlite is not a database server that ciphercost starts"),
-        ("nginx", "tls", {"a": "b"}, "nginx is not a database server that ciphercost starts"),
+        ("sqlite", "sqlcipher", {"a": "b"}, "sqlite is embedded in the agent"),
         ("postgresql", "tls", {"env:LD_PRELOAD": "x"}, "with the server's own name"),
         ("postgresql", "tls", {"work_mem": ""}, "with the server's own name"),
-        ("postgresql", "tls", {"password_encryption": "md5"}, "can read command lines"),
-        ("postgresql", "tls", {"ssl_passphrase_command": "x"}, "can read command lines"),
+        ("postgresql", "tls", {"password_encryption": "md5"}, "by SCRAM in both arms"),
+        ("postgresql", "tls", {"ssl_passphrase_command": "x"}, "ciphercost decides"),
         ("postgresql", "tls", {"listen_addresses": "*"}, "ciphercost decides"),
         ("postgresql", "none", {"hba_file": "/x"}, "ciphercost decides"),
         ("postgresql", "none", {"archive_command": "x"}, "ciphercost decides"),

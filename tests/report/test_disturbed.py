@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -11,10 +12,13 @@ import numpy as np
 import pytest
 
 import results
+from ciphercost.estimate import disturbance, simulate_disturbance
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import advice, calibration, cost_gate, disturbed, formats, notebook
-from ciphercost.report.formats import html, latex, md, terminal
+from ciphercost.model.result import Disturbance
+from ciphercost.report import advice, calibration, comparison, comparison_formats, disturbed, formats, notebook
+from ciphercost.report.comparison_types import Run
+from ciphercost.report.formats import html, junit, latex, md, terminal
 from ciphercost.report.words import verdict_text
 
 
@@ -56,11 +60,11 @@ def test_the_warning_names_the_cells_and_what_to_do() -> None:
 
 def test_every_report_warns_at_the_top_and_in_the_verdict() -> None:
     made = results.result(results.cell(disturbed=True))
-    assert verdict_text.DISTURBED in verdict_text.verdict(made.cells[0])
-    assert verdict_text.DISTURBED not in verdict_text.verdict(results.cell())
+    assert "DISTURBED in every slice" in verdict_text.verdict(made.cells[0])
+    assert "DISTURBED" not in verdict_text.verdict(results.cell())
     flat = " ".join(terminal.render(made).split())
     assert flat.index("Every slice was disturbed") < flat.index("what encryption costs")
-    assert verdict_text.DISTURBED in flat
+    assert "DISTURBED in every slice" in flat
     text = md.render(made)
     assert text.index("Every slice was disturbed") < text.index("| cell |")
     page = html.render(made)
@@ -88,11 +92,101 @@ def test_advice_by_disturbed_cells_warns_too(name: str) -> None:
         assert said.lstrip("!* ").startswith("Every slice was disturbed") is warns
 
 
-def test_a_gate_names_disturbed_cells() -> None:
-    made = results.result(results.cell(disturbed=True), results.cell("mariadb"))
-    noisy, quiet = cost_gate.gate(made, 0, 10.0)
-    assert cost_gate.DISTURBED in noisy.reason
-    assert cost_gate.DISTURBED not in quiet.reason
+MOSTLY = Disturbance(124, 128, 124, 128, 1.0)
+UNEVEN = Disturbance(4, 128, 30, 128, 1e-5)
+SOME = Disturbance(50, 128, 60, 128, 0.3)
+
+
+def test_most_slices_are_like_every_slice_but_with_their_number() -> None:
+    """Not only 256 of 256."""
+    made = results.result(results.cell(disturbance=MOSTLY))
+    assert disturbed.warning(made.cells).startswith("Most slices were disturbed (248 of 256 slices, both arms alike): ")
+    assert "DISTURBED in 248 of 256 slices" in verdict_text.verdict(made.cells[0])
+    assert "Most slices were disturbed" in terminal.render(made).splitlines()[0]
+    assert disturbed.warning([results.cell(disturbance=SOME)]) == ""
+    assert disturbed.warning([results.cell(disturbance=SOME), made.cells[0]]).startswith("Most slices of 1 of 2 cells")
+
+
+def test_one_arm_that_is_disturbed_more_is_not_to_be_relied_on() -> None:
+    made = results.result(results.cell(disturbance=UNEVEN))
+    said = disturbed.warning(made.cells)
+    assert said.startswith("One arm was disturbed more than the other: ")
+    assert "30 of 128 encrypted and 4 of 128 plain slices" in said
+    assert "Do not rely on these figures" in said
+    assert "DISTURBED in 30 of 128 encrypted" in verdict_text.verdict(made.cells[0])
+
+
+@pytest.mark.parametrize(
+    ("how", "outcome", "first", "status"),
+    [
+        (None, "pass", "PASS: encryption costs at most 30 % in 1 cell", 0),
+        (SOME, "pass", "PASS: encryption costs at most 30 % in 1 cell", 0),
+        (MOSTLY, "pass", "PASS ON A BUSY MACHINE: encryption costs at most 30 %", 0),
+        (UNEVEN, "unresolved", "UNRESOLVED: in 1 of 1 cell other processes disturbed one arm more than the other", 4),
+    ],
+)
+def test_a_gate_says_so_in_its_first_line(how: Disturbance | None, outcome: str, first: str, status: int) -> None:
+    made = results.result(results.cell(disturbance=how))
+    compared = comparison.compare([Run("a", made, [{}])], limit=0.3, strict=True)
+    assert (compared.gates[0].outcome, compared.exit_status) == (outcome, status)
+    for name in ("terminal", "md"):
+        line = " ".join(comparison_formats.get(name)(compared).split())
+        assert line.lstrip("#❔✅⚠️ ").startswith(first), name
+    assert (how in (MOSTLY, UNEVEN)) == ("other processes disturbed" in compared.gates[0].reason)
+    xml, _ = junit.gated(made, 0.3)
+    assert ("other processes disturbed" in xml) == (how in (MOSTLY, UNEVEN))
+
+
+@pytest.mark.parametrize(
+    ("plain", "encrypted", "more", "expected"),
+    [
+        (0, 6, 6, "uneven"),  # 15 % of one arm's slices
+        (0, 4, 4, ""),  # a fair coin does that in an eighth of runs
+        (38, 38, 0, "mostly"),
+        (20, 20, 0, "mostly"),
+        (19, 19, 0, ""),
+        (30, 40, 10, "uneven"),
+        (1, 2, 1, ""),
+    ],
+)
+def test_the_state_follows_from_the_counts_of_both_arms(plain: int, encrypted: int, more: int, expected: str) -> None:
+    counts = Counter(
+        {"disturbed plain": plain, "disturbed encrypted": encrypted, "slices plain": 40, "slices encrypted": 40}
+    )
+    counts["disturbed more"] = more
+    made = results.cell(disturbance=disturbance.found(counts))
+    assert disturbance.state(made) == expected
+
+
+def test_blocks_count_the_slices_of_each_arm() -> None:
+    random = np.random.default_rng(1)
+    estimator = CellEstimator()
+    for each in records(random.normal(0, 0.01, (20, 4)), np.ones(20)):
+        hit = bool(each.position) and each.arm == "encrypted" and each.block < 7
+        estimator.add(msgspec.structs.replace(each, marks=["steal"] if hit else []))
+    found = estimator.finish("quick", 0.01)
+    assert found.disturbance == Disturbance(0, 40, 14, 40, 2 / 2**7)
+    assert "disturbed-unevenly" in [each.code for each in found.warnings]
+
+
+@pytest.mark.parametrize(("sessions", "blocks"), [(1, 20), (8, 6)])
+@pytest.mark.parametrize("both", [True, False])
+def test_intervals_cover_unless_a_run_says_that_one_arm_was_disturbed_more(
+    sessions: int, blocks: int, both: bool
+) -> None:
+    """Foreign CPU takes a fifth of the throughput on average; METHODOLOGY.md has the table."""
+    for share in (0.1, 0.2, 0.5, 1.0):
+        covers, flagged = simulate_disturbance.covered(11, sessions, blocks, share, both=both, runs=300)
+        print(
+            f"{sessions}x{blocks}, both arms: {both}, {share:.0%}: covers {covers.mean():.1%}, says so {flagged.mean():.1%}"
+        )
+        assert np.mean(~covers & ~flagged) <= 0.09
+        if both:
+            assert covers.mean() >= 0.92
+            assert flagged.mean() <= 0.06
+        if not both and share >= 0.5:
+            assert covers.mean() < 0.2
+            assert flagged.mean() > 0.95
 
 
 def test_tables_for_programs_name_the_disturbed_cells() -> None:

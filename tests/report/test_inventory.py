@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ciphercost.model.errors import UsageError
@@ -19,8 +23,9 @@ def test_one_entry_is_its_rows_and_no_others() -> None:
 
 @pytest.mark.parametrize("what", sorted(set(inventory.TABLES) - {"runs"}))
 def test_every_entry_can_be_shown_alone(what: str) -> None:
-    names = [name for name, _ in inventory.TABLES[what]() if name]
+    names = inventory.TABLES[what].names()
     assert len(names) > 2
+    assert [name for name, _ in inventory.TABLES[what].rows() if name] == list(names)
     for name in names:
         assert inventory.show(what, name).split()[0] == name
 
@@ -28,3 +33,27 @@ def test_every_entry_can_be_shown_alone(what: str) -> None:
 def test_an_unknown_entry_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"`ciphercost list grants` has no 'mysq': .*mysql"):
         inventory.show("grants", "mysq")
+
+
+def test_the_error_for_a_run_where_there_are_none_does_not_list_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"`ciphercost list runs` has no '20261127': there is none in \./runs"):
+        inventory.show("runs", "20261127")
+
+
+def test_an_unknown_engine_is_refused_before_any_engine_is_loaded() -> None:
+    """Finding the servers of all engines runs their programs."""
+    script = """
+import sys
+from ciphercost.model.errors import UsageError
+from ciphercost.report import inventory
+try:
+    inventory.show("engines", "ngnix")
+except UsageError as error:
+    print(error)
+print([each for each in sys.modules if each.startswith("ciphercost.engines.nginx")])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["`ciphercost list engines` has no 'ngnix': did you mean 'nginx'?", "[]"]

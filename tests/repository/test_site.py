@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
 import re
 import subprocess
 import sys
@@ -18,17 +17,14 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import browser
+import documented
+import wheel_environment
 from ciphercost import commands, engines, mechanisms, studies
 from ciphercost.load import workloads
 from conftest import Require
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "site" / "docs"
-PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "```sh\n" in path.read_text())
-STAGING = "postgresql://me@staging/shop --ca ca.pem"
-"""The reader's server in the examples; the tests run them on an embedded database."""
-
-
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -150,17 +146,23 @@ def test_everything_there_is_has_a_section(site: dict[Path, Anchors], page: str,
     assert set(names) <= headings
 
 
-@pytest.mark.parametrize("page", [str(path.relative_to(ROOT / "docs")) for path in PAGES])
+@pytest.mark.parametrize("page", [each for each in documented.pages(ROOT) if each not in documented.EXTRAS])
+def test_every_command_on_a_page_is_accepted(page: str, tmp_path: Path) -> None:
+    """In an environment made of the wheels alone. What would be measured is planned."""
+    run_blocks(documented.planned(documented.script(ROOT, page)), "", tmp_path)
+
+
+@pytest.mark.parametrize("page", documented.pages(ROOT))
 def test_every_command_on_a_page_runs(page: str, tmp_path: Path) -> None:
-    """All blocks of a page, in order, in one directory."""
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.DOTALL | re.MULTILINE))
-    script = script.replace(f"prove {STAGING}", "prove sqlite:sqlcipher")
-    script = script.replace(f"run postgresql:tls --url {STAGING}", "run sqlite:sqlcipher")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    """All blocks of a page, in order, in one directory, in an environment made of the wheels and the extra that the page names."""
+    run_blocks(documented.script(ROOT, page), documented.EXTRAS.get(page, ""), tmp_path)
+
+
+def run_blocks(script: str, extra: str, place: Path) -> None:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
+        cwd=place,
+        env=wheel_environment.made(extra).variables,
         capture_output=True,
         text=True,
         check=False,

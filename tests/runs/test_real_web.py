@@ -237,6 +237,18 @@ def test_prove_says_that_a_redirect_enforces_encryption(
     assert "The server refuses unencrypted connections: it enforces encryption" in words
 
 
+def test_prove_says_that_a_site_asks_for_a_client_certificate(tmp_path: Path, require_server: RequireServer) -> None:
+    with (
+        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
+        made.started({"certificate": "rsa2048", "client-cert": "on"}) as server,
+    ):
+        ca = str(next(made.secrets.rglob("ca.pem")))
+        done = ciphercost("prove", urls(server)[1], "--ca", ca, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "No required SSL certificate was sent" in done.stderr
+    assert "The server asks for a client certificate, which ciphercost can't present yet" in done.stderr
+
+
 def test_prove_can_start_its_own_server(tmp_path: Path, name: str) -> None:
     done = ciphercost("prove", f"{name}:tls", "--set", "version=1.2", "--set", "cipher=chacha20", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -18,14 +19,14 @@ import processes
 from ciphercost import engines
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import journal, leftovers, marks
+from ciphercost.host import journal, leftovers, marks, supervisor
 from ciphercost.host.procfs import tree
 from ciphercost.host.relay import Relay
 from ciphercost.load import agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.provision import scratch_schema
+from ciphercost.provision import leftover_schemas, scratch_schema
 from ciphercost.runs import pipeline
 from conftest import Require
 from terminals import on_a_terminal
@@ -217,6 +218,16 @@ def test_a_run_that_is_told_to_end_leaves_the_server_as_it_was(
     assert "Traceback" not in said
 
 
+def used(server: UserServer, command: str, place: Path) -> str:
+    """How strongly this `clean` encrypts its login: the agent's `tls` or `wire_crypt`."""
+    words = shlex.split(command)
+    options = dict(zip(words[1::2], words[2::2], strict=True))
+    with supervisor.Supervisor(run_directory.new_id()) as made:
+        running = server.engine.start(server.engine.find(url=options["--url"]), place, made)
+        fields = leftover_schemas.reached(TakesUrl.of(server.engine), running, options.get("--ca", ""), place)
+    return str(fields.get("tls", fields.get("wire_crypt", "off")))
+
+
 # ── killed by force ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -244,8 +255,13 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
         assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
         noted = [each for each in leftovers.leftovers() if each.kind == "schema" and each.run == one.run_id]
         assert [each.what.partition(" on ")[0] for each in noted] == [named]
-        assert "ciphercost clean --url" in leftovers.remove(noted)[0]
-        done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        # The command works exactly as it is printed, and its login is encrypted if the run's was.
+        printed = leftovers.remove(noted)[0].partition("Run: ciphercost ")[2].partition(" (if the server")[0]
+        assert ("--ca" in printed) == bool(server.by_ca)
+        assert used(server, printed, tmp_path) == ("verify-full" if server.by_ca else "require")
+        # Nor is one that leaves the authority out, on the machine that knows how the run logged in.
+        assert used(server, f"clean --url {server.url}", tmp_path) == ("verify-full" if server.by_ca else "require")
+        done = ciphercost(*shlex.split(printed), cwd=tmp_path, **server.environment)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
         assert server.state() == before
         again = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
@@ -335,7 +351,8 @@ def test_a_schema_that_can_not_be_dropped_is_reported_with_what_to_do(
             with scratch_schema.own(OwnSchema.of(server.engine), server.fields, name, run_id, tmp_path / "log", **left):
                 pass
         server.drop(name)
-    sentence = f"could not drop the schema {name} (not today); `ciphercost clean --url` removes it"
+    note = scratch_schema.note_of(server.engine.name, server.fields, name, run_id)
+    sentence = f"could not drop the schema {name} (not today); `{note.command}` removes it"
     assert told == [sentence]
     assert capsys.readouterr().err == f"ciphercost: {sentence}\n"
 

@@ -129,6 +129,8 @@ class UserServer:
         self.engine = engines.get(name)
         self.installation = installation
         self.ca = ca
+        self.ca_at_server = ca
+        """The same file, where the server can read it."""
         self._start = start
         self._started()
         self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
@@ -228,30 +230,35 @@ def _doing(pid: int) -> str:
 
 @contextmanager
 def user_server(
-    name: str, directory: Path, prepare: Callable[[Installation, Path, supervisor.Supervisor], None] | None = None
+    name: str,
+    directory: Path,
+    prepare: Callable[[Installation, Path, supervisor.Supervisor], None] | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[UserServer]:
     """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory.
 
-    `prepare`: called with the server's own directory before the server is started.
+    `prepare`: called with the server's own directory before the server is started; `settings`: instead of those that make it
+    encrypt.
     """
     engine = engines.get(name)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         ca = directory / "ca.pem"
-        settings = {}
+        own, at_server = dict(settings or {}), ca
         if "tls" in mechanisms.of(engine):
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
             marks.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())
-            settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
+            at_server = made.ca
+            own = own or HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
         if prepare:
             prepare(installation, scratch / "server", run_supervisor)
-        start = partial(
-            engine.start, installation, scratch / "server", run_supervisor, settings=settings, logs=directory
-        )
+        start = partial(engine.start, installation, scratch / "server", run_supervisor, settings=own, logs=directory)
         found = UserServer(name, installation, start, ca)
+        found.ca_at_server = at_server
         try:
             found.ask(*MINE[name])
             yield found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ciphercost.commands._complain import complain
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,13 +55,15 @@ def measure(
 def show(result: Result, directory: Path, json_: Path | None, render: Callable[[Result], str] | None = None) -> None:
     """Print what a command that made a run's directory prints at its end.
 
-    `json_`: a file for the JSON result as well; `-` prints the JSON instead of the report.
+    `json_`: a file for the JSON result as well; `-` prints the JSON instead of the report, and failures on standard error.
     """
     from ciphercost.report import formats
     from ciphercost.runs import html_page
 
     if str(json_) == "-":
         click.echo(formats.get("json")(result))
+        for reason in dict.fromkeys(f"{each.status}: {each.reason}" for each in result.cells if each.reason):
+            complain(reason)
         return
     try:
         click.echo((render or formats.get("terminal"))(result))
@@ -86,10 +89,12 @@ def has_failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
-    """Print what ciphercost does to servers that the user already runs, and who can reach its own. Raises UsageError."""
-    from ciphercost.commands import _banner
+    """Print what ciphercost does to servers that the user already runs, who can reach its own, and what it read in the user's
+    rows. Raises UsageError.
+    """
+    from ciphercost.commands import _banner, _rows_read
 
-    for line in _banner.lines(spec):
+    for line in (*_banner.lines(spec), *_rows_read.lines(spec)):
         click.echo(line, err=True)
 
 

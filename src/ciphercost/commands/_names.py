@@ -110,10 +110,11 @@ def _write(file: Path, made: Names) -> None:
 
 
 def _read(stamp: str) -> Names:
-    from ciphercost import engines, hops, mechanisms, studies
+    from ciphercost import engines, hops, mechanisms
     from ciphercost.load import workloads
     from ciphercost.plan import targets
     from ciphercost.report import advice, comparison_formats, formats, inventory, trend_formats
+    from ciphercost.studies import catalogue
 
     every_engine = [engines.get(name) for name in engines.names()]
     every_mechanism = [mechanisms.get(name) for name in mechanisms.names()]
@@ -136,7 +137,7 @@ def _read(stamp: str) -> Names:
             for each in every_mechanism
         },
         workloads={each.name: _workload(each) for each in every_workload},
-        studies={name: studies.get(name).title for name in studies.names()},
+        studies={name: catalogue.entry(name).title for name in catalogue.names()},
         hops={name: hops.get(name).title for name in hops.names()},
         schemes=list(targets.schemes()),
         needs=list(advice.NEEDS),

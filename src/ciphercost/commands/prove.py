@@ -60,7 +60,7 @@ def prove(
     has both checked if you give both.
     """
     from ciphercost.plan.targets import target_of_url
-    from ciphercost.runs import prove
+    from ciphercost.runs import prove_url
 
     target, *more = targets
     if more and not all(each.partition("://")[0].lower() in ("http", "https") for each in targets):
@@ -121,6 +121,6 @@ def prove(
             "driver": driver,
         },
     )
-    proven, text = prove.examine(cell)
+    proven, text = prove_url.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -6,17 +6,14 @@ Not an engine.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qs
 
 from ciphercost.engines import Server
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
+from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.passwords import with_password
-from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
-from ciphercost.model.url import split
 
 if TYPE_CHECKING:
     from ciphercost.host.launch import Launch
@@ -67,19 +64,21 @@ class RunningServer(Server):
     certified: bool = True
     """Whether the server may present a certificate, which the client checks against the host name in the URL."""
 
-    def __init__(
-        self, host: str, port: int, user: str, database: str, programs: tuple[str, ...], *, ca: str = ""
-    ) -> None:
-        self.host = host
-        self.port = port
-        self.user = user
-        self.database = database
-        self.ca = ca
-        """CA file named in the URL; empty: none."""
-        self.address = address_of(host, port)
+    def __init__(self, asked: ConnectionString, programs: tuple[str, ...]) -> None:
+        """Raises UsageError unless the string names one server, reached over a network."""
+        asked.needs_network()
+        self.asked = asked
+        (place,) = asked.places
+        self.host = place.host
+        self.port = place.port
+        self.user = asked.user
+        self.database = asked.database
+        self.ca = asked.ca
+        """CA file or directory named by the string, or SYSTEM; empty: none."""
+        self.address = address_of(place.address or place.host, place.port)
         self.programs = programs
         """Prefixes of its processes' names."""
-        self.pid = listener(self.address, port, programs)
+        self.pid = listener(self.address, self.port, programs)
         self.library = crypto_library(self.pid) if self.pid else ""
 
     @abstractmethod
@@ -96,32 +95,7 @@ class RunningServer(Server):
         }
         if self.certified and self.address != self.host:
             fields["tls_server_name"] = self.host
-        return with_password(fields, self.password())
+        return with_password(fields, self.asked.password or self.password())
 
     def stop(self) -> None:
         """Do nothing: ciphercost did not start this server."""
-
-
-def parse_url(
-    url: str, schemes: tuple[str, ...], known: Iterable[str], password: str
-) -> tuple[SplitResult, dict[str, str]]:
-    """Split a connection URL into its parts and parameters.
-
-    `known`: names of accepted parameters; `password`: user-visible text, what to do instead of writing a password in
-    the URL.
-
-    Raises UsageError if the URL holds a password, or a parameter that would otherwise be ignored.
-    """
-    parts = split(url)
-    if parts.scheme not in schemes:
-        raise UsageError(f"--url must begin with {schemes[0]}://, not '{parts.scheme}://'")
-    parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-    if parts.password is not None or "password" in parameters:
-        raise UsageError(
-            "--url holds a password, which every user of this machine can read in the process list. Leave it out of the URL and "
-            f"{password}."
-        )
-    for name in parameters:
-        if name not in known:
-            raise UsageError(f"--url: unknown parameter '{name}': {nearest(name, known)}")
-    return parts, parameters

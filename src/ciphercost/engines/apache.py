@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
+from ciphercost.engines._web.family import (
+    NO_PROXY,
+    NO_STAPLING,
+    OF_HTTP,
+    Config,
+    LargeDocument,
+    Web,
+    versions_and_suites,
+    with_settings,
+)
 from ciphercost.engines._web.log import NOTE
+from ciphercost.engines.capabilities.settings import Decided, canonical
 from ciphercost.host import tls_names
 from ciphercost.model.errors import MissingServer
 
 MODULES = ("mpm_event", "authz_core", "dir", "mime", "log_config", "setenvif", "http2", "ssl", "socache_shmcb")
+MORE_MODULES = MappingProxyType(
+    {
+        "deflate.*|.*outputfilter.*": ("filter", "deflate"),
+        "brotli.*": ("filter", "brotli"),
+        "(request)?header": ("headers",),
+        "expires.*": ("expires",),
+        "requestreadtimeout": ("reqtimeout",),
+    }
+)
+"""Modules that are loaded only where a setting needs them, by the setting's name."""
 PLACES = ("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules", "libexec/apache2", "modules")
 CONFIG = """\
 ServerRoot {directory}
@@ -82,6 +104,27 @@ CLIENT = """
 class Apache(LargeDocument, Web):
     name = "apache"
     title = "Apache"
+    setting_example = "KeepAliveTimeout=5"
+    decided_settings = (
+        Decided("sslprotocol", "version"),
+        Decided("sslciphersuite", "cipher"),
+        Decided("sslopensslconfcmd", "version", values="(?i)(Min|Max)?Protocol.*"),
+        Decided("sslopensslconfcmd", "cipher", values="(?i)Cipher.*"),
+        Decided("sslopensslconfcmd", "group", values="(?i)(Groups|Curves|DHParameters|ECDHParameters).*"),
+        Decided("sslcertificate.*|sslpassphrasedialog", "certificate"),
+        Decided("ssl(ca|verify|cadnrequest).*", "client-cert", value="on"),
+        Decided("sslsessionticket.*", "resumption", value="tickets"),
+        Decided("ssl(ocsp|stapling|usestapling).*", why=NO_STAPLING),
+        Decided("sslengine"),
+        Decided("protocols.*|h2direct|h2upgrade", why=OF_HTTP),
+        Decided("(proxy|balancer|sslproxy).*", why=NO_PROXY),
+    )
+    kept_settings = (
+        "serverroot|servername|serveralias|pidfile|defaultruntimedir|coredumpdirectory|errorlog.*|.*customlog|transferlog|logformat"
+        "|loglevel|typesconfig|load(module|file)|listen|documentroot|directoryindex|include.*|user|group|chrootdir|setenv.*"
+        "|scoreboardfile|mutex|sslrandomseed|sslcryptodevice|define|undefine|alias.*|script.*|action|ext.*filter.*|rewrite.*"
+        "|(auth|require|allow|deny|order).*|options|accessfilename|useragent.*|errordocument"
+    )
     no_http3 = "the Apache HTTP server has no HTTP/3"
     programs = ("apache2", "httpd")
     suites = MappingProxyType({"2.4": "trixie"})
@@ -120,7 +163,7 @@ class Apache(LargeDocument, Web):
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,
-            modules=modules(config.root),
+            modules=modules(config.root, config.own),
             listen="\n".join(f"Listen {config.address}:{port}" for port in listening),
             processes=processes,
             threads=threads,
@@ -129,6 +172,10 @@ class Apache(LargeDocument, Web):
             log=config.log,
             hosts=hosts,
         )
+        own = dict(config.own)
+        if sending := next((own.pop(name) for name in list(own) if canonical(name) == "enablesendfile"), ""):
+            text = text.replace("EnableSendfile On", f"EnableSendfile {sending}")
+        text = with_settings(text, own, lambda _: "DirectoryIndex index.html\n")
         (config.directory / "mime.types").write_text(
             "text/html html\ntext/plain txt\nimage/jpeg jpg\napplication/json json\n"
         )
@@ -136,8 +183,12 @@ class Apache(LargeDocument, Web):
         path.write_text(text)
         return ["-DFOREGROUND", "-f", path]
 
+    def malformed(self, name: str, value: str) -> str:  # noqa: ARG002
+        """Refuse what would join the next line, or begin a command."""
+        return "a value of Apache does not end with a backslash and has no |" if re.search(r"\\$|\|", value) else ""
 
-def modules(root: Path) -> str:
+
+def modules(root: Path, own: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the LoadModule lines, with the module directory of this build. Raises MissingServer."""
     place = next((root / each for each in PLACES if (root / each / "mod_mpm_event.so").exists()), None)
     if place is None:
@@ -146,8 +197,16 @@ def modules(root: Path) -> str:
             "Install the whole server package."
         )
     # A module without a file is built in.
-    files = {name: place / f"mod_{name}.so" for name in MODULES}
+    files = {name: place / f"mod_{name}.so" for name in (*MODULES, *_more(own))}
     return "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items() if file.exists())
+
+
+def _more(own: Iterable[str]) -> list[str]:
+    """Return the modules that the user's settings need beside ours. Pure."""
+    found = [
+        modules for name in own for pattern, modules in MORE_MODULES.items() if re.fullmatch(pattern, canonical(name))
+    ]
+    return list(dict.fromkeys(each for several in found for each in several))
 
 
 ENGINE = Apache()

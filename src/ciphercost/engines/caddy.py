@@ -15,8 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from ciphercost.engines._web.family import Config, LargeDocument, Web, WebServer
+from ciphercost.engines._web.family import NO_PROXY, OF_HTTP, Config, LargeDocument, Web, WebServer
 from ciphercost.engines._web.log import NOTE, Line, Log
+from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import package_cache, pypi, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch
@@ -62,6 +63,13 @@ class Caddy(LargeDocument, Web):
     places = ("usr/bin", "usr/local/bin")
     version_option = "version"
     version_words = r"^v?(2\.\d[\d.]*)"
+    setting_example = "read_timeout=10s"
+    decided_settings = (
+        Decided("tls_connection_policies", "version"),
+        Decided("protocols|allow_h2c", why=OF_HTTP),
+        Decided("trusted_proxies.*|reverse_proxy", why=NO_PROXY),
+    )
+    kept_settings = "listen.*|routes|named_routes|errors|automatic_https|logs|metrics|strict_sni_host|admin|storage|apps|packet_conn.*|client_ip.*"
     sendfile = False
     http2_since = "2.0"
     http3_since = "2.6"
@@ -157,6 +165,7 @@ def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, An
         "protocols": list(protocols),
         "automatic_https": {"disable": True},
         "idle_timeout": IDLE,
+        **{name: _value(text) for name, text in config.own.items()},
         "strict_sni_host": False,  # on with client certificates, and a client that connects to an address names no host
         "logs": {"default_logger_name": NOTE},
         "routes": [
@@ -172,6 +181,14 @@ def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, An
             },
         ],
     }
+
+
+def _value(text: str) -> object:
+    """Return a setting's value as JSON, or as a text if it is none. Pure."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _policy(given: Mapping[str, str]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ own, with its own configuration and users; the configuration names the installat
 from __future__ import annotations
 
 import contextlib
-import getpass
 import itertools
 import os
 import re
@@ -19,14 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote
 
 from ciphercost.engines import Server, _firebird_pages, _network
 from ciphercost.engines._found import Found
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, parse_url
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import debian, package_cache, run_in_place, versions
@@ -35,8 +33,10 @@ from ciphercost.host.launch import LAST_LINES, apart, launch
 from ciphercost.host.marks import hand_over, own_file, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import output_of
+from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.connection_string import firebird as connection_string
 from ciphercost.model import grants
-from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, nearest
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import PREFIX
@@ -204,11 +204,7 @@ class RunningServer(_network.RunningServer):
     certified = False
 
     def __init__(self, url: str) -> None:
-        parts = _parse(url)
-        user = unquote(parts.username or os.environ.get("ISC_USER", "") or getpass.getuser())
-        super().__init__(
-            parts.hostname or "127.0.0.1", parts.port or PORT, user, database_in(parts), ("firebird", "fbserver")
-        )
+        super().__init__(connection_string.read(url), ("firebird", "fbserver"))
         self.library = crypto_library(self.pid) if self.pid else ""
 
     def password(self) -> Secret | None:
@@ -219,19 +215,6 @@ def password_found() -> Secret | None:
     """Return the password from ISC_PASSWORD; None if there is none."""
     found = os.environ.get("ISC_PASSWORD", "")
     return Secret(found) if found else None
-
-
-def _parse(url: str) -> SplitResult:
-    """Split a connection URL. Raises UsageError, also if it names no database."""
-    parts, _ = parse_url(url, ("firebird",), (), "set ISC_PASSWORD")
-    if not database_in(parts):
-        raise UsageError("--url names no database: write firebird://USER@HOST:PORT/ALIAS, or //PATH for a file's path")
-    return parts
-
-
-def database_in(parts: SplitResult) -> str:
-    """Return the alias or path after the first slash: `employee` of `…/employee`, `/d/x.fdb` of `…//d/x.fdb`. Pure."""
-    return unquote(parts.path.removeprefix("/"))
 
 
 def answers(address: str, port: int) -> bool:
@@ -252,6 +235,12 @@ def answers(address: str, port: int) -> bool:
 
 class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, StoresData):
     kept_settings = KEPT
+    setting_example = "DefaultDbCachePages=65536"
+    decided_settings = (
+        Decided(
+            "wirecompression", why="the agent refuses compression, which would change what is encrypted; remove it"
+        ),
+    )
     absent = "contains no 'firebird' and 'isql' (or 'isql-fb') that run on this machine, with plugins beside them"
     oldest = OLDEST
     name = "firebird"
@@ -261,6 +250,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     schemes = MappingProxyType({"firebird": "wire-crypt"})
     refuses_clear = ("28000",)  # WireCrypt = Required
     refuses_anonymous = "the server asks for a password and none was given"
+    give_password = connection_string.INSTEAD
     password_from = "ISC_PASSWORD"  # noqa: S105 - where it is, not what it is
     tls_witness = (
         "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
@@ -316,8 +306,8 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     def version_in(self, bindir: Path) -> str:
         return version_of(bindir)
 
-    def check_url(self, url: str) -> None:
-        _parse(url)
+    def connection_string(self, url: str) -> ConnectionString:
+        return connection_string.read(url)
 
     def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"debian": self._from_debian, "apt": self._from_apt}
@@ -416,6 +406,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
             return RunningServer(installation.location)
         bindir = Path(installation.location)
         given, env, address = apart(settings)
+        _check_names(bindir, given)
 
         def command(port: int) -> list[str | Path]:
             place = {"RemoteBindAddress": address}
@@ -557,6 +548,26 @@ def _environment(bindir: Path, directory: Path) -> dict[str, str]:
         "FIREBIRD_LOCK": str(directory / "lock"),
         "FIREBIRD_TMP": str(directory / "temporary"),
     }
+
+
+def _check_names(bindir: Path, settings: Mapping[str, str]) -> None:
+    """Raises RefusedSetting for one that the installation's own firebird.conf doesn't list: the server would ignore it."""
+    home = home_of(bindir)
+    listed = home / "firebird.conf" if home is not None else Path()
+    if listed.is_symlink():  # to a place below the root of the package, which may be unpacked elsewhere
+        below = str(listed.readlink()).lstrip("/")
+        listed = next((each / below for each in bindir.parents if (each / below).is_file()), listed)
+    if not listed.is_file():
+        return
+    text = listed.read_text(errors="replace")
+    known = {name.lower(): name for name in re.findall(r"(?m)^#?[ \t]*([A-Z]\w+)[ \t]*=", text)}
+    for name in settings:
+        if known and not name.startswith(PLUGIN_SETTING) and name.lower() not in known:
+            words = nearest(name, known.values())
+            close = "" if words.startswith("known") else words
+            raise RefusedSetting(
+                f"--setting {name}: this Firebird has no such setting and would ignore it; {close or f'{listed} lists them'}"
+            )
 
 
 def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web, WebServer, versions_and_suites
+from ciphercost.engines._web.family import NO_PROXY, OF_HTTP, Config, Web, WebServer, versions_and_suites, with_settings
 from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import deadlines, haproxy, tls_names, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch
@@ -81,6 +83,10 @@ FULL, RESUMED = "ssl_sess", "ssl_reused_sess"
 """HAProxy's own counters: full TLS handshakes of a frontend, and those that resumed a session."""
 
 
+GLOBAL = re.compile(r"tune\..*|nb.*|max.*|busy-polling|thread.*|cpu-.*|numa-.*|no.*|ssl-.*|profiling.*|limited-quic")
+"""Keywords of the section `global`; all others go into `defaults`."""
+
+
 class HAProxyServer(WebServer):
     """A server that ciphercost started."""
 
@@ -101,6 +107,21 @@ class HAProxy(Web):
     packages = (haproxy.PACKAGE,)
     version_option = haproxy.VERSION_OPTION
     version_words = haproxy.VERSION_WORDS
+    setting_example = "tune.ssl.maxrecord=4096"
+    decided_settings = (
+        Decided("ssl_default_bind_options|tune.ssl.default_dh_param", "version"),
+        Decided("ssl_default_bind_cipher.*", "cipher"),
+        Decided("ssl_default_bind_curves", "group"),
+        Decided("crt_base|ssl_load_extra_files|ssl_default_bind_sigalgs", "certificate"),
+        Decided("ca_base|ssl_default_bind_client_sigalgs", "client-cert", value="on"),
+        Decided("h2_workaround.*|h1_.*", why=OF_HTTP),
+        Decided("balance|server|default_server|default_backend|retries|ssl_(default_)?server.*", why=NO_PROXY),
+    )
+    kept_settings = (
+        "bind|daemon|chroot|user|group|[ug]id|stats|log.*|pidfile|mode|master_worker|program|setenv|presetenv|unsetenv|resetenv"
+        "|lua.*|module.*|insecure.*|external.*|unix_bind|nbproc|maxconn|frontend|backend|listen|http_(request|response|after).*"
+        "|default_path|description|node|localpeer|server_state.*|set_dumpable|ssl_engine.*|errorfile.*"
+    )
     usual_workload = "page"
     sendfile = False
     http2_since = "1.9"
@@ -117,10 +138,19 @@ class HAProxy(Web):
             )
 
     def write(self, config: Config, version: str) -> list[str | Path]:
-        return haproxy.arguments(config.directory, configuration(config, version))
+        return haproxy.arguments(config.directory, with_settings(configuration(config, version), config.own, _section))
+
+    def malformed(self, name: str, value: str) -> str:  # noqa: ARG002
+        """Refuse what would begin a comment or quote the end of the line."""
+        return "a value of HAProxy has no # and does not end with a backslash" if re.search(r"#|\\$", value) else ""
 
     def running(self, installation: Installation, started: Launch, config: Config) -> WebServer:  # noqa: ARG002
         return HAProxyServer(started, config, Log(started.log))
+
+
+def _section(name: str) -> str:
+    """Return the line below which a keyword belongs."""
+    return "global\n" if GLOBAL.fullmatch(name) else "defaults\n"
 
 
 def configuration(config: Config, version: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
+from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.host import tls_names
 from ciphercost.host.marks import own_file
 
@@ -22,6 +23,18 @@ OPTIONS = ("-B", "ascii", "-U", "0", "-c", "10000", "-M", "-m", "65536")
 """Text protocol over TCP alone. `-M` and a limit no machine reaches (memory is taken as needed): no value is ever evicted."""
 
 
+LONG = (
+    "threads",
+    "conn-limit",
+    "max-reqs-per-event",
+    "listen-backlog",
+    "slab-min-size",
+    "slab-growth-factor",
+    "max-item-size",
+)
+"""Its options with a value that have a name of their own; all others are given by `-o`."""
+
+
 class MemcachedServer(StartedServer):
     """One that we started."""
 
@@ -31,7 +44,7 @@ class MemcachedServer(StartedServer):
         return {name: value for name, value in super().connection().items() if name != "database"}
 
 
-class Memcached(KeyValueStore):
+class Memcached(KeyValueStore, TakesSettings):
     name = "memcached"
     title = "memcached"
     driver = "memcached"
@@ -43,14 +56,40 @@ class Memcached(KeyValueStore):
     volatile = True
     certificate_setting = "ssl_chain_cert"
     started = MemcachedServer
+    setting_example = "threads=8"
+    decided_settings = (
+        Decided("ssl_min_version", "version"),
+        Decided("ssl_ciphers", "cipher"),
+        Decided("ssl_(chain_cert|key|keyformat)", "certificate"),
+        Decided("ssl_(ca_cert|verify_mode)", why=NO_CLIENT_CERTIFICATES),
+        Decided("ssl_session_cache", "resumption"),
+        Decided("enable_ssl"),
+        Decided(
+            "memory_limit|disable_evictions",
+            why="ciphercost gives it enough memory, because an evicted value would be an error of the load; remove it",
+        ),
+    )
+    kept_settings = (
+        "listen|port|udp_port|unix_.*|user(name)?|auth_.*|enable_(sasl|coredumps|shutdown)|protocol|extended|daemon|pid(file|_file)"
+        "|memory_file|lock_memory|proxy_.*|verbose|help|license|version|ext_path"
+    )
 
     def arguments(
         self, directory: Path, password: str, address: str, port: int, tls_port: int, settings: Mapping[str, str]
     ) -> list[str | Path]:
         users = own_file(directory / "users", f"{USER}:{password}\n")
         listen = f"notls:{address}:{port},{address}:{tls_port}" if tls_port else f"{address}:{port}"
-        extended = ",".join(f"{name}={value}".rstrip("=") for name, value in settings.items())
-        return [*OPTIONS, "-l", listen, "-Y", users, *(["-Z", "-o", extended] if tls_port else [])]
+        own = [f"--{each}={value}" for name, value in settings.items() if (each := name.replace("_", "-")) in LONG]
+        rest = {name: value for name, value in settings.items() if name.replace("_", "-") not in LONG}
+        extended = ",".join(name if value in ("", "on") else f"{name}={value}" for name, value in rest.items())
+        words = [*OPTIONS, *own, "-l", listen, "-Y", users, *(["-Z"] if tls_port else [])]
+        return [*words, *(["-o", extended] if extended else [])]
+
+    def malformed(self, name: str, value: str) -> str:
+        """Refuse what would be another suboption, and `off`: a suboption without a value is on where it is named."""
+        if "," in value:
+            return "memcached separates its options by commas; write each as a --setting of its own"
+        return f"memcached switches {name} on where it is named; remove it" if value in ("off", "no") else ""
 
     def echo(self, text: str) -> str:
         return f"SET canary {text}; GET canary"

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
+from ciphercost.engines._web.family import (
+    NO_PROXY,
+    NO_STAPLING,
+    OF_HTTP,
+    Config,
+    LargeDocument,
+    Web,
+    versions_and_suites,
+    with_settings,
+)
 from ciphercost.engines._web.log import NOTE
+from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import versions
 
 SPARE = 1000
@@ -19,7 +30,9 @@ pid {directory}/nginx.pid;
 error_log stderr error;
 worker_processes {cores};
 worker_rlimit_nofile {files};
-events {{ worker_connections {connections}; }}
+events {{
+    worker_connections {connections};
+}}
 http {{
     types {{ text/html html; text/plain txt; image/jpeg jpg; application/json json; }}
     default_type application/octet-stream;
@@ -67,12 +80,42 @@ CLIENT = """
         ssl_verify_client on;"""
 
 
+MAIN = re.compile("worker_(?!connections|aio)[a-z_]+|thread_pool|timer_resolution|pcre_jit")
+"""Directives that stand outside of any block."""
+EVENTS = re.compile("worker_(connections|aio_requests)|multi_accept|accept_mutex.*|use")
+"""Directives of the block `events`. All others stand in the block `http`."""
+
+
 class Nginx(LargeDocument, Web):
     name = "nginx"
     title = "nginx"
     programs = ("nginx",)
     suites = MappingProxyType({"1.18": "bullseye", "1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
+    setting_example = "ssl_buffer_size=4k"
+    decided_settings = (
+        Decided("ssl_protocols", "version"),
+        Decided("ssl_ciphers", "cipher"),
+        Decided("ssl_(ecdh_curve|dhparam)", "group"),
+        Decided("ssl_conf_command", "version", values="(?i)(Min|Max)?Protocol.*"),
+        Decided("ssl_conf_command", "cipher", values="(?i)Cipher.*"),
+        Decided("ssl_conf_command", "group", values="(?i)(Groups|Curves).*"),
+        Decided("ssl_(certificate|certificate_key|password_file)", "certificate"),
+        Decided("ssl_(verify_.*|client_certificate|trusted_certificate|crl)", "client-cert", value="on"),
+        Decided("ssl_session_ticket.*", "resumption", value="tickets"),
+        Decided(
+            "ssl_early_data", why="ciphercost measures early data on Caddy: caddy:tls --set resumption=0-rtt; remove it"
+        ),
+        Decided("ssl_(o?cs?p|stapling).*", why=NO_STAPLING),
+        Decided("ssl"),
+        Decided("http[23]", why=OF_HTTP),
+        Decided("(proxy|fastcgi|uwsgi|scgi|grpc|memcached|upstream|resolver).*", why=NO_PROXY),
+    )
+    kept_settings = (
+        "listen|server|server_name.*|location|root|alias|index|autoindex.*|include|load_module|user|daemon|master_process|pid"
+        "|lock_file|env|(error|access)_log|log_.*|.*_temp_path|return|rewrite|map.*|if|http|events|stream|mail|types|error_page"
+        "|working_directory|debug_points|ssl_engine|ssl_reject_handshake|perl.*|js_.*|set|auth_.*|allow|deny|internal|try_files"
+    )
     http2_since = "1.25.1"
     http3_since = "1.25.0"
     sendfile_stalls_http2 = True  # seen with 1.26, for any client
@@ -115,11 +158,26 @@ class Nginx(LargeDocument, Web):
             note=NOTE,
             servers="".join(servers),
         )
+        own = dict(config.own)
+        if sending := own.pop("sendfile", ""):
+            text = text.replace("sendfile on;", f"sendfile {sending};")
+        text = with_settings(text, own, _place, ";")
         path = config.directory / "nginx.conf"
         path.write_text(text)
         # An older one first tries the log that was compiled in, and goes on without it.
         log = ["-e", "stderr"] if key >= versions.version_key("1.19.5") else []
         return ["-c", path, "-p", config.directory, *log]
+
+    def malformed(self, name: str, value: str) -> str:  # noqa: ARG002
+        """Refuse what would end the directive."""
+        return "a value of nginx has no ; { } or #; write one directive" if re.search("[;{}#]", value) else ""
+
+
+def _place(name: str) -> str:
+    """Return the line below which a directive belongs."""
+    if MAIN.fullmatch(name):
+        return "daemon off;\n"
+    return "events {\n" if EVENTS.fullmatch(name) else "http {\n"
 
 
 ENGINE = Nginx()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
 import re
@@ -15,14 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote
 
 from ciphercost.engines import Server, _network
 from ciphercost.engines._found import Found
-from ciphercost.engines._network import PASSWORD_FILE, StartedServer, parse_url
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -34,6 +32,7 @@ from ciphercost.host.maven import Artifact
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import is_loopback
 from ciphercost.host.programs import output_of
+from ciphercost.load.connection_string import ConnectionString, libpq
 from ciphercost.model import grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
 USER, DATABASE = "ciphercost", "postgres"
 MARK = "made by ciphercost, run "
 """Comment of our schema on a server you already run."""
+
+SSL_REQUEST = 80877103
+"""The message that asks a server whether it offers TLS. It answers with one letter, before any login."""
 
 SETTINGS = {
     "unix_socket_directories": "",
@@ -68,6 +70,17 @@ KEPT = (
     r"event_source|.*_command|local_preload_libraries|session_preload_libraries|dynamic_library_path"
 )
 """`TakesSettings.kept_settings`. It includes every setting whose value is a command that the server runs."""
+
+DECIDED = (
+    Decided("ssl_(min|max)_protocol_version", "version"),
+    Decided("ssl_(tls13_)?ciphers|ssl_prefer_server_ciphers", "cipher"),
+    Decided("ssl_(ecdh_curve|groups|dh_params_file)", "group"),
+    Decided("ssl_(cert|key)_file|ssl_passphrase_.*", "certificate"),
+    Decided("ssl_(ca|crl)_.*", why=NO_CLIENT_CERTIFICATES),
+    Decided("ssl"),
+    Decided("password_encryption", why="ciphercost logs in by SCRAM in both arms and never by MD5; remove it"),
+)
+"""`TakesSettings.decided_settings`."""
 
 PROGRAMS = ("postgres", "edb-postgres")
 """Names of the server program; the second is EDB's."""
@@ -180,37 +193,20 @@ class RunningServer(_network.RunningServer):
     driver = "postgres"
 
     def __init__(self, url: str) -> None:
-        parts, parameters = _parse(url)
-        user = unquote(parts.username or os.environ.get("PGUSER", "") or getpass.getuser())
-        database = unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", "") or user
-        super().__init__(
-            parts.hostname or "127.0.0.1",
-            parts.port or 5432,
-            user,
-            database,
-            (*PROGRAMS, "postmaster"),
-            ca=parameters.get("sslrootcert", ""),
-        )
+        super().__init__(libpq.read(url), (*PROGRAMS, "postmaster"))
 
     def password(self) -> Secret | None:
-        return password_for(self.host, self.port, self.database, self.user)
+        return password_for(self.host, self.port, self.database, self.user, self.asked.passfile)
 
 
-def _parse(url: str) -> tuple[SplitResult, dict[str, str]]:
-    # sslmode is ignored: each arm has its own
-    return parse_url(
-        url, ("postgresql", "postgres"), ("sslmode", "sslrootcert"), "set PGPASSWORD, or put it into ~/.pgpass"
-    )
-
-
-def password_for(host: str, port: int, database: str, user: str) -> Secret | None:
-    """Return the password from PGPASSWORD, else from PGPASSFILE or ~/.pgpass, by libpq's rules; None if there is none.
+def password_for(host: str, port: int, database: str, user: str, passfile: str = "") -> Secret | None:
+    """Return the password from PGPASSWORD, else from `passfile`, PGPASSFILE or ~/.pgpass, by libpq's rules; None if there is none.
 
     Raises UsageError if others can read the file.
     """
     if "PGPASSWORD" in os.environ:
         return Secret(os.environ["PGPASSWORD"])
-    path = Path(os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
+    path = Path(passfile or os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
     try:
         if path.stat().st_mode & 0o077:
             raise UsageError(f"{path} can be read by others, so ciphercost ignores it: chmod 600 {path}")
@@ -264,6 +260,7 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
     kept_settings = KEPT
+    decided_settings = DECIDED
     absent = "contains no 'postgres' and 'initdb' that run on this machine"
     name = "postgresql"
     title = "PostgreSQL"
@@ -272,6 +269,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
     refuses_clear = ("28000",)  # pg_hba.conf has no line for an unencrypted connection
     refuses_anonymous = "the server asks for a password and none was given"
+    give_password = libpq.INSTEAD
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     tls_round_trips = 1  # SSLRequest, and the server's one-letter reply
     tls_begins = "either"
@@ -288,8 +286,13 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     def version_in(self, bindir: Path) -> str:
         return version_of(bindir)
 
-    def check_url(self, url: str) -> None:
-        _parse(url)
+    def connection_string(self, url: str) -> ConnectionString:
+        return libpq.read(url)
+
+    def offers_tls(self, address: str, port: int) -> bool:
+        with socket.create_connection((address, port), timeout=deadlines.check()) as connection:
+            connection.sendall(struct.pack("!II", 8, SSL_REQUEST))
+            return connection.recv(1) == b"S"
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""

@@ -17,6 +17,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
 from ciphercost.load import headers
+from ciphercost.load.trust import wants_certificate
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
 from ciphercost.model.url import split
@@ -206,10 +207,14 @@ class Url(HasTls, TakesUrl):
         """Return nothing: the server's TLS is configured already."""
         return {}
 
-    def hint(self, code: str) -> str:
+    def hint(self, code: str, text: str = "") -> str:
+        if wants_certificate(text):
+            return super().hint(code, text)
         return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
 
     def advice(self, url: str, agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+        if wants_certificate(str(error)):
+            return self.hint(error.code, str(error))
         plain, encrypted = pair(url)
         both = {"plain": plain, "encrypted": encrypted}
         return advice.of(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
 from ciphercost.host.marks import own_file
@@ -58,6 +58,18 @@ class Valkey(KeyValueStore, StoresData, TakesSettings):
     make_canaries = ()
     first_canary = f"LINDEX {CANARY_TABLE} 0"
     no_cache = "keeps all data in memory, so no read under load misses a cache"
+    setting_example = "io-threads=4"
+    decided_settings = (
+        Decided("tls_protocols", "version"),
+        Decided("tls_cipher(s|suites)|tls_prefer_server_ciphers", "cipher"),
+        Decided("tls_(client_)?(cert|key)_.*", "certificate"),
+        Decided("tls_ca_.*|tls_auth_clients.*", why=NO_CLIENT_CERTIFICATES),
+        Decided("tls_session_.*", "resumption"),
+        Decided(
+            "save|append(only|filename|dirname)",
+            why="ciphercost decides what is written to disk, so that both arms write the same (append-only with encryption at rest); remove it",
+        ),
+    )
     kept_settings = (
         "acl.*|append(dirname|filename|only)|bind.*|cluster.*|daemonize|dbfilename|dir|enable_.*|include|load.*|logfile"
         "|(master|primary)(auth|user)|pidfile|port|protected_mode|rename_command|replicaof|requirepass|save|slaveof|supervised"

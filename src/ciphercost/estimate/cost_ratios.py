@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ciphercost.estimate import statistics, student_t, totals
+from ciphercost.estimate import rare, statistics, student_t, totals
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Arms, Floats
 from ciphercost.model.result import Added
@@ -69,6 +69,12 @@ def parts_of_totals(arms: Arms, numerator: Sequence[str], denominator: str, mode
             log_ratio += sign * side * math.log(total)
             parts += sign * side * (n * by_unit / total - 1)
     return log_ratio, parts + log_ratio
+
+
+def without_ratio(arms: Arms) -> dict[str, str]:
+    """By metric of RATIOS: why it has no ratio although an arm has some of it, because few events decide."""
+    reasons = {name: rare.too_few(arms, fields or arms.machine, per) for name, fields, per, _ in RATIOS}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def throughput_differs(blocks: Arms) -> float:

@@ -12,15 +12,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import latency_ratios, objective_capacity, statistics, totals
+from ciphercost.estimate import disturbance, latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
-from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs
+from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import QUANTILES, Arms, Tally
 from ciphercost.estimate.verdict import judge
+from ciphercost.estimate.waits import Waits
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
@@ -42,6 +43,7 @@ class CellEstimator(CellSoFar):
     def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, objective: str = "") -> None:
         super().__init__(void_sessions, sequential=sequential, objective=objective)
         self._tallies = {"capacity": Tally(), "latency": Tally()}
+        self._waits = {phase: {arm: Waits() for arm in ARMS} for phase in self._tallies}
 
     def void(self, session: int) -> None:
         super().void(session)
@@ -58,6 +60,8 @@ class CellEstimator(CellSoFar):
             if latencies is None:
                 return False
         self._tallies[phase].append(sign, records, latencies)
+        for record in records:
+            self._waits[phase][record.arm].add(record)
         return super()._keep(records, sign)
 
     def _histograms(self, records: Sequence[SliceRecord], sign: int) -> tuple[Histogram, Histogram] | None:
@@ -118,6 +122,7 @@ class CellEstimator(CellSoFar):
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
         primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
         judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
+        few, hit = without_ratio(main), disturbance.found(self.counts)
         levels = self.typical(mode)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
@@ -139,6 +144,7 @@ class CellEstimator(CellSoFar):
                 for arm in ARMS
             },
             warnings=[
+                *disturbance.warnings(hit),
                 *warnings(
                     self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
                 ),
@@ -148,8 +154,11 @@ class CellEstimator(CellSoFar):
             sessions_needed=judged.sessions_needed,
             totals_open=judged.totals_open,
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
+            disturbance=hit,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
-            added=added(main, mode),
+            too_few=few,
+            waits={arm: wait for arm in ARMS if (wait := self._waits[tally][arm].found()) is not None},
+            added={name: each for name, each in added(main, mode).items() if f"{name}_per_op" not in few},
             objective=self._capacities.finish(mode, self._most_nu, self.plain_capacity(), lowest)
             if self._capacities
             else None,
@@ -175,7 +184,10 @@ class CellEstimator(CellSoFar):
                     found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
         if self._capacities:
             found[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
+        few = without_ratio(main)
         for name, numerator, denominator, _ in RATIOS:
+            if name in few:
+                continue
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
 

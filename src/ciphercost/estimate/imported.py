@@ -134,8 +134,14 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
         embedded=registered.embedded,
         protects=registered.protects,
         mechanism_factors=registered.factors,
-        imported=Imported(", ".join(tools), files, costs, order),
+        imported=Imported(", ".join(tools), files, costs, order, server(readings)),
     )
+
+
+def server(readings: list[Reading]) -> str:
+    """The server that the runs name, if they agree; empty: none, or several."""
+    named = {each.server for each in readings if each.server}
+    return next(iter(named)) if len(named) == 1 else ""
 
 
 def reason(by_arm: dict[Arm, list[Reading]], overhead: dict[str, Estimate]) -> str:

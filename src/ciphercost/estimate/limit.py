@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ciphercost.estimate import disturbance
 from ciphercost.estimate.link_model import bytes_on_link
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
@@ -108,4 +109,4 @@ def line(cell: Cell) -> str:
     if not plain or not encrypted:
         return ""
     text = plain if plain == encrypted else f"plain arm: {plain}; encrypted arm: {encrypted}"
-    return f"{text}; {OTHERS}" if cell.disturbed else text
+    return f"{text}; {OTHERS}" if disturbance.state(cell) else text

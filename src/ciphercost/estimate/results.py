@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import curves, imported, link_model, parts, profile, statistics, storage, totals
+from ciphercost.estimate import curves, imported, link_model, parts, plausible, profile, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
@@ -100,6 +100,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         for number, found in enumerate(estimates)
     ]
     cells = with_profiles(facts, cells, estimators, profiled, directory)
+    cells = [plausible.checked(each, facts.spec.margin) for each in cells]
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     return contract(facts, cells), estimators
@@ -201,7 +202,7 @@ def with_other_group(cell: Cell, reference: Cell) -> Cell:
     if len(libraries) == 1 or not group or not other or group == other or cell.factors.get("group"):
         return cell
     text = (
-        f"the key exchange is {group} here and {other} in the reference, because the libraries prefer different ones; "
+        f"the key exchange is {group} here and {other} with {reference.variant or 'the first cell'}, because the libraries prefer different ones; "
         "name one with --set group=x25519 to compare the libraries alone"
     )
     return msgspec.structs.replace(cell, warnings=[*cell.warnings, Warning_("groups-differ", text)])
@@ -297,7 +298,10 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         sessions_needed=found.sessions_needed if found else None,
         totals_open=found.totals_open if found else False,
         disturbed=found.disturbed if found else False,
+        disturbance=found.disturbance if found else None,
         carryover=found.carryover if found else {},
+        waits=found.waits if found else {},
+        too_few={name: why for name, why in found.too_few.items() if name not in left_out(known)} if found else {},
         added=found.added if found else {},
         objective=found.objective if found else None,
         group=known.spec.group,
@@ -385,12 +389,18 @@ def paced(machine: Mapping[str, Any], known: CellFacts, found: CellEstimate | No
     return [Warning_("paced", text)]
 
 
-def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
-    """The cell's ratios. If one process serves both arms, its memory belongs to neither, so it has no ratio. Pure."""
-    left_out = {"memory"} if not known.separate_processes else set()
+def left_out(known: CellFacts) -> set[str]:
+    """Metrics that mean nothing in this cell. Pure."""
+    shared = {"memory"} if not known.separate_processes else set()
     # In transit only the server works for its clients, and encryption doesn't change what a statement reads and writes.
-    left_out |= set() if known.layer == "rest" else {"machine_cpu_per_op", "disk_written_per_op", "disk_read_per_op"}
-    ratios = {name: each for name, each in found.overhead.items() if name not in left_out}
+    return shared | (
+        set() if known.layer == "rest" else {"machine_cpu_per_op", "disk_written_per_op", "disk_read_per_op"}
+    )
+
+
+def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
+    """The cell's ratios. Pure."""
+    ratios = {name: each for name, each in found.overhead.items() if name not in left_out(known)}
     start = opening(known)
     return ratios | ({"start_time": start} if start else {})
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ciphercost.estimate import durations, statistics
+from ciphercost.estimate import disturbance, durations, statistics
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.objective_capacity import Capacities
 from ciphercost.estimate.objective_search import Search
@@ -20,7 +20,7 @@ from ciphercost.estimate.rows import Rows
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Carryover, Interval
 from ciphercost.estimate.tally import Floats, error_kinds
-from ciphercost.estimate.warnings import DISTURBANCES, DISTURBED
+from ciphercost.estimate.warnings import DISTURBED
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import decode
 from ciphercost.model.result import Estimate
@@ -101,7 +101,7 @@ class CellSoFar:
         counts["slices"] += 1
         for mark in record.marks:
             counts[mark] += 1
-        counts[DISTURBED] += any(mark in DISTURBANCES for mark in record.marks)
+        counts[DISTURBED] += disturbance.disturbed(record)
         self._pending[record.position] = record
         if len(self._pending) == 4 and not self._broken:
             self._complete([self._pending[position] for position in (1, 2, 3, 4)])
@@ -128,7 +128,9 @@ class CellSoFar:
     def _complete(self, records: list[SliceRecord]) -> None:
         first, second = records[0].arm, records[1].arm
         in_order = first != second and [record.arm for record in records] == [first, second, second, first]
-        if not in_order or not self._keep(records, 1 if first == "plain" else -1):
+        if in_order and self._keep(records, 1 if first == "plain" else -1):
+            disturbance.count(self.counts, records)
+        else:
             self.counts["incomplete"] += 1
 
     def _keep(self, records: Sequence[SliceRecord], sign: int) -> bool:

@@ -47,10 +47,8 @@ MARKS = {
     ),
 }
 
-DISTURBANCES = ("steal", "foreign-cpu")
-"""Marks of slices in which other processes or the hypervisor took the CPU."""
 DISTURBED = "disturbed"
-"""Key in the counts: slices with one of these marks."""
+"""Key in the counts: slices with a mark of `disturbance.MARKS`."""
 
 
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

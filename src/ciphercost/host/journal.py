@@ -11,6 +11,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -96,13 +97,29 @@ class Note(msgspec.Struct, frozen=True):
     port: int
     user: str = ""
     database: str = ""
+    name: str = ""
+    """The server's name, which its certificate has; empty: `host` is what the user wrote."""
+    encryption: tuple[tuple[str, str], ...] | None = None
+    """Fields of the agent's `connect` with which the run's own connection was encrypted; empty: it was not; None: unknown."""
+    ca: str = ""
+    """The authority that the run was given; empty: none."""
+    query: str = ""
+    """What a URL must ask so that a connection is encrypted like the run's."""
 
     @property
     def url(self) -> str:
         """The server's URL, without a password. Pure."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        named = self.name or self.host
+        host = f"[{named}]" if ":" in named else named
         user = f"{quote(self.user, safe='')}@" if self.user else ""
-        return f"{self.engine}://{user}{host}:{self.port}/{quote(self.database)}"
+        return f"{self.engine}://{user}{host}:{self.port}/{quote(self.database)}" + (
+            f"?{self.query}" if self.query else ""
+        )
+
+    @property
+    def command(self) -> str:
+        """The whole command that drops the schema, as a shell takes it. Pure."""
+        return shlex.join(["ciphercost", "clean", "--url", self.url, *(["--ca", self.ca] if self.ca else [])])
 
     def is_on(self, engine: str, host: str, port: int) -> bool:
         """Whether the schema is on this server. Pure."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -322,8 +323,10 @@ def _remove_directory(each: Leftover) -> None:
 
 def _drop_schema(each: Leftover) -> None:
     name, _, url = each.what.partition(" on ")
-    note = scratch_base() / journal.NOTES / f"{name}-*.json"
-    raise OSError(f"only its server can drop it. Run: ciphercost clean --url {url} (if the server is gone: rm {note})")
+    file = scratch_base() / journal.NOTES / f"{name}-*.json"
+    commands = [note.command for note in dead_runs.dead_notes() if (note.schema, note.url) == (name, url)]
+    command = commands[0] if commands else shlex.join(["ciphercost", "clean", "--url", url])
+    raise OSError(f"only its server can drop it. Run: {command} (if the server is gone: rm {file})")
 
 
 def _refuse_mounted(path: Path) -> None:

@@ -11,14 +11,20 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, mldsa, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ciphercost.host.marks import server_user
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.errors import UsageError, nearest
 
-Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | mldsa.MLDSA44PrivateKey | mldsa.MLDSA65PrivateKey
+Key = (
+    rsa.RSAPrivateKey
+    | ec.EllipticCurvePrivateKey
+    | ed25519.Ed25519PrivateKey
+    | mldsa.MLDSA44PrivateKey
+    | mldsa.MLDSA65PrivateKey
+)
 
 RSA_BITS = (2048, 1024, 1280, 1536, 3072, 4096)
 """The first one is the default."""
@@ -30,6 +36,10 @@ CERTIFICATES: dict[str, Callable[[], Key]] = {
 }
 CLIENT = ("client.pem", "client.key")
 """The client's own certificate and key, if it has them."""
+UNBOUND = "ed25519"
+"""A certificate for an impostor only: its signature names no hash, so a login can't be bound to it by `tls-server-end-point`
+(RFC 5929).
+"""
 DAY = datetime.timedelta(days=1)
 HOUR = datetime.timedelta(hours=1)
 
@@ -40,7 +50,8 @@ class Pki:
     The server certificate is for localhost, 127.0.0.1 and the server's `address`, or for `name` only. `owner`: uid and gid
     that read the key, if they are not those of the user that servers run as. `reuse` keeps what an earlier call made.
     `both_ends`: a client may present the certificate too. `client`: also make a second certificate of the same kind, in the
-    files CLIENT, for servers that require a client certificate. The CA's own key is never written to disk.
+    files CLIENT, for servers that require a client certificate. `self_signed`: no authority has signed the server's certificate but
+    its own key. The CA's own key is never written to disk.
     """
 
     def __init__(
@@ -54,8 +65,10 @@ class Pki:
         reuse: bool = False,
         both_ends: bool = False,
         client: bool = False,
+        self_signed: bool = False,
     ) -> None:
-        if certificate not in CERTIFICATES:
+        kinds = {**CERTIFICATES, UNBOUND: ed25519.Ed25519PrivateKey.generate}
+        if certificate not in kinds:
             raise UsageError(f"unknown certificate '{certificate}': {nearest(certificate, CERTIFICATES)}")
         self.kind = certificate
         self.directory = directory
@@ -66,14 +79,23 @@ class Pki:
 
         now = datetime.datetime.now(datetime.UTC)
         begin, end = now - HOUR, now + DAY  # an hour back: clocks of client and server may differ
-        ca_key = CERTIFICATES[certificate]()  # of the same kind: the client verifies its signature in every handshake
+        ca_key = kinds[certificate]()  # of the same kind: the client verifies its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
-        key = CERTIFICATES[certificate]()
-        server = _server(key, ca, ca_key, begin, end, name, address, both_ends=both_ends)
+        key = kinds[certificate]()
+        server = _server(
+            key,
+            None if self_signed else ca,
+            key if self_signed else ca_key,
+            begin,
+            end,
+            name,
+            address,
+            both_ends=both_ends,
+        )
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         if client:
-            own = CERTIFICATES[certificate]()
+            own = kinds[certificate]()
             path, key_file = (directory / each for each in CLIENT)
             _write_pair(path, key_file, _client(own, ca, ca_key, begin, end), own)
         _write_pair(self.certificate, self.key, server, key)  # written last: `reuse` checks for it
@@ -94,7 +116,7 @@ def _authority(key: Key, begin: datetime.datetime, end: datetime.datetime) -> x5
 
 def _server(
     key: Key,
-    ca: x509.Certificate,
+    ca: x509.Certificate | None,
     ca_key: Key,
     begin: datetime.datetime,
     end: datetime.datetime,
@@ -110,7 +132,7 @@ def _server(
         alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in dict.fromkeys((LOOPBACK, address))]
     rsa_key = isinstance(key, rsa.RSAPrivateKey)
     return (
-        _builder(subject, ca.subject, key, begin, end)
+        _builder(subject, ca.subject if ca else subject, key, begin, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True, key_encipherment=rsa_key), critical=True)
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)

@@ -7,15 +7,18 @@ from fnmatch import fnmatch
 
 import msgspec
 
-from ciphercost.importers.arm_words import ENCRYPTED, arm_in, arm_stated_in
+from ciphercost.importers.arm_words import ENCRYPTED, NUMBERED, arm_in, arm_stated_in, server_decides
 from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import without_secrets
 from ciphercost.importers.input_files import Source
+from ciphercost.importers.server_words import server_in
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
 from ciphercost.model.spec import ARMS, Arm
 
+NAMING_PARTS = 3
+"""Parts of a path that may name the server: the file and two folders."""
 SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, required …"
 
 
@@ -36,6 +39,8 @@ def arms(
             number = commands.setdefault(tuple(each.names), len(commands) + 1)
             each.arm, by = arm_of(source, each, wanted, loose, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
+            narrower = server_in(source.path.parts[: -1 - NAMING_PARTS : -1], each.server or each.engine)
+            each.server = narrower or each.server
             # Commands may contain passwords, so only this word goes into the record.
             each.names = []
         contradicted(source, readings, schemes)
@@ -43,6 +48,7 @@ def arms(
         words = ", ".join(dict.fromkeys(how))
         told.append((source, msgspec.structs.replace(file, arms=own, how=words), readings))
     maybe_both(told)
+    maybe_counted(told)
     return told
 
 
@@ -73,6 +79,34 @@ def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
                 f"{source.label}: it contains {len(readings)} runs, and '{known[1]}' in its name may describe the whole test, both arms. "
                 "No run here is plain. Put each arm into its own file, or use --arm encrypted if all runs are encrypted"
             )
+
+
+def maybe_counted(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
+    """Raise UsageError if a name such as `ssl0` may be a switch or the first of several numbered runs.
+
+    It is a switch if no other name ends in a number above 1, and no run is plain for another reason. `ssl-0` counts runs,
+    unless only `ssl-1` stands beside it and no run is plain.
+    """
+    found: dict[int, tuple[Source, str, bool]] = {}
+    for source, file, _ in told:
+        if file.how != "its name" and not file.how.startswith("its folder"):
+            continue
+        text = next((name for name in source.names if arm_stated_in(name)), "")
+        if match := NUMBERED.search(text):
+            found.setdefault(int(match[2]), (source, match[0], match[0] == match[1] + match[2]))
+    if 0 not in found:
+        return
+    source, word, switched_off = found[0]
+    others = [each for each, *_ in told if each is not source]
+    plain = [file for each, file, _ in told if "plain" in file.arms and each in others and not _numbered_0(each)]
+    if (switched_off and (plain or max(found) > 1)) or (not switched_off and set(found) == {0, 1} and not plain):
+        raise UsageError(
+            f"{source.label}: '{word}' may mean that encryption was off, or count the runs; use --plain FILE --encrypted FILE, or rename it"
+        )
+
+
+def _numbered_0(source: Source) -> bool:
+    return any((match := NUMBERED.search(name)) and int(match[2]) == 0 for name in source.names)
 
 
 def arm_of(
@@ -111,6 +145,11 @@ def arm_of(
     if both_schemes and reading.scheme:
         return ("encrypted" if reading.scheme == "https" else "plain"), f"its address ({reading.scheme})"
     name = reading.names[0] if reading.names else source.names[0]
+    if mode := server_decides(name):
+        raise UsageError(
+            f"{source.label}: is {called(reading, name, number)} plain or encrypted? With the mode '{mode}' the server decides, and the tool "
+            "doesn't say what it decided. If you know it, use --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD"
+        )
     raise UsageError(
         f"{source.label}: is {called(reading, name, number)} plain or encrypted? It contains none of the words {SAYABLE} (or some of both). "
         "Use --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD, or --arm encrypted if all runs are of one arm"

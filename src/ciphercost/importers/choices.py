@@ -20,3 +20,5 @@ class Choices(NamedTuple):
     only: Arm | None = None
     """All files are of this arm."""
     columns: Sequence[csv_columns.Column] = ()
+    header: bool = True
+    """Whether the first line of a table names its columns; if not, they are column1, column2 …"""

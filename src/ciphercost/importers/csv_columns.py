@@ -72,14 +72,53 @@ def columns(text: str) -> list[Column]:
     return found
 
 
-def unit_of(column: Column) -> str:
-    """Return the unit: as stated, or from the end of the column's name. Raises Bad if neither gives one."""
+GUESSES = (
+    (
+        "throughput",
+        r"tps|qps|rps|ops|iops|throughput|rate"
+        r"|(?:transactions|queries|requests|ops|operations|req|tx)(?:_| |/)?(?:/|per)?[ _]?s(?:ec(?:ond)?)?",
+    ),
+    (
+        "latency",
+        r"(?:mean|avg|average|p50|median)?[ _]?(?:lat(?:ency)?|response[ _]?time)(?:[ _]?(?:mean|avg|average|p50))?(?:[ _(\[].*)?"
+        r"|(?:mean|avg|p50)(?:[ _(\[].*)?",
+    ),
+    ("time", r"(?:elapsed|duration|time|seconds|runtime)(?:[ _(\[].*)?"),
+    ("arm", r"mode|arm|tls|ssl|use_?ssl|ssl[-_]?mode|encrypted|encryption|tde|variant|config"),
+    ("clients", r"clients?|threads?|connections?|conns?|concurrency"),
+    ("cpu", r"cpu.*%?"),
+)
+"""Roles, and names of columns that usually have them."""
+
+
+def suggested(header: list[str]) -> str:
+    """Return a map for a table with these columns, as far as their names tell; empty: no figure is among them. Pure."""
+    made: dict[str, str] = {}
+    for role, names in GUESSES:
+        fits = [name for name in header if re.fullmatch(names, name.strip(), re.IGNORECASE) and "," not in name]
+        if fits:
+            made[role] = fits[0]
+    if "throughput" in made:
+        made.pop("time", None)
+    if not made.keys() & set(FIGURES):
+        return ""
+    words = ",".join(f"{role}={name}" for role, name in made.items())
+    return f"--columns '{words}'" if re.search(r"[^\w=,.:/-]", words) else f"--columns {words}"
+
+
+def unit_of(column: Column, in_cells: bool = False) -> str:
+    """Return the unit: as stated, or from the end of the column's name. Raises Bad if neither gives one.
+
+    `in_cells`: whether each value has its own unit; these are then converted to seconds.
+    """
     if column.unit:
         return column.unit
     if column.role == "cpu" and ("%" in column.name or re.search("per_?cent|pct", column.name, re.IGNORECASE)):
         return "%"
     if column.role in ("time", "latency") and (match := UNIT_IN_NAME.search(column.name)):
         return LONG_UNITS.get(match[1].lower(), match[1].lower())
+    if in_cells:
+        return "%" if column.role == "cpu" else "s"
     wanted = "% or share" if column.role == "cpu" else "s, ms or us"
     raise Bad(
         1,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ciphercost.importers.assign_arms import arms
 from ciphercost.importers.choices import Choices
+from ciphercost.importers.headings import WARM_UP
 from ciphercost.importers.input_files import Source, found, identity
 from ciphercost.importers.join_runs import join_runs
 from ciphercost.importers.read_file import Unknown, read
@@ -48,8 +49,12 @@ def gather(files: Sequence[Path], wanted: Choices) -> tuple[ImportedRecord, list
                 raise UsageError(f"{source.label} and {other.label} are the same file, given for both arms")
             left.append((source.label, "the same file as another", f"{source.label} is the same file as {other.label}"))
             continue
+        if not source.named and WARM_UP.search(source.path.stem):
+            text = f"{source.label} is a warm-up, as its name says; to import it, name the file itself"
+            left.append((source.label, "warm-ups, as their names say", text))
+            continue
         try:
-            name, readings, digest = read(source.path, list(wanted.columns))
+            name, readings, digest = read(source.path, list(wanted.columns), header=wanted.header)
         except Unknown as error:
             if source.named:
                 raise UsageError(str(error)) from None

@@ -1,4 +1,4 @@
-"""Finds the arm and the rate stated in lines above a run that the tool did not print. Pure."""
+"""Finds what lines above a run that the tool did not print say of it: arm, rate, warm-up. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import NamedTuple
 from ciphercost.importers.arm_words import arm_in
 from ciphercost.importers.formats import Bad, set_rate
 from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 from ciphercost.model.spec import Arm
 
 OWN_LINE = re.compile(
-    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench)"
+    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench"
+    r"|This is ApacheBench|Copyright |Licensed to |Benchmarking |SSL/TLS Protocol:|TLS Server Name:|Document )"
     r"(?!.*\bPGSSLMODE=).*",
     re.IGNORECASE,
 )
@@ -22,6 +24,19 @@ COMMAND = re.compile(r"(?:^|[\s/;&|=])(?:wrk2?|pgbench|sysbench|h2load)\s.*")
 RATE = re.compile(r"\s(?:-R\s*|--rate[ =]|--rps[ =])(\d[\d.]*[kKmM]?)\b")
 """The rate option on a command line of wrk2, pgbench, sysbench or h2load."""
 LONGEST_HEADING = 300
+WARM_UP = re.compile(
+    r"(?<!after[-_ ])(?<!without[-_ ])(?<!no[-_ ])(?<![a-z])(?:warm(?:ing)?[-_ ]?up|primer|priming)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Words of a script that say that the next run is none to count, such as TechEmpower's `Running Primer json`."""
+TOOLS_WARM_UP = re.compile(
+    r"spawning thread #\d+|Warm-up (?:started|phase is over)|Warming up for \d|Thread calibration|.*--warm-?up",
+    re.IGNORECASE,
+)
+"""Lines that tools print, or options, about a warm-up that is not in their figures."""
+SLAPS_TITLE = "Benchmark"
+COUNTS = re.compile(r"\b(?:measur\w+|benchmark\w*|actual|concurrency|queries|real run)\b", re.IGNORECASE)
+"""Words of a line between a warm-up without output and a run that counts."""
 
 
 class Heading(NamedTuple):
@@ -33,6 +48,8 @@ class Heading(NamedTuple):
     """The arm that the line states."""
     rate: str | None
     """The rate that a command sets, or empty. None: the line is not a command."""
+    warm_up: bool | None = None
+    """Whether the line calls the next run a warm-up (True), or one that counts (False). None: it says neither."""
 
 
 def heading(line: str, number: int) -> Heading | None:
@@ -42,8 +59,34 @@ def heading(line: str, number: int) -> Heading | None:
     # `pgbench (16.2)` and `sysbench 1.0.20` are the tools' own first lines, not commands.
     command = None if VERSION_LINE.match(line) else COMMAND.search(line)
     rate = (match[1] if (match := RATE.search(line)) else "") if command else None
-    arm = arm_in(line) if MAY_TELL.search(line) and not (OWN_LINE.fullmatch(line.rstrip()) and not command) else None
-    return Heading(number, line.strip(), arm, rate) if arm or command else None
+    own = OWN_LINE.fullmatch(line.rstrip()) and not command
+    arm = arm_in(line) if MAY_TELL.search(line) and not own else None
+    warm_up = None
+    if not (command or own or TOOLS_WARM_UP.match(line) or line.strip() == SLAPS_TITLE):
+        warm_up = True if WARM_UP.search(line) else False if COUNTS.search(line) else None
+    return Heading(number, line.strip(), arm, rate, warm_up) if arm or command or warm_up is not None else None
+
+
+def measured(readings: list[Reading], headings: list[Heading]) -> list[Reading]:
+    """Return the runs without those that a line above calls a warm-up, with a note on them. Raises Bad if none is left."""
+    kept, left = [], []
+    begins = [0, *(reading.line for reading in readings)]
+    for after, reading in zip(begins, readings, strict=False):
+        said = [each for each in headings if after < each.line < reading.line and each.warm_up is not None]
+        (left if said and said[-1].warm_up else kept).append(reading)
+    if not left:
+        return readings
+    lines = ", ".join(str(reading.line) for reading in left[:5]) + (" …" if len(left) > 5 else "")
+    runs = f"{len(left)} run{'s' * (len(left) > 1)}"
+    if not kept:
+        raise Bad(
+            left[0].line,
+            f"the lines above call every run a warm-up ({runs}), so there is no result; if they are results, remove these lines",
+        )
+    which = f"that begins on line {lines} was" if len(left) == 1 else f"that begin on lines {lines} were"
+    text = f"{runs} {which} left out, because the lines above say warm-up or primer"
+    kept[0].notes.append(Warning_("warm-up", text))
+    return kept
 
 
 def under_headings(readings: list[Reading], headings: list[Heading]) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import codecs
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from ciphercost.importers import csv_columns, formats
 from ciphercost.importers.formats import Bad, Lines, clean, csv, without_secrets
-from ciphercost.importers.headings import Heading, heading, under_headings
+from ciphercost.importers.formats._csv_frames import table as table_in
+from ciphercost.importers.headings import Heading, heading, measured, under_headings
+from ciphercost.importers.known_files import unread_binary, unread_text
+from ciphercost.importers.unwrap import Wrapping, without_colours, wrapping
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
@@ -19,33 +22,12 @@ from ciphercost.model.result import Warning_
 HEAD = 262_144
 """Bytes at the beginning in which a format is searched."""
 LONGEST_LINE = 1_000_000
+BLOCK = 4096
+"""Lines that are searched at once for another tool's mark."""
 STRICT = ("pgbench_log", "csv", "hyperfine")
 """Formats whose readers refuse every unknown line."""
 CPU = ("sar", "sadf", "atop")
 """Formats of machine counters: their headings contain host names."""
-KNOWN_BINARY: tuple[tuple[bytes, str], ...] = (
-    (b"\x96\xd5", "sysstat's binary file; print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
-    (b"\xd5\x96", "sysstat's binary file; print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
-    (
-        b"\xef\xbe\xed\xfe",
-        "atop's binary file; print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
-    ),
-    (
-        b"\xfe\xed\xbe\xef",
-        "atop's binary file; print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
-    ),
-    (b"\x1f\x8b", "compressed (gzip); unpack it first"),
-    (b"\xfd7zXZ", "compressed (xz); unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "compressed (zstd); unpack it first"),
-    (b"PK\x03\x04", "an archive or an office document; unpack it, or save the table as CSV"),
-)
-KNOWN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"^Benchmark (?:#?1|\S+): .*\n\s+Time \(", re.MULTILINE), "hyperfine's screen output, which is rounded; run it with --export-json FILE"),
-    (re.compile(r"\Acommand,mean,stddev,median,user,system,min,max"), "hyperfine's CSV, which lacks the time of each run; run it with --export-json FILE"),
-    (re.compile(r'\A\s*\{\s*"sysstat"'), "sysstat's JSON; print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
-    (re.compile(r"^ATOP - ", re.MULTILINE), "atop's screen output; print its file with `atop -r FILE -P CPU,MEM`, and import that"),
-    (re.compile(r"^(?:RESET|SEP)\s*$", re.MULTILINE), "atop's output without CPU lines; run `atop -P CPU,MEM`"),
-)  # fmt: skip
 
 
 class Unknown(UsageError):
@@ -56,8 +38,8 @@ class Unknown(UsageError):
         self.kind = kind
 
 
-def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Reading], str]:
-    """Return (format, readings, SHA-256) of a file.
+def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) -> tuple[str, list[Reading], str]:
+    """Return (format, readings, SHA-256) of a file. `header`: whether the first line of a table names its columns.
 
     Raises UsageError naming file and line, Unknown if the format is unknown.
     """
@@ -69,13 +51,20 @@ def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Readi
             if not head.strip(b"\0 \t\r\n"):
                 raise Unknown(f"{label}: the file is empty; did the tool print to standard error (2>&1)?", "empty")
             encoding = encoding_of(head, label)
-            beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head)
-            importer = format_of(beginning.replace("\r\n", "\n"), columns, label)
+            beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head).replace("\r\n", "\n")
+            around = wrapping(beginning)
+            importer = format_of(beginning, around, columns, label)
             file.seek(0)
             headings: list[Heading] = []
             above = None if importer in (*STRICT, *CPU) else headings
-            lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer, above))
-            readings = csv.read(lines, columns) if importer == "csv" else formats.get(importer).read(lines)
+            found = texts(file, encoding, digest)
+            if importer in STRICT:
+                lines = Lines(without_colours(line) for line in found)
+            else:
+                lines = Lines(tool_lines(found, around, importer, above))
+            readings = (
+                csv.read(lines, columns, header=header) if importer == "csv" else formats.get(importer).read(lines)
+            )
             for _ in lines:  # the rest of the file, for the checksum
                 pass
     except OSError as error:
@@ -90,6 +79,7 @@ def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Readi
             f"{label}, line {lines.number}: {importer}'s output ends before its result; import the whole output"
         )
     try:
+        readings = measured(readings, headings)
         under_headings(readings, headings)
     except Bad as error:
         raise UsageError(f"{label}, line {error.line}: {error.what}") from None
@@ -130,9 +120,8 @@ def encoding_of(head: bytes, label: str) -> str:
 
     Raises Unknown if it is not text.
     """
-    for mark, what in KNOWN_BINARY:
-        if head.startswith(mark):
-            raise Unknown(f"{label} is {what}", what)
+    if what := unread_binary(head):
+        raise Unknown(f"{label} is {what}", what)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if head.startswith(codecs.BOM_UTF8):
@@ -151,31 +140,16 @@ def encoding_of(head: bytes, label: str) -> str:
     return "utf-8"
 
 
-def texts(
-    file: Iterable[bytes], encoding: str, digest: object, of: str, headings: list[Heading] | None = None
-) -> Iterator[str]:
-    """Yield the lines of a file and pass every byte to the checksum. `headings`: collects the lines that describe the
-    runs below them.
-
-    Raises Bad if a later line has the mark of another tool than `of` (empty: its reader checks that).
-    """
+def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]:
+    """Yield the lines of a file and pass every byte to the checksum. Raises Bad for a line that no tool prints."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
     number = 0
     for block in iter(lambda: file.read(HEAD), b""):  # type: ignore[attr-defined]
         digest.update(block)  # type: ignore[attr-defined]
         *whole, rest = (rest + decoder.decode(block)).split("\n")
-        if of and number:
-            for name, line_of_it in formats.recognised("\n".join(whole)).items():
-                if name not in (of, "pgbench_log"):
-                    raise Bad(
-                        number + line_of_it,
-                        f"a result of {name} begins here, in a file of {of}; put each tool's output into its own file",
-                    )
         for line in whole:
             number += 1
-            if headings is not None and (told := heading(line, number)):
-                headings.append(told)
             yield line + "\n"
         if len(rest) > LONGEST_LINE and not rest.lstrip().startswith("{"):
             raise Bad(number + 1, "a line of more than a million characters, so this is not a tool's output")
@@ -184,9 +158,46 @@ def texts(
         yield rest
 
 
-def format_of(head: str, columns: list[csv_columns.Column], label: str) -> str:
+def tool_lines(lines: Iterable[str], around: Wrapping, of: str, headings: list[Heading] | None = None) -> Iterator[str]:
+    """Yield lines as the tool `of` printed them. `headings`: collects the lines that describe the runs below them.
+
+    Raises Bad if a line below the beginning has the mark of another tool.
+    """
+    number = 0
+    for block in batched(lines, BLOCK):
+        own = [around.off(line) for line in block]
+        for name, line_of_it in formats.recognised("".join(own)).items() if number else ():
+            if name not in (of, "pgbench_log"):
+                raise Bad(
+                    number + line_of_it,
+                    f"a result of {name} begins here, in a file of {of}; put each tool's output into its own file",
+                )
+        for line in own:
+            number += 1
+            if headings is not None and (told := heading(line, number)):
+                headings.append(told)
+            yield line
+
+
+def batched(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield lists of at most `size` lines."""
+    every = iter(lines)
+    while block := list(islice(every, size)):
+        yield block
+
+
+def suggestion(head: str) -> str:
+    """Return the map of columns that the names of a table suggest; empty: they suggest none."""
+    try:
+        header = table_in(Lines(head.splitlines(keepends=True)[:200])).header
+    except Bad:
+        return ""
+    return csv_columns.suggested(header)
+
+
+def format_of(head: str, around: Wrapping, columns: list[csv_columns.Column], label: str) -> str:
     """Return the importer whose mark the text contains. Raises UsageError if two do, Unknown if none does."""
-    fits = formats.recognised(head)
+    fits = formats.recognised("\n".join(around.off(line) for line in head.split("\n")))
     if "hyperfine" in fits:
         return "hyperfine"
     if len(fits) > 1:
@@ -194,17 +205,17 @@ def format_of(head: str, columns: list[csv_columns.Column], label: str) -> str:
         raise UsageError(f"{label} contains results of {where}; put each tool's output into its own file")
     if fits:
         return next(iter(fits))
-    for pattern, what in KNOWN_TEXT:
-        if pattern.search(head):
-            raise Unknown(f"{label} is {what}", what)
+    if what := unread_text(head):
+        raise Unknown(f"{label} is {what}", what)
     if columns:
         return "csv"
-    known = ", ".join(name for name in formats.names() if name != "csv")
+    known = ", ".join(name.replace("_", "-") for name in formats.names() if name != "csv")
     first = next((line for line in head.splitlines() if line.strip()), "")
-    if any(first.count(each) >= 1 for each in (";", ",", "\t")):
+    if any(first.count(each) >= 1 for each in (";", ",", "\t", "|")) or first.startswith("+-"):
+        asked = clean(suggestion(head)) or csv_columns.EXAMPLE
         raise Unknown(
             f"{label}, line 1: if this is a table ('{without_secrets(first[:300])[:60]}'), map its columns: "
-            f"{csv_columns.EXAMPLE}. Formats that need no map: {known}",
+            f"{asked}. Formats that need no map: {known}",
             f"possibly tables (map their columns: {csv_columns.EXAMPLE})",
         )
     raise Unknown(

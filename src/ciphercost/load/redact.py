@@ -36,5 +36,23 @@ def _instead(digits: re.Match[str]) -> str:
     return SHOWN if any(word[at : at + PART] in _parts for at in range(len(word) - PART + 1)) else digits.group(0)
 
 
+_SECRET_SETTING = re.compile(
+    r"(?:.*[_.])?(?:password|passwd|passphrase|passwort|pwd|secret|secret_id|token|credentials?)|require_?pass|(?:master|primary)auth"
+    r"|(?:file_)?key_management_filekey|(?:.*[_.])?(?:secret|private|api|access|encryption|master)_key|dbcryptconfig|primary_conninfo"
+)
+"""Names of settings whose value is a secret or holds one, in lower case with `_` for `-`."""
+_SECRET_VALUE = re.compile(r"(?i)-----BEGIN|\bpassword\s*=|\w://[^/\s:@]*:[^/\s@]+@")
+"""A value that is or holds a secret, whatever the setting's name."""
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Whether a server setting holds a secret, by its exact name or by what the value looks like. Pure.
+
+    A part of a name decides nothing: `password_encryption`, `key_buffer_size` and `log_tokens` are no secrets. `name`: in
+    lower case, with `_` for `-`.
+    """
+    return bool(_SECRET_SETTING.fullmatch(name) or _SECRET_VALUE.search(value))
+
+
 SECRET = re.compile(r"(?i)pass(?:word|wd|phrase)|pwd|secret|credential|dbcryptconfig")
 """Matches the name of a setting or property whose value is secret."""

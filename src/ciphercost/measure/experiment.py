@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure import enciphered, fio, profiling, round_trips, site
+from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.facts import (
     describe,
     describe_agent,
@@ -45,12 +46,11 @@ from ciphercost.measure.session import CellMeasurement
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model.errors import CiphercostError, LoadStopped, RunError, Unproven, UsageError
+from ciphercost.model.errors import CiphercostError, LoadStopped, RunError, Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
-from ciphercost.model.slices import SliceRecord
-from ciphercost.model.spec import ARMS, COUNTED, Arm, Spec
+from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
@@ -113,7 +113,7 @@ def experiment(numbers: list[int], run: Run) -> None:
             run.display.phase(number, last + 1, PREPARING)
             if stopped_elsewhere(cells[number], run):
                 continue
-            with recording_errors(cells[number], run, alone=len(cells) == 1):
+            with recording_errors(cells[number], run):
                 bench = stack.enter_context(
                     server_pairs.bench(
                         run.cells[number],
@@ -152,7 +152,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                 measurement.facts.whole_sessions = [*measurement.facts.whole_sessions, session]
             run.record.checkpoint(*(measurement.number for measurement in whole))
         for unit in units:
-            with recording_errors(unit.measurement.facts, run, alone=len(cells) == 1):
+            with recording_errors(unit.measurement.facts, run):
                 facts_ = unit.measurement.facts
                 if facts_.status is None and not unit.measurement.estimator.blocks:
                     own = (each for each in read_slices(run.record.directory) if each.cell == unit.measurement.number)
@@ -163,14 +163,6 @@ def experiment(numbers: list[int], run: Run) -> None:
         run.display.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
-
-
-def without_block(slices: Iterable[SliceRecord], seconds: float) -> str:
-    """Why a cell has no complete block of slices that count. `seconds`: the length of a slice. Pure."""
-    errors = [each.error for each in slices if each.phase in COUNTED and each.error]
-    if not errors:
-        return f"no operation finished within a slice of {seconds:g} s; use a longer --time"
-    return f"no block is complete: {len(errors)} slices of {seconds:g} s failed, the last one: {errors[-1]}; use a longer --time"
 
 
 def run_destructive_test(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
@@ -192,10 +184,8 @@ def schema_left(facts: CellFacts, sentence: str) -> None:
 
 
 @contextlib.contextmanager
-def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
-    """Record any error in here as the cell's end, in its facts. `alone`: a usage error of a run's only cell is raised
-    instead.
-    """
+def recording_errors(facts: CellFacts, run: Run) -> Iterator[None]:
+    """Record any error in here as the cell's end, in its facts. A usage error that ends every cell is raised instead."""
     try:
         yield
         return
@@ -212,7 +202,7 @@ def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[Non
         facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
         facts.reason += "" if marks.disk_full() else "; is the disk full?"
     except CiphercostError as error:
-        if isinstance(error, UsageError) and alone:
+        if ends_all(error, [each.spec for each in run.record.facts.cells]):
             raise
         facts.status, facts.reason = "failed", str(error)
     if facts.status == "failed" and (full := marks.disk_full()) and full not in facts.reason:
@@ -231,7 +221,6 @@ def stopped_elsewhere(facts: CellFacts, run: Run) -> bool:
 
 def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
     """Start a fresh, proven server pair for every cell, then run their phases with the cells' blocks interleaved."""
-    alone = len(run.record.facts.cells) == 1
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(shared.session())
@@ -244,14 +233,12 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             awake = stack.enter_context(idle.Awake(run.supervisor))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
-                with recording_errors(unit.measurement.facts, run, alone=alone):
+                with recording_errors(unit.measurement.facts, run):
                     phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run)
                     ready.append((unit, phases))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
-                interleave(
-                    [(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run, alone=alone
-                )
+                interleave([(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run)
             awake.keep(())
             for unit, _ in ready:
                 describe_awake(unit.measurement.facts, awake.failed())
@@ -259,13 +246,11 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
         # Releasing what the cells shared failed, so all of them end here.
         for unit in units:
             if unit.measurement.facts.status is None:
-                with recording_errors(unit.measurement.facts, run, alone=alone):
+                with recording_errors(unit.measurement.facts, run):
                     raise error
 
 
-def interleave(
-    phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
-) -> None:
+def interleave(phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run) -> None:
     """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
     going = {number: each for number, each in enumerate(phases) if each[0].measurement.facts.status is None}
     while going:
@@ -280,7 +265,7 @@ def interleave(
                 unit.measurement.rest()
                 del going[number]
                 continue
-            with recording_errors(unit.measurement.facts, run, alone=alone):
+            with recording_errors(unit.measurement.facts, run):
                 # A worker process of the server may outlive the supervisor and keep answering.
                 run.supervisor.check()
                 ended = next(steps, DONE) is DONE
@@ -378,8 +363,9 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
+    enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected) if bench.cell.url else ""
     advice = functools.partial(users_server.what_to_do, bench, pair, agent)
-    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, advice)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced, advice)
     return connected
 
 

@@ -56,7 +56,7 @@ class Display:
         """The current throughput ratio, computed only if the display asks for it."""
 
     def done(self, cell: int, text: str) -> None:
-        """The cell ended."""
+        """The cell ended. `text`: its status and, after a colon, the reason, which the report prints; a display shows the status alone."""
 
 
 PREPARING = "preparing"

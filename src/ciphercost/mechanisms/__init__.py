@@ -12,6 +12,7 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,6 +62,10 @@ class Mechanism(ABC):
     engines: tuple[str, ...] = ()
     """Names of the engines that have it; `serves` may decide otherwise."""
     factors: tuple[Factor, ...] = ()
+    decided_settings: Mapping[str, str] = MappingProxyType({})
+    """Server settings that the mechanism itself decides, so that a user can't give them: regular expressions of names, in lower
+    case with `_` for `-`, and the factor that decides each; empty: being on or off.
+    """
     witnesses: tuple[Witness, ...] = ()
     """Witnesses that must report on each arm; none for a control."""
     protects: str = ""

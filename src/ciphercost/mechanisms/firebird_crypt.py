@@ -13,6 +13,7 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -56,6 +57,7 @@ class FirebirdCrypt(AtRest):
     name = "firebird-crypt"
     title = f"Firebird: database encryption by the sample plugin ({XOR}: plumbing, no cryptography)"
     engines = ("firebird",)
+    decided_settings = MappingProxyType({"(keyholder|crypt)plugin": ""})
     protects = f"nothing: the sample plugin's cipher is {XOR}; it measures how Firebird calls a plugin"
     key_states = ("missing", "wrong")
 

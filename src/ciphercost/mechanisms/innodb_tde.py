@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -48,6 +49,12 @@ class InnodbTde(AtRest):
     name = "innodb-tde"
     title = "MySQL's InnoDB encryption"
     engines = ("mysql",)
+    decided_settings = MappingProxyType(
+        {
+            "innodb_(redo|undo)_log_encrypt|binlog_encryption": "logs",
+            "default_table_encryption|table_encryption_privilege_check|innodb_temp_tablespace_encrypt|keyring_.*|early_plugin_load": "",
+        }
+    )
     protects = (
         "a stolen disk or copied files; not against anyone who can log in; temporary tables and sorts stay unencrypted"
     )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from ciphercost.engines._mysql.family import PAGE, plugins
 from ciphercost.engines._mysql.pages import heads
@@ -52,6 +53,13 @@ class MariadbTde(AtRest):
     name = "mariadb-tde"
     title = "MariaDB's data-at-rest encryption"
     engines = ("mariadb",)
+    decided_settings = MappingProxyType(
+        {
+            "file_key_management_encryption_algorithm": "cipher",
+            "innodb_encrypt_.*|innodb_encryption_threads|innodb_default_encryption_key_id|aria_encrypt_tables": "",
+            "encrypt_(binlog|tmp_(disk_tables|files))|(file_|aws_|hashicorp_)?key_management.*|plugin_load.*": "",
+        }
+    )
     protects = "a stolen disk or copied files, temporary ones too; not against anyone who can log in; only InnoDB and Aria tables"
     factors = (
         Factor(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from ciphercost.engines import Engine
 from ciphercost.host.ports import LOOPBACK
@@ -20,6 +21,7 @@ class NoSendfile(Mechanism):
     title = "sendfile off in one arm, no encryption in either (control)"
     layer = "control"
     engines = ("nginx", "apache")
+    decided_settings = MappingProxyType({"(enable)?sendfile.*": ""})
     protects = "nothing: it shows which part of the cost of TLS is not cryptography"
 
     def server_settings(

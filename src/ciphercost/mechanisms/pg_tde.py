@@ -13,6 +13,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -98,6 +99,13 @@ class PgTde(VendorTde):
     vendor = "Percona Server for PostgreSQL with pg_tde"
     variable = "CIPHERCOST_PERCONA_BINDIR"
     protects = "stolen disks and copied files; not temporary files of queries, nor the catalogs with their statistics"
+    decided_settings = MappingProxyType(
+        {
+            r"pg_tde\.cipher": "cipher",
+            r"pg_tde\.wal_encrypt": "wal",
+            r"pg_tde\..*|default_table_access_method": "",
+        }
+    )
     factors = (
         Factor(
             "wal", ("on", "off"), "whether the write-ahead log is encrypted; off leaves every row in it unencrypted"

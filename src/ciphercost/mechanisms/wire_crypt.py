@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor, Mechanism
@@ -22,6 +23,7 @@ class WireCrypt(Mechanism):
     title = "Firebird's wire encryption"
     layer = "transit"
     engines = ("firebird",)
+    decided_settings = MappingProxyType({"wirecryptplugin": "cipher", "wirecrypt": ""})
     witnesses = ("server", "wire", "client")
     protects = "data on the network: reading it between client and server; not changing it, and the client does not verify the server"
     factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one that the client offers"),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,6 +41,10 @@ class MissingServer(UsageError):
     """No binary of a server was found; the message says how to get one."""
 
 
+class RefusedSetting(UsageError):
+    """A server that ciphercost started refused a setting of the user's, so every cell with this setting fails alike."""
+
+
 class RunError(CiphercostError):
     """A cell can't continue: server, agent or workload failed at run time."""
 
@@ -51,6 +56,11 @@ class AgentError(RunError):
         super().__init__(text)
         self.code = code
 
+    @property
+    def words(self) -> str:
+        """The text, with the server's own code if it has one; the agent's codes are for programs."""
+        return f"{self}{server_code(self.code)}"
+
 
 class LoadStopped(RunError):
     """The server's errors or latency passed a limit, so ciphercost stopped the load on it."""
@@ -58,6 +68,51 @@ class LoadStopped(RunError):
 
 class Unproven(RunError):
     """A witness failed: an arm is not what its name says, so ciphercost prints no number."""
+
+
+AGENT_CODES = [
+    "protocol",
+    "unknown-message",
+    "bad-message",
+    "no-arm",
+    "no-program",
+    "connect",
+    "timeout",
+    "driver",
+    "tls",
+    "statement",
+    "internal",
+    "malformed",
+    "closed-early",
+    "agent",
+    "log",
+    "rows",
+    "late",
+    "skewed",
+]
+"""Codes of the agents and of ciphercost itself (PROTOCOL.md), beside `status-404` and its like. No report prints one."""
+
+
+def server_code(code: str) -> str:
+    """Return a server's own code in words, which help to search for it: ` (SQLSTATE 42501)`, ` (error 1045, SQLSTATE 28000)`; empty
+    for a code of the agent. Pure.
+    """
+    if both := re.fullmatch(r"(\d+) \(([0-9A-Z]{5})\)", code):
+        return f" (error {both[1]}, SQLSTATE {both[2]})"
+    if re.fullmatch(r"(?=.*\d)[0-9A-Z]{5}", code):
+        return f" (SQLSTATE {code})"
+    return f" (error {code})" if re.fullmatch(r"\d+", code) else ""
+
+
+_TAIL = re.compile(
+    rf" \[(?P<code>{'|'.join(AGENT_CODES)}|status-\d+(?:-https)?|\d+ \([0-9A-Z]{{5}}\)|(?=\w*\d)[0-9A-Z]{{5}}|\d+)\](?=[.,;)]|$)"
+)
+
+
+def without_codes(text: str) -> tuple[str, str]:
+    """Split a text of a record that an older ciphercost wrote: (text without codes in brackets, the last code or empty). Pure."""
+    codes = [found["code"] for found in _TAIL.finditer(text)]
+    return _TAIL.sub(lambda found: server_code(found["code"]), text), codes[-1] if codes else ""
 
 
 ALIASES: dict[str, tuple[str, ...]] = {

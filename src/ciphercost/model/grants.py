@@ -78,14 +78,13 @@ def statement(engine: str, user: object, database: object = "") -> str:
     return made.format(user=str(user).replace(quote, 2 * quote), database=str(database).replace('"', '""'))
 
 
-def rows(user: str = "USER", database: str = "DATABASE") -> Iterator[tuple[str, str]]:
-    """Rows (engine, text) of a table: purpose and statement of each right, and what fails without it."""
-    for engine, every in GRANTS.items():
-        for number, each in enumerate(every):
-            asked = each.statement.format(user=user, database=database)
-            yield engine if number == 0 else "", f"{each.purpose}: " + (f"{asked};" if asked else each.without)
-            if asked:
-                yield "", f"without it, {each.without}"
+def texts(engine: str) -> Iterator[str]:
+    """Purpose and statement of each right on this engine, and what fails without it."""
+    for each in GRANTS[engine]:
+        asked = each.statement.format(user="USER", database="DATABASE")
+        yield f"{each.purpose}: " + (f"{asked};" if asked else each.without)
+        if asked:
+            yield f"without it, {each.without}"
 
 
 def markdown() -> str:

@@ -22,6 +22,8 @@ class Reading(msgspec.Struct, omit_defaults=True):
     kind: Literal["load", "cpu"] = "load"
     version: str = ""
     engine: str = ""
+    server: str = ""
+    """The server, if the tool's output, its command line or the file's name states it; `mysql or mariadb` leaves two."""
     workload: str = ""
     clients: Count = 0
     factors: dict[str, str] = {}

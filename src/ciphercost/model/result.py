@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.cipher_work import Enciphered
+from ciphercost.model.errors import without_codes
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
@@ -49,6 +50,28 @@ class Added(msgspec.Struct, frozen=True):
     standard_error: float
     n: int
     """Sessions (full mode) or blocks (quick mode) behind the interval."""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Operations of an arm that take the same time, in which it spends most of its time."""
+
+    ms: float
+    """Their median latency."""
+    time: float
+    """Their share of the time of all operations."""
+    operations: float
+    """Their share of all operations."""
+
+
+class Disturbance(msgspec.Struct, frozen=True):
+    """Slices in which other processes or the hypervisor took more than 5 % of the CPU, by arm."""
+
+    plain: int
+    plain_slices: int
+    encrypted: int
+    encrypted_slices: int
+    p_value: float
+    """That chance hits one arm so much more than the other: sign test over blocks."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -202,10 +225,16 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     disturbed: bool = False
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
+    disturbance: Disturbance | None = None
+    """None: no slice was disturbed."""
     carryover: dict[str, float] = {}
     """Carry-over λ and its p-value."""
+    too_few: dict[str, str] = {}
+    """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`."""
     added: dict[str, Added] = {}
     """Keys: server_cpu, client_cpu, hop_cpu."""
+    waits: dict[str, Wait] = {}
+    """By arm: a fixed time that most of its time goes into, if there is one."""
     objective: ObjectiveCapacity | None = None
 
 
@@ -244,6 +273,8 @@ class Imported(msgspec.Struct, frozen=True):
     costs: dict[str, ImportedCost]
     order: Literal["unknown", "plain first", "encrypted first", "by turns"]
     """Order of the arms' runs, if the files show it."""
+    server: str = ""
+    """The server, if the tool's output, a command line or the files' names state it; `mysql or mariadb` leaves two."""
 
 
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -273,7 +304,7 @@ class Cell(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why there is no number, if the status is not ok."""
     encryption: dict[str, str] = {}
-    """As negotiated: protocol, cipher, group, key, resumed, verified."""
+    """As negotiated: protocol, cipher, group, key, resumed, verified; verified_by, if not a certificate authority."""
     cores: dict[str, str] = {}
     conditions: dict[str, str] = {}
     """Conditions of both arms that differ from the defaults: cpu_crypto, bandwidth, delay, mtu, loss."""
@@ -291,7 +322,13 @@ class Cell(msgspec.Struct, frozen=True):
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     disturbed: bool = False
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
+    disturbance: Disturbance | None = None
+    """How many slices of each arm other processes or the hypervisor disturbed. None: none, or a result of an older version."""
     carryover: dict[str, float] = {}
+    too_few: dict[str, str] = {}
+    """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`; `arms` has the levels."""
+    waits: dict[str, Wait] = {}
+    """By arm: a fixed time that most of its operations' time goes into, if there is one. Whether nothing worked meanwhile is in the warnings."""
     added: dict[str, Added] = {}
     group: str = ""
     variant: str = ""
@@ -338,6 +375,11 @@ class Cell(msgspec.Struct, frozen=True):
     """Nodes that made the load, their clocks, and what was lost. None: one agent on one machine made it."""
     objective: ObjectiveCapacity | None = None
     """Capacity at the objective of `--objective`. None: there was none. Its ratio is also `overhead.rate_at_objective`."""
+
+    def __post_init__(self) -> None:
+        """Leave out the codes in brackets with which an older ciphercost recorded reasons."""
+        if "]" in self.reason:
+            msgspec.structs.force_setattr(self, "reason", without_codes(self.reason)[0])
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ciphercost.model.errors import without_codes
 from ciphercost.model.spec import Arm, Order, Phase
 from ciphercost.model.terms import Amount, Count, Ordinal, Positive, Share
 
@@ -42,6 +43,15 @@ class Proof(msgspec.Struct, frozen=True):
     passed: bool
     detail: str
     session: Count = 0
+    code: str = ""
+    """Of the error that made the witness fail: the agent's or the server's own; empty: there was none."""
+
+    def __post_init__(self) -> None:
+        """Take the code out of a detail that an older ciphercost recorded: it ended with the code in brackets."""
+        if not self.passed and self.detail.endswith("]"):
+            text, code = without_codes(self.detail)
+            msgspec.structs.force_setattr(self, "detail", text)
+            msgspec.structs.force_setattr(self, "code", self.code or code)
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from ciphercost import mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host import authorities
 from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
@@ -33,8 +34,8 @@ def check_numbers(cell: CellSpec) -> None:
     if not math.isfinite(cell.rate) or cell.rate < 0:
         raise UsageError(f"rate {cell.rate}: must be above 0")
     check_limits(cell)
-    if cell.ca and not Path(cell.ca).is_file():
-        raise UsageError(f"--ca {cell.ca}: no such file")
+    if cell.ca:
+        authorities.pem(Path(cell.ca))
 
 
 def check_limits(cell: CellSpec) -> None:
@@ -68,6 +69,8 @@ def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> Non
 
 def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     """Raises UsageError if the server does not understand the workload's language."""
+    if cell.no_header and not cell.csv:
+        raise UsageError("--no-header describes the file of --csv; add --csv FILE, or remove --no-header")
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv: {cell.engine} has no tables to load the file into; remove --csv")
     if engine.foreign and not cell.sql and cell.workload not in FOREIGN_WORKLOADS:
@@ -186,7 +189,7 @@ def check_server(planned: PlannedCell) -> None:
     _check_early(planned)
     if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
-    if cell.ca and planned.client and REVOCATION_LIST in Path(cell.ca).read_bytes():
+    if cell.ca and planned.client and REVOCATION_LIST in authorities.pem(Path(cell.ca)):
         raise UsageError(
             f"--ca {cell.ca}: holds a revocation list (CRL), which JDBC drivers do not check; remove it from the file, or "
             "remove --client jdbc"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import canonical
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host.aes import cpu_flags
 from ciphercost.host.ports import LOOPBACK, is_loopback, is_own
-from ciphercost.load.redact import SECRET
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Cache, CellSpec
+from ciphercost.plan import settings as server_settings
 
 if TYPE_CHECKING:
     from ciphercost.engines import Engine
@@ -161,7 +161,7 @@ def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
         _check_cache(cell, engine, mechanism)
     wants = [f"--{name.replace('_', '-').replace('settings', 'setting')}" for name in named(cell)]
     if cell.settings:
-        _check_settings(cell, engine)
+        server_settings.check(cell, engine)
     if engine.embedded and (wrong := [name for name in wants if name not in ("--cpu-crypto", "--cache")]):
         raise UsageError(
             f"{wrong[0]}: {cell.engine} is embedded in the agent, so there is no link and no server; remove {wrong[0]}"
@@ -198,28 +198,6 @@ def _listen(cell: CellSpec) -> str:
     return listening(cell.listen)
 
 
-def _check_settings(cell: CellSpec, engine: Engine) -> None:
-    """Raises UsageError if the engine takes no settings, or a setting is malformed, secret or reserved."""
-    if not isinstance(engine, TakesSettings):
-        raise UsageError(f"--setting: {cell.engine} is not a database server that ciphercost starts; remove --setting")
-    for name, value in cell.settings.items():
-        if not re.fullmatch(r"[A-Za-z][\w.-]*", name) or not value or "\n" in value:
-            raise UsageError(
-                f"--setting {name}={value}: write NAME=VALUE with the server's own name, e.g. shared_buffers=1GB"
-            )
-        if SECRET.search(name):
-            raise UsageError(
-                f"--setting {name}: looks like a secret. Every user of this machine can read command lines, and the run records its "
-                "settings; remove it"
-            )
-        if re.fullmatch(engine.kept_settings, canonical(name)):
-            raise UsageError(
-                f"--setting {name}: ciphercost decides where its server listens, stores files and who may log in; remove it"
-            )
-    if len({canonical(name) for name in cell.settings}) < len(cell.settings):
-        raise UsageError("--setting: a setting is given twice in two spellings; remove one")
-
-
 def who_reaches_it(held: Conditions, engine: Engine) -> str:
     """Who can reach the cell's server beside this machine's own users, for a warning; empty: nobody. Pure."""
     if is_loopback(held.listen):
@@ -230,11 +208,6 @@ def who_reaches_it(held: Conditions, engine: Engine) -> str:
     }
     inside = within.get(engine.language, "it accepts only ciphercost's own user, whose password is random")
     return f"the server of this run can be reached from the network of {held.listen}; {inside}"
-
-
-def canonical(name: str) -> str:
-    """Canonical spelling of a setting's name: `bind_address` for `Bind-Address`. Pure."""
-    return name.lower().replace("-", "_")
 
 
 def merged(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:

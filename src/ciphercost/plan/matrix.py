@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ciphercost import engines, hops, mechanisms
+from ciphercost.engines.capabilities.settings import canonical
 from ciphercost.load.jdbc import options
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Language, Spec
@@ -177,6 +179,10 @@ def _control(cell: CellSpec) -> CellSpec | None:
         return None  # it has controls of its own
     if cell.factors.get("http", "1") != "1":
         return None  # over HTTP/2 the server uses sendfile for neither arm
+    if any(
+        re.fullmatch(each, canonical(own)) for each in mechanisms.get(name).decided_settings for own in cell.settings
+    ):
+        return None  # the user has set in both arms what it compares
     known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}
     factors = {key: value for key, value in cell.factors.items() if key not in known}
     words = [word for word in cell.variant.split() if word.partition("=")[0] not in known]

@@ -16,7 +16,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec
-from ciphercost.plan import cell_checks, conditions
+from ciphercost.plan import cell_checks, conditions, connection_strings
 from ciphercost.plan.planned import Client, PlannedCell, prepare
 
 REQUEST_PARAMETERS = ("http",)
@@ -34,6 +34,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
     if (name := workloads.full_name(cell.workload)) != cell.workload:
         cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
+    cell = connection_strings.applied(cell, engine, mechanism)
     if engine.by_jdbc and cell.client == options.RUST:
         raise UsageError(f"--client rust: only a JDBC driver can use {cell.engine}; remove --client")
     usual = options.WORD if engine.by_jdbc else ""

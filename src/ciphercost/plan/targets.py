@@ -18,8 +18,10 @@ def schemes() -> dict[str, str]:
 
 def target_of_url(url: str) -> str:
     """ENGINE:MECHANISM for a URL. Raises UsageError if it is none, or if no engine has its scheme."""
-    scheme = split(url).scheme
     known = schemes()
+    scheme = url.partition("://")[0].lower()
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) or known.get(scheme, "url:").startswith("url:"):
+        scheme = split(url).scheme
     if scheme not in known:
         raise UsageError(f"{scheme}://: no engine has this URL scheme; {nearest(scheme, known)}")
     return known[scheme]

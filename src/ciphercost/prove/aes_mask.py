@@ -46,7 +46,7 @@ def prove(bench: Bench, pair: ServerPair, agent: Agent, session: int) -> list[Pr
         try:
             passed, detail = judge_server(*transfers(bench, pair), size=OPERATIONS * ANSWER_BYTES)
         except AgentError as error:
-            passed, detail = False, f"the CPU's AES: a transfer of known size failed: {error} [{error.code}]"
+            passed, detail = False, f"the CPU's AES: a transfer of known size failed: {error.words}"
         proofs.append(Proof(arm="encrypted", witness="server", passed=passed, detail=detail, session=session))
     return proofs
 

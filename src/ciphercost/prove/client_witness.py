@@ -37,23 +37,24 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     return True, detail
 
 
-def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
+def unverified(
+    answer: Mapping[str, Any],
+    fields: Mapping[str, object],
+    better: str = "use --set verify=full, and --ca FILE for your own server",
+) -> str:
     """What was not checked about the server's identity, and what to do. Empty if everything was checked or there is no
     certificate. Pure.
 
-    `answer`: `connected` of the encrypted arm; `fields`: of its `connect`.
+    `answer`: `connected` of the encrypted arm; `fields`: of its `connect`; `better`: what to do.
     """
     if not answer or fields.get("tls", "off") == "off":
         return ""
     if not answer.get("verified"):
-        return (
-            "the server's identity was not verified: a man in the middle would look the same; use --set verify=full, "
-            "and --ca FILE for your own server"
-        )
+        return f"the server's identity was not verified: a man in the middle would look the same; {better}"
     if fields.get("tls") == "verify-ca":
         return (
             "the server's name was not verified: any server with a certificate of that authority would look the "
-            "same; use --set verify=full"
+            f"same; {better.partition(', and --ca')[0]}"
         )
     return ""
 
@@ -94,12 +95,18 @@ def describe(answer: Mapping[str, Any]) -> str:
     if answer.get("peer_key"):
         words.append(str(answer["peer_key"]))
     if answer.get("peer") or answer.get("peer_key"):  # a certificate may have no name
-        words.append("peer verified" if answer.get("verified") else "peer not verified")
+        words.append(f"peer verified{_by(answer)}" if answer.get("verified") else "peer not verified")
     if answer.get("resumed"):
         words.append("resumed")
     if answer.get("checked"):
         words.append(str(answer["checked"]))
     return ", ".join(words)
+
+
+def _by(answer: Mapping[str, Any]) -> str:
+    """By what the peer was verified, if that is not a certificate authority. Pure."""
+    by = answer.get("verified_by")
+    return {"password": " by the password", "channel binding": " by channel binding"}.get(str(by), "")
 
 
 def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -119,6 +126,8 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
         found = {"http": "HTTP/3"} | found
     if answer.get("peer") or answer.get("peer_key"):
         found["verified"] = "yes" if answer.get("verified") else "no"
+        if _by(answer):
+            found["verified_by"] = str(answer["verified_by"])
         if "resumed" in answer:
             found["resumed"] = "yes" if answer["resumed"] else "no"
     return found

@@ -49,8 +49,9 @@ class Probe:
         name, _ = self.connection(arm)
         return self.pair.arm_view(arm, self.agent, name)
 
-    def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
-        return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)
+    def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str, code: str = "") -> Proof:
+        words = " ".join(detail.split())
+        return Proof(arm=arm, witness=witness, passed=passed, detail=words, session=self.session, code=code)
 
 
 def single(connect: Mapping[str, object]) -> dict[str, object]:

@@ -12,13 +12,16 @@ import msgspec
 from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.settings import blamed
 from ciphercost.engines.capabilities.storage import StoresData
+from ciphercost.host import authorities
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LISTEN
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import SYSTEM
 from ciphercost.load.jdbc import jdbc_agent
 from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
@@ -33,6 +36,18 @@ from ciphercost.provision.dataset import Dataset, arm_at, copy
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
+
+
+def users_tls(server: Server, ca: str, directory: Path) -> dict[str, object]:
+    """Fields of the agent's `connect` for an encrypted connection to your own server: what its connection string asks, and its
+    authorities. `ca`: given beside the string; `directory`: for a file of authorities, if one must be made.
+    """
+    asked = getattr(server, "asked", None)
+    fields: dict[str, object] = dict(asked.tls) if asked else {}
+    ca = ca or (asked.ca if asked else "")
+    if ca and ca != SYSTEM:
+        fields["tls_ca"] = str(authorities.file_for(Path(ca), asked.crl if asked else (), directory))
+    return fields
 
 
 class Bench(msgspec.Struct):
@@ -158,6 +173,10 @@ class Bench(msgspec.Struct):
                 logs=self.logs,
             )
         except RunError as error:
+            own = self.planned.conditions.settings
+            if own and (words := blamed(own, str(error).splitlines()[1:])):
+                title = " ".join(filter(None, (self.engine.title, self.installation.version)))
+                raise RunError(f"{words} ({title} did not start with it)") from None
             if hint := self.mechanism.if_not_started(self.factors):
                 raise RunError(f"{error}\n{hint}") from None
             raise
@@ -218,8 +237,8 @@ class Bench(msgspec.Struct):
             fields = {**fields, **server.other_ports.get(self.mechanism.name, {})}
             if factors.get("share", "all") != "all":
                 fields |= {f"clear_{name}": clear[name] for name in ("host", "port", "authority")}
-        if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
-            fields["tls_ca"] = str(Path(ca).absolute())
+        if self.cell.url and fields.get("tls", "off") != "off":
+            fields |= users_tls(server, self.cell.ca, self.shared.secrets)
         if (given := self.planned.headers) and (arm == "encrypted" or server.takes_headers_in_clear):
             fields["headers"] = given
         secured = fields.get("tls", "off") != "off"

@@ -6,6 +6,7 @@ A schema stays untouched if it has no mark of ciphercost, or the mark of a run t
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,15 +14,20 @@ from pathlib import Path
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import journal, marks, supervisor
+from ciphercost.host import authorities, journal, marks, supervisor
+from ciphercost.host.ports import is_loopback
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.trust import words
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.terms import PREFIX
 from ciphercost.plan import targets
 from ciphercost.provision import scratch_schema
+from ciphercost.provision.bench import users_tls
 from ciphercost.provision.scratch_schema import Fate, Mark, read_mark
 
 TRIES = 10
@@ -30,7 +36,7 @@ WHY: dict[Fate, str] = {
     "living": "run {mark.run} is still running here",
     "unseen": (
         "run {mark.run} was on another machine or container ({mark.host}), or before a restart: ciphercost can't "
-        "check from here whether it is still running. If it is over: ciphercost clean --url URL --schema {name}"
+        "check from here whether it is still running. If it is over: {command} --schema {name}"
     ),
     "unmarked": "it has no mark of ciphercost, so ciphercost did not make it",
 }
@@ -49,38 +55,39 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
             f"--ca {ca}: {engine.title} has no TLS mechanism (mechanisms in transit: "
             f"{', '.join(in_transit) or 'none'}); remove --ca"
         )
-    if ca and not Path(ca).is_file():
-        raise UsageError(f"--ca {ca}: no such file")
+    if ca:
+        authorities.pem(Path(ca))
     owner = OwnSchema.of(engine)
+    given = {"--engine": engine_name, "--ca": ca}
+    command = shlex.join(
+        ["ciphercost", "clean", "--url", url, *(each for pair in given.items() if pair[1] for each in pair)]
+    )
     with (
         supervisor.Supervisor(new_id()) as run_supervisor,
         supervisor.temporary(run_supervisor, "logs") as logs,
         Agent(log=logs / "agent.log") as agent,
     ):
         server = engine.start(engine.find(url=url), logs, run_supervisor)
-        fields = reached(server, ca)
+        fields = reached(engine, server, ca, logs)
         noted = scratch_schema.noted(engine.name, fields)
         if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
-            fields = reached(server, ca)
+            fields = reached(engine, server, ca, logs)
         try:
             there = owner.schemas(agent, fields)
             for name in (*wanted, *noted):
                 if name not in there and (its := owner.schema(agent, fields, name)) is not None:
                     there[name] = its
         except AgentError as error:
-            how = "with TLS" if ca else "unencrypted, like a run's plain arm"
-            if not ca and "tls" in mechanisms.of(engine):
-                how += "; use --ca to connect with TLS"
-            raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
+            raise RunError(_refused(engine, fields, error)) from None
         found = {name: read_mark(mark) for name, mark in there.items()}
         for name in wanted:
-            check(name, found)
+            check(name, found, command)
         lines, worked = [], True
         for name, mark in found.items():
             # This machine's own note says that the run is over, also when its mark is from before a restart.
             over = mark.fate == "dead" or (mark.fate == "unseen" and name in noted and noted[name].run == mark.run)
             if name not in wanted and (wanted or not over):
-                lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark)}")
+                lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark, command=command)}")
                 continue
             try:
                 drop(owner, agent, fields, name)
@@ -97,10 +104,73 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     return "\n".join(lines), worked
 
 
-def reached(server: Server, ca: str) -> dict[str, object]:
-    """Fields of the agent's `connect`: with TLS if a certificate authority was given, else unencrypted."""
-    tls = {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())} if ca else {}
-    return server.connection() | tls
+def reached(engine: TakesUrl, server: Server, ca: str, directory: Path) -> dict[str, object]:
+    """Fields of the agent's `connect`: encrypted as the authority or the URL asks, else as the run's own note of this server says.
+
+    Without any of them: encrypted, if the server offers that. `directory`: for a file of authorities. Raises RunError.
+    """
+    fields = server.connection()
+    asked: ConnectionString | None = getattr(server, "asked", None)
+    note = scratch_schema.way_in(engine.name, fields)
+    level = asked.level if asked else ""
+    by_note = dict(note.encryption) if note and note.encryption else {}
+    if level == "disable":
+        return fields
+    if ca or level:
+        strength = {"prefer": "require", "allow": "require"}.get(level, level) or "verify-full"
+        wanted = {"tls": strength} if isinstance(engine, HasTls) else _by_wire()
+    elif note:
+        wanted, ca = by_note, note.ca
+    else:
+        wanted = _unsaid(engine, fields)
+    if wanted.get("tls"):
+        fields |= users_tls(server, ca, directory)
+    return fields | wanted
+
+
+def _by_wire() -> dict[str, str]:
+    """Fields that encrypt a connection of Firebird's."""
+    made = mechanisms.get("wire-crypt")
+    return {
+        name: str(value) for name, value in made.connection(engines.get("firebird"), "encrypted", {}, Path()).items()
+    }
+
+
+def _unsaid(engine: TakesUrl, fields: Mapping[str, object]) -> dict[str, str]:
+    """How to reach a server of which nothing says how runs reached it. Raises RunError."""
+    address, port = str(fields["host"]), int(str(fields["port"]))
+    own = is_loopback(address)
+    try:
+        offers = engine.offers_tls(address, port)
+    except OSError as error:
+        raise RunError(
+            f"no answer from your {engine.title} at {address}:{port}: {error.strerror or error}. {engine.hint('connect')}"
+        ) from None
+    if offers:
+        return {"tls": "require" if own else "verify-full"}  # nobody else answers on loopback
+    if offers is None and not own:
+        return _by_wire()
+    if own:
+        return {}
+    raise RunError(
+        f"your {engine.title} offers no TLS, and nothing here says that a run reached it unencrypted; if that is right, write "
+        f"{engine.name}://…?{'sslmode=disable' if engine.name == 'postgresql' else 'ssl-mode=DISABLED'}"
+    )
+
+
+def _refused(engine: TakesUrl, fields: Mapping[str, object], error: AgentError) -> str:
+    encrypted = fields.get("tls", "off") != "off"
+    how = (
+        "with TLS"
+        if encrypted
+        else "encrypted"
+        if fields.get("wire_crypt", "off") != "off"
+        else "unencrypted, like a run's plain arm"
+    )
+    what = f". {words(str(error), error.code)}" if error.code == "tls" else ""
+    if not encrypted and isinstance(engine, HasTls):
+        how += "; use --ca to connect with TLS"
+    return f"can't log in at your {engine.title} ({how}): {error.words}{what}"
 
 
 def forget(noted: Mapping[str, journal.Note], name: str) -> None:
@@ -122,10 +192,12 @@ def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: st
         time.sleep(1)
 
 
-def check(name: str, found: Mapping[str, Mark]) -> None:
+def check(name: str, found: Mapping[str, Mark], command: str) -> None:
     """Raise UsageError for a name that must not be dropped."""
     if name not in found:
         known = nearest(name, found) if found else f"no schema there begins with {PREFIX}"
         raise UsageError(f"--schema {name}: no such schema on that server; {known}")
     if found[name].fate in ("unmarked", "living"):
-        raise UsageError(f"--schema {name}: {WHY[found[name].fate].format(name=name, mark=found[name])}")
+        raise UsageError(
+            f"--schema {name}: {WHY[found[name].fate].format(name=name, mark=found[name], command=command)}"
+        )

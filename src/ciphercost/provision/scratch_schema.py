@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -29,6 +30,21 @@ from ciphercost.model.terms import PREFIX
 STILL_MAKING_SECONDS = 5.0
 """Seconds after an interrupted CREATE in which a schema may still appear."""
 Fate = Literal["living", "dead", "unseen", "unmarked"]
+
+
+ENCRYPTION = ("tls", "tls_min", "tls_max", "tls_ciphers", "tls_groups", "wire_crypt", "wire_crypt_plugins")
+"""Fields of the agent's `connect` that say how a connection is encrypted, beside its authorities."""
+QUERIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "require": {"postgresql": "sslmode=require", **dict.fromkeys(("mysql", "mariadb"), "ssl-mode=REQUIRED")},
+        "verify-ca": {"postgresql": "sslmode=verify-ca", **dict.fromkeys(("mysql", "mariadb"), "ssl-mode=VERIFY_CA")},
+        "verify-full": {
+            "postgresql": "sslmode=verify-full&sslrootcert=system",
+            **dict.fromkeys(("mysql", "mariadb"), "ssl-mode=VERIFY_IDENTITY"),
+        },
+    }
+)
+"""By the agent's `tls` and by engine: what a URL asks for the same."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -79,10 +95,36 @@ def name_for(run_id: str, number: int = 0) -> str:
     return PREFIX + run_id.replace("-", "_") + (f"_{number}" if number else "")
 
 
-def note_of(engine: str, fields: Mapping[str, object], name: str, run_id: str) -> journal.Note:
-    """The note of a schema that this process is about to create. `fields`: of the agent's `connect`."""
-    texts = [str(fields.get(each, "")) for each in ("user", "database")]
-    return journal.Note(name, run_id, marks.identity(), engine, *_place(fields), *texts)
+def note_of(engine: str, fields: Mapping[str, object], name: str, run_id: str, ca: str = "") -> journal.Note:
+    """The note of a schema that this process is about to create. `fields`: of the agent's `connect`; `ca`: the authority that the
+    user named, which `fields` may have in another form.
+    """
+    user, database, server = (str(fields.get(each, "")) for each in ("user", "database", "tls_server_name"))
+    used = tuple((each, str(fields[each])) for each in ENCRYPTION if fields.get(each) not in (None, "", "off"))
+    level = dict(used).get("tls", "")
+    query = QUERIES[level].get(engine, "") if level and not (level == "verify-full" and ca) else ""
+    return journal.Note(
+        name,
+        run_id,
+        marks.identity(),
+        engine,
+        *_place(fields),
+        user=user,
+        database=database,
+        name=server,
+        encryption=used,
+        ca=str(Path(ca).absolute()) if ca else "",
+        query=query,
+    )
+
+
+def way_in(engine: str, fields: Mapping[str, object]) -> journal.Note | None:
+    """The newest note of a schema on this server that says how a run of this machine reached it."""
+    with dead_runs.opened_base() as base:
+        every = list(journal.notes(base)) if base is not None else []
+    here = [each for each in every if each.is_on(engine, *_place(fields)) and each.encryption is not None]
+    # The safest one: what a run encrypted is never reached unencrypted because another run did not.
+    return max(here, key=lambda each: (bool(each.encryption), each.run), default=None)
 
 
 def _place(fields: Mapping[str, object]) -> tuple[str, int]:
@@ -106,14 +148,17 @@ def own(
     run_id: str,
     log: Path,
     left: Callable[[str], None] = say_left,
+    *,
+    ca: str = "",
 ) -> Iterator[None]:
     """Create a scratch schema on your server and drop it at the end, however the run ends. Raises RunError if it can't
     be made.
 
-    `fields`: of the agent's `connect`, to reach your server. `left`: called with a sentence if dropping fails.
+    `fields`: of the agent's `connect`, to reach your server. `left`: called with a sentence if dropping fails. `ca`: as `note_of`
+    has it.
     """
     mark = mark_of(run_id)
-    note = note_of(engine.name, fields, name, run_id)
+    note = note_of(engine.name, fields, name, run_id, ca)
     with Agent(log=log) as agent:
         there = engine.schema(agent, fields, name)
     if there is not None:
@@ -154,12 +199,12 @@ def own(
                 with suppress(OSError):
                     journal.drop(marks.scratch_base(), note)
             except (CiphercostError, OSError) as error:
-                left(f"could not drop the schema {name} ({error}); `ciphercost clean --url` removes it")
+                left(f"could not drop the schema {name} ({error}); `{note.command}` removes it")
 
 
 def _refused(engine: OwnSchema, fields: Mapping[str, object], name: str, error: AgentError) -> RunError:
     return RunError(
-        f"can't create the schema {name} on the server: {error} [{error.code}]. ciphercost makes everything in a "
+        f"can't create the schema {name} on the server: {error.words}. ciphercost makes everything in a "
         "schema of its own and drops it at the end. If the right to create one is missing: "
         f"{engine.right_to_make(fields)}"
     )

@@ -13,6 +13,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import SYSTEM
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.trust import Place, encrypted_first, place_of, words
 from ciphercost.model.errors import AgentError, RunError
@@ -94,7 +95,7 @@ def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: boo
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
     trying = "get the page from" if bench.engine.language == "http" else "log in to"
-    said = f"can't {trying} your {bench.engine.title}{arm}: {error} [{error.code}]. {what}"
+    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words}. {what}"
     return RunError(f"{said.rstrip('. ')}.")
 
 
@@ -165,7 +166,10 @@ def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
     fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
-    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.supervisor.run_id, log, bench.left):
+    ca = bench.cell.ca or getattr(server, "ca", "")
+    ca = "" if ca == SYSTEM else ca
+    owner = OwnSchema.of(bench.engine)
+    with scratch_schema.own(owner, fields, name, bench.supervisor.run_id, log, bench.left, ca=ca):
         with Agent(log=log) as agent:
             answer = agent.connect(
                 "loader", **(fields | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_schema(name))

@@ -13,11 +13,11 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost.estimate import notation
+from ciphercost.estimate import disturbance, notation, plausible
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report import cost_gate, match_cells
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 Outcome = Literal["meets", "over", "unresolved", "fails"]
 DONE, NONE, UNRESOLVED = 0, 3, 4
@@ -257,6 +257,10 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     reasons += [f"finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
     if reasons:
         return said("fails", list(dict.fromkeys(reasons)))
+    if plausible.is_no_cost(cell):
+        return said("unresolved", [verdict_text.doubt(cell)])
+    if disturbance.state(cell) == "uneven" and limit is not None:
+        return said("unresolved", [cost_gate.UNEVEN.format(disturbance.counted(cell.disturbance))])
     if limit is None:
         return said("meets", [])
     passed = cost_gate.passed(metric, estimate, limit)

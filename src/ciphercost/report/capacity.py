@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ciphercost.estimate import levels, notation
+from ciphercost.estimate import levels, notation, plausible
 from ciphercost.model.result import Cell, Part
 from ciphercost.model.spec import ARMS
 from ciphercost.report.words import cell_text, figure_text
@@ -32,11 +32,12 @@ class Capacity(NamedTuple):
 
 
 def of(cell: Cell) -> Capacity | None:
-    """Capacity of a cell. None for a control, for a cell that was not proven, and without a figure for the server's CPU time.
+    """Capacity of a cell. None for a control, for a cell that was not proven, without the server's CPU time, and where a
+    warning says that the ratio is not what encryption costs.
 
     It is computed from the CPU time of the headline: see `figure_text.cpu_metric`.
     """
-    if cell_text.is_control(cell) or cell.status == "unproven":
+    if cell_text.is_control(cell) or cell.status == "unproven" or plausible.is_no_cost(cell):
         return None
     for key in (figure_text.cpu_metric(cell), "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"):
         if not key:

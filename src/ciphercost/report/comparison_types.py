@@ -74,6 +74,8 @@ class Pair(msgspec.Struct, frozen=True):
     """Warnings of either cell that matter for this comparison."""
     reason: str = ""
     """Why there is no verdict."""
+    noise: list[str] = []
+    """Metrics that reports leave out: counters whose change is not resolved, or of which both cells have almost nothing."""
 
 
 class Alone(msgspec.Struct, frozen=True):
@@ -97,6 +99,8 @@ class Gate(msgspec.Struct, frozen=True):
     outcome: Passed
     estimate: Estimate | None
     reason: str = ""
+    doubt: Literal["", "no-cost", "uneven", "mostly"] = ""
+    """Why the cost can't be judged (no-cost: the ratio is no cost of encryption; uneven: one arm was disturbed more), or judged on a busy machine (mostly)."""
 
 
 class Comparison(msgspec.Struct, frozen=True):

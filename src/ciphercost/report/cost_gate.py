@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ciphercost.estimate import notation
+from ciphercost.estimate import disturbance, notation, plausible
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report.comparison_types import Gate, Passed, Run
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
-DISTURBED = "other processes disturbed every slice: do not rely on this, run again on a quieter machine"
+UNEVEN = "other processes disturbed {}: the interval does not include that, so nothing is decided; run again on a quieter machine"
+MOSTLY = (
+    "other processes disturbed {}, both arms alike: a quieter machine may show another cost, in a narrower interval"
+)
 
 
 def gated_runs(runs: Sequence[Run]) -> range:
@@ -33,9 +36,14 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
         return Gate(run, number, title, metric, "failed", estimate, cell.reason or "this cell has no number")
     estimate = cell.overhead[metric]
     outcome = passed(metric, estimate, limit)
+    if plausible.is_no_cost(cell):
+        return Gate(run, number, title, metric, "unresolved", estimate, verdict_text.doubt(cell), "no-cost")
+    how, hit = disturbance.state(cell), disturbance.counted(cell.disturbance)
+    if how == "uneven":
+        return Gate(run, number, title, metric, "unresolved", estimate, UNEVEN.format(hit), how)
     reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
-    reasons += [DISTURBED] if cell.disturbed else []
-    return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)))
+    reasons += [MOSTLY.format(hit)] if how else []
+    return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)), how)
 
 
 def passed(metric: str, estimate: Estimate, limit: float) -> Passed:

@@ -1,31 +1,53 @@
-"""The warning above the figures if other processes disturbed every slice of a cell. Pure."""
+"""The warning above the figures of a run that other processes disturbed: most slices, or one arm more than the other. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ciphercost.estimate import disturbance
 from ciphercost.model.result import Cell, Result
 from ciphercost.report.words import cell_text, verdict_text
 
 MOST_NAMED = 4
 """Cells that the warning names at most; if there are more, it gives only their number."""
-ADVICE = "Do not rely on these figures: stop the other processes or use a quieter machine, and run again."
+TOOK = "other processes or the hypervisor took more than 5 % of the CPU"
+UNEVEN = "Do not rely on these figures: stop the other processes or use a quieter machine, and run again."
+MOSTLY = (
+    "The intervals include that and are wider for it, but operations/s and latencies are those of a busy machine. For those of a quiet one, stop "
+    "the other processes, and run again."
+)
 
 
 def warning(cells: Sequence[Cell]) -> str:
-    """Which cells were disturbed in every slice, and what to do about it; empty if there are none."""
+    """Which cells were disturbed, how, and what to do about it; empty if there are none."""
     labels = cell_text.names(cells)
-    hit = [label for cell, label in zip(cells, labels, strict=True) if cell.disturbed]
-    if not hit:
+    said = []
+    for how, advice in (("uneven", UNEVEN), ("mostly", MOSTLY)):
+        hit = [number for number, cell in enumerate(cells) if disturbance.state(cell) == how]
+        if not hit:
+            continue
+        own = [cells[number] for number in hit]
+        which = _which([labels[number] for number in hit], len(cells))
+        if how == "uneven":
+            counted = f": {disturbance.counted(own[0].disturbance)}" if len(own) == 1 else ""
+            said.append(
+                f"One arm{which} was disturbed more than the other: {TOOK}{' in' + counted[1:] if counted else ''}. {advice}"
+            )
+        elif all(cell.disturbed for cell in own):
+            said.append(f"Every slice{which} was disturbed: {TOOK}. {advice}")
+        else:
+            counted = f" ({disturbance.counted(own[0].disturbance)}, both arms alike)" if len(own) == 1 else ""
+            said.append(f"Most slices{which} were disturbed{counted}: {TOOK}. {advice}")
+    return " ".join(said)
+
+
+def _which(hit: Sequence[str], all_: int) -> str:
+    """` of 2 of 7 cells (NAME; NAME)`; empty for the only cell."""
+    if all_ == 1:
         return ""
-    which = "" if len(cells) == 1 else f" of {len(hit)} of {len(cells)} cells"
-    if len(hit) < len(cells) and len(hit) <= MOST_NAMED:
-        which += f" ({'; '.join(hit)})"
-    if len(hit) == len(cells) > 1:
-        which = f" of all {len(cells)} cells"
-    return (
-        f"Every slice{which} was disturbed: other processes or the hypervisor took more than 5 % of the CPU. {ADVICE}"
-    )
+    if len(hit) == all_:
+        return f" of all {all_} cells"
+    return f" of {len(hit)} of {all_} cells" + (f" ({'; '.join(hit)})" if len(hit) <= MOST_NAMED else "")
 
 
 def answer(result: Result) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ciphercost.estimate import levels
+from ciphercost.estimate import disturbance, levels
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 
@@ -28,7 +28,10 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "blocks": (int, ""),
     "status": (str, "ok, failed, unproven or no-steady-state"),
     "verdict": (str, "differs, equivalent or unresolved, of the cell"),
-    "reason": (str, "why there is no figure, where the status is not ok"),
+    "reason": (
+        str,
+        "why there is no figure: of the cell, if its status is not ok, or of this metric, if few events decide",
+    ),
     "metric": (str, "a key of `overhead` in result.json; empty: this cell has no figure"),
     "ratio": (float, "encrypted / plain"),
     "low": (float, "lower bound of the ratio, 95 %"),
@@ -42,7 +45,7 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "unit": (str, "of both levels"),
     "warnings": (
         str,
-        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice",
+        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice, `disturbed-mostly`: in half or more",
     ),
 }
 """Columns in order: type and meaning. All but the first two may be empty (None)."""
@@ -63,17 +66,28 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     same = "engine version layer mechanism workload variant client clients regime mode sessions blocks status reason"
     known |= {name: getattr(cell, name) for name in same.split()}
     known["verdict"] = cell.verdict
-    codes = ["disturbed"] * cell.disturbed + [each.code for each in cell.warnings]
+    codes = (
+        ["disturbed"] * cell.disturbed
+        + ["disturbed-mostly"] * (disturbance.state(cell) == "mostly")
+        + [each.code for each in cell.warnings]
+    )
     known["warnings"] = "; ".join(dict.fromkeys(codes))
     rows = []
     for metric, estimate in cell.overhead.items():
         of_estimate = "ratio low high ratio_of_totals n p_value method"
         row = known | {"metric": metric} | {name: getattr(estimate, name) for name in of_estimate.split()}
-        if metric in levels.LEVELS:
-            read, unit = levels.LEVELS[metric]
-            row |= {arm: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
-        rows.append(row)
+        rows.append(row | _levels(cell, metric))
+    for metric, reason in cell.too_few.items():
+        rows.append(known | {"metric": metric, "reason": reason} | _levels(cell, metric))
     return rows or [known]
+
+
+def _levels(cell: Cell, metric: str) -> dict[str, Any]:
+    """Both arms' levels and their unit, of a metric that has levels."""
+    if metric not in levels.LEVELS:
+        return {}
+    read, unit = levels.LEVELS[metric]
+    return {arm: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
 
 
 def listed(values: Mapping[str, str]) -> str:

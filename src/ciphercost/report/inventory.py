@@ -1,73 +1,77 @@
-"""Tables of engines, mechanisms, workloads, studies, runs and grants for `list` and `doctor`."""
+"""Tables of engines, mechanisms, workloads, studies, runs and grants for `list` and `doctor`.
+
+A table knows its names before it loads any entry, so that one entry, or an error, costs no more than it must.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from ciphercost import engines, mechanisms, studies
+from ciphercost import engines, mechanisms
 from ciphercost.load import workloads
 from ciphercost.model import checked, grants, run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.machines import MACHINES_FILE, MACHINES_FORMAT, MachinesRun
 from ciphercost.report.layout import wrap
+from ciphercost.studies import catalogue
 
 Row = tuple[str, str]
 """Name and text; the name is empty in a row that continues the one above."""
 
 
+class Table(NamedTuple):
+    """One table of `list`."""
+
+    names: Callable[[], Sequence[str]]
+    texts: Callable[[str], Iterator[str]]
+    """The rows of the entry with that name."""
+
+    def rows(self, only: str | None = None) -> list[Row]:
+        wanted = self.names() if only is None else [only]
+        return [("" if number else name, text) for name in wanted for number, text in enumerate(self.texts(name))]
+
+
 def show(what: str | None, only: str | None = None) -> str:
     """The table of that name, or all of them. `only`: just its entry of that name. Raises UsageError with the nearest name."""
     if what is None:
-        return "\n\n".join(f"{name}\n{table(rows())}" for name, rows in TABLES.items())
+        return "\n\n".join(f"{name}\n{table(each.rows())}" for name, each in TABLES.items())
     if what not in TABLES:
         raise UsageError(f"unknown list '{what}': {nearest(what, TABLES)}")
-    rows = TABLES[what]()
-    return table(rows if only is None else _entry(what, rows, only))
+    if only is not None and only not in (known := TABLES[what].names()):
+        raise UsageError(f"`ciphercost list {what}` has no '{only}': {nearest(only, known) if known else NO_RUNS}")
+    return table(TABLES[what].rows(only))
 
 
-def _entry(what: str, rows: Sequence[Row], only: str) -> list[Row]:
-    """The row of that name and those below it that continue it."""
-    first = next((number for number, (name, _) in enumerate(rows) if name == only), None)
-    if first is None:
-        raise UsageError(
-            f"`ciphercost list {what}` has no '{only}': {nearest(only, [name for name, _ in rows if name])}"
-        )
-    return [rows[first], *itertools.takewhile(lambda row: not row[0], rows[first + 1 :])]
+def engine_texts(name: str) -> Iterator[str]:
+    engine = engines.get(name)
+    none = "your own server, with --url" if engine.foreign else f"none found; run `ciphercost install {name}`"
+    yield from [f"{each.version} ({each.source}) {each.location}".strip() for each in engine.available()] or [none]
+    yield f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"
 
 
-def engines_rows() -> list[Row]:
-    rows: list[Row] = []
-    for name in engines.names():
-        engine = engines.get(name)
-        found = list(engine.available())
-        none = "your own server, with --url" if engine.foreign else f"none found; run `ciphercost install {name}`"
-        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
-        rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
-        rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"))
-    return rows
-
-
-def mechanisms_rows() -> list[Row]:
-    """One row per family and protection. A family is one mechanism in several modes or key lengths."""
-    rows: list[Row] = []
-    known = set()
+def mechanism_names() -> list[str]:
+    """The first of each family and protection. A family is one mechanism in several modes or key lengths."""
+    found: dict[tuple[str, str], str] = {}
     for mechanism in map(mechanisms.get, mechanisms.names()):
-        if mechanism.family and (mechanism.family, mechanism.protects) in known:
-            continue
-        known.add((mechanism.family, mechanism.protects))
-        rows.append((mechanism.name, f"{mechanism.title}; layer: {mechanism.layer}"))
-        if mechanism.family:
-            alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
-            those = [each.name for each in alike if each.protects == mechanism.protects]
-            rows.append(("", f"same family: {', '.join(mechanisms.folded(those))}"))
-            rows += [("", f"{engine} has {modes}") for engine, modes in _modes(those)]
-        rows.append(("", f"protects {mechanisms.protection(mechanism)}"))
-        for factor in mechanism.factors:
-            values = " | ".join(value or "default" for value in factor.values) or "…"
-            rows.append(("", f"--set {factor.name}={values}: {factor.text}"))
-    return rows
+        found.setdefault((mechanism.family or mechanism.name, mechanism.protects), mechanism.name)
+    return list(found.values())
+
+
+def mechanism_texts(name: str) -> Iterator[str]:
+    mechanism = mechanisms.get(name)
+    yield f"{mechanism.title}; layer: {mechanism.layer}"
+    if mechanism.family:
+        alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
+        those = [each.name for each in alike if each.protects == mechanism.protects]
+        yield f"same family: {', '.join(mechanisms.folded(those))}"
+        for engine, modes in _modes(those):
+            yield f"{engine} has {modes}"
+    yield f"protects {mechanisms.protection(mechanism)}"
+    for factor in mechanism.factors:
+        values = " | ".join(value or "default" for value in factor.values) or "…"
+        yield f"--set {factor.name}={values}: {factor.text}"
 
 
 def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
@@ -77,60 +81,50 @@ def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
             yield engine, ", ".join(mechanisms.folded(has))
 
 
-def workloads_rows() -> list[Row]:
-    rows: list[Row] = []
-    for name in workloads.names():
-        workload = workloads.get(name)
-        rows.append((name, f"{workload.title}; {workload.measures}"))
-        if workload.parameters:
-            rows.append(("", "--set " + " ".join(f"{key}={value}" for key, value in workload.parameters.items())))
-    return rows
+def workload_texts(name: str) -> Iterator[str]:
+    workload = workloads.get(name)
+    yield f"{workload.title}; {workload.measures}"
+    if workload.parameters:
+        yield "--set " + " ".join(f"{key}={value}" for key, value in workload.parameters.items())
 
 
-def studies_rows() -> list[Row]:
-    rows: list[Row] = []
-    for name in studies.names():
-        study = studies.get(name)
-        rows.append((name, study.title))
-        rows.append(("", f"published on {study.published_server}; runs on {', '.join(study.engines)}"))
-        rows.append(("", f"--workload {' | '.join(study.offered)}"))
-    return rows
+def study_texts(name: str) -> Iterator[str]:
+    study = catalogue.entry(name)
+    yield study.title
+    yield f"published on {study.published_server}; runs on {', '.join(study.engines)}"
+    yield f"--workload {' | '.join(study.workloads)}"
 
 
-def runs_rows() -> list[Row]:
-    rows: list[Row] = []
-    for path in run_directory.runs():
-        try:
-            cells = ", ".join(
+def run_names() -> list[str]:
+    over_machines = [path.parent.name for path in Path("runs").glob(f"*/{MACHINES_FILE}")]
+    return sorted([*(str(path.relative_to("runs")) for path in run_directory.runs()), *over_machines])
+
+
+def run_texts(name: str) -> Iterator[str]:
+    path = Path("runs") / name
+    try:
+        if (path / MACHINES_FILE).is_file():
+            run = checked.whole(path / MACHINES_FILE, MachinesRun, MACHINES_FORMAT)
+            cells = ", ".join(f"{cell.engine}:{cell.mechanism} {cell.workload}" for cell in run.spec.cells)
+            yield f"over {len(run.machines)} machines: {cells}"
+        else:
+            yield ", ".join(
                 f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
                 for cell in run_directory.read_facts(path).cells
             )
-        except UsageError as error:
-            cells = f"can't be read: {error}"
-        rows.append((str(path.relative_to("runs")), cells))
-    for path in sorted(Path("runs").glob(f"*/{MACHINES_FILE}")):
-        try:
-            run = checked.whole(path, MachinesRun, MACHINES_FORMAT)
-            cells = ", ".join(f"{cell.engine}:{cell.mechanism} {cell.workload}" for cell in run.spec.cells)
-            cells = f"over {len(run.machines)} machines: {cells}"
-        except UsageError as error:
-            cells = f"can't be read: {error}"
-        rows.append((path.parent.name, cells))
-    return sorted(rows)
+    except UsageError as error:
+        yield f"can't be read: {error}"
 
 
-def grants_rows() -> list[Row]:
-    return list(grants.rows())
-
-
-TABLES: dict[str, Callable[[], list[Row]]] = {
-    "engines": engines_rows,
-    "mechanisms": mechanisms_rows,
-    "workloads": workloads_rows,
-    "studies": studies_rows,
-    "runs": runs_rows,
-    "grants": grants_rows,
+TABLES: dict[str, Table] = {
+    "engines": Table(engines.names, engine_texts),
+    "mechanisms": Table(mechanism_names, mechanism_texts),
+    "workloads": Table(workloads.names, workload_texts),
+    "studies": Table(catalogue.names, study_texts),
+    "runs": Table(run_names, run_texts),
+    "grants": Table(lambda: list(grants.GRANTS), grants.texts),
 }
+NO_RUNS = "there is none in ./runs"
 
 
 def table(rows: Sequence[Row]) -> str:

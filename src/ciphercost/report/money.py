@@ -16,6 +16,7 @@ from decimal import Decimal
 
 import msgspec
 
+from ciphercost.estimate import plausible
 from ciphercost.model.result import Cell, Money, Part, Price, Result
 from ciphercost.report import capacity
 from ciphercost.report.words import cell_text
@@ -62,6 +63,8 @@ def _reason(cell: Cell) -> str:
         return "this cell has no number"
     if cell.status == "unproven":
         return "this cell was not proven"
+    if plausible.is_no_cost(cell):
+        return "the difference between the arms is not what encryption costs; see the warnings"
     return "the CPU time of the server per operation was not measured, because ciphercost can't see its processes"
 
 

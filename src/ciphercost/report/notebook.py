@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from ciphercost.estimate import disturbance
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import cell_text, figure_text
@@ -42,7 +43,7 @@ def _standing(cell: Cell, cost: str) -> str:
     """`37.1 % more server CPU per operation (95 % CI 36.4–37.8 %), differs`, or the status and the reason."""
     metric = figure_text.lead_metric(cell)
     found = figure_text.resolution(cell, metric) if metric else ""
-    noisy = "disturbed" * cell.disturbed
+    noisy = "disturbed" * bool(disturbance.state(cell))
     return ", ".join(filter(None, (cell_text.standing(cell), cost or cell.reason[:200], found, noisy)))
 
 

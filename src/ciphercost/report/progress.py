@@ -71,7 +71,7 @@ class Lines(Display):
         self._asked[cell] = estimate
 
     def done(self, cell: int, text: str) -> None:
-        self.say(f"{self._titles[cell]}: {text}{self._so_far(cell)}")
+        self.say(f"{self._titles[cell]}: {text.partition(':')[0]}{self._so_far(cell)}")
 
     def _so_far(self, cell: int) -> str:
         estimate = self._asked[cell]() if cell in self._asked else None
@@ -379,7 +379,7 @@ class Screen(Display):
         own.ask()
         own.state = text.partition(":")[0]
         if own.state != "ok":
-            self.say(f"{own.title}: {text}")
+            self.say(f"{own.title}: {own.state}")
         self._draw(at_once=True)
 
     def _draw(self, *, at_once: bool = False) -> None:

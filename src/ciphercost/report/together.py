@@ -9,7 +9,7 @@ import msgspec
 from ciphercost import studies
 from ciphercost.model.study import Bound, StudyFigure, StudyResult
 from ciphercost.report.layout import row, wrap
-from ciphercost.studies import agreement
+from ciphercost.studies import agreement, catalogue
 from ciphercost.studies.costs import change, claimed, with_interval
 from ciphercost.studies.table import NOT_PUBLISHED, what
 
@@ -100,7 +100,7 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for outcome in outcomes:
         yield ""
         yield from wrap(
-            f"{outcome.study}: {outcome.result.title if outcome.result else studies.get(outcome.study).title}"
+            f"{outcome.study}: {outcome.result.title if outcome.result else catalogue.entry(outcome.study).title}"
         )
         if outcome.reason:
             yield from wrap(f"! {outcome.reason}", "  ", "    ")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import UsageError
@@ -31,8 +31,11 @@ ALSO_CLEAR = (
 """Below the verdict on a server that the user runs."""
 
 
-def examine(cell: CellSpec) -> tuple[bool, str]:
-    """(proven, text to print). Raises CiphercostError if the target can't be reached or started."""
+def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool, str]:
+    """(proven, text to print). `asked`: what the clients make of the cell's connection string.
+
+    Raises CiphercostError if the target can't be reached or started.
+    """
     mechanism = mechanisms.get(cell.mechanism)
     if mechanism.layer == "control" and cell.engine in engines.names():
         encrypting = [
@@ -60,10 +63,24 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             pair = server_pairs.start(bench, 1, set(), set())
             with bench.agent(pair) as agent:
                 proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
-                unverified = client_witness.unverified(connected, pair.connect["encrypted"])
-                proven, text = judge([*proofs, *closely.proofs], bench, unverified, pair.closed)
+                better = {"better": asked.stronger} if asked and asked.level else {}
+                unverified = client_witness.unverified(connected, pair.connect["encrypted"], **better)
+                proven, text = judge([*proofs, *closely.proofs], bench, unverified, pair.closed, asked)
                 found = in_columns(pair, agent) if pair.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
+
+
+def not_enforced(asked: ConnectionString, *, in_clear: bool) -> list[str]:
+    """The verdict on a string with which its client also connects unencrypted. `in_clear`: it did so just now. Pure."""
+    whoever = "whoever is in the path can turn it off"
+    if in_clear:
+        verdict = (
+            f"NOT ENCRYPTED: with {asked.said} the client asks for no encryption first, and this server accepted that; encryption "
+            f"is not enforced: {whoever}"
+        )
+    else:
+        verdict = f"ENCRYPTED NOW, but not enforced: with {asked.said}, {whoever}, and then read and change everything"
+    return [*wrap(verdict, "  ", "    "), *wrap(f"To enforce it, {asked.stronger}.", "  ")]
 
 
 def in_columns(pair: ServerPair, agent: Agent) -> list[Finding]:
@@ -78,16 +95,17 @@ def exceptions_of(bench: Bench) -> str:
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def no_control(bench: Bench, detail: str) -> str:
-    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `detail`: of its proof."""
+def no_control(bench: Bench, code: str) -> str:
+    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `code`: of its proof."""
     engine = bench.engine
-    code = detail.rpartition("[")[2].removesuffix("]")
     return engine.no_control(bench.cell.url, code) if isinstance(engine, TakesUrl) else ""
 
 
-def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
+def judge(
+    proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "", asked: ConnectionString | None = None
+) -> tuple[bool, str]:
     """(proven, text to print). `unverified`: what was not verified about the server's identity (`client_witness.unverified`).
-    `closed`: why nothing was sent unencrypted (`ServerPair.closed`).
+    `closed`: why nothing was sent unencrypted (`ServerPair.closed`). `asked`: what the clients make of the connection string.
 
     The encrypted arm decides. The plain arm is the control: it shows that the witnesses detect unencrypted data. A server that
     the user runs may refuse the plain arm: then it enforces encryption, and there is no control.
@@ -101,13 +119,9 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # Any other failure of the plain arm proves nothing, nor does a refusal that the encrypted arm gets too.
-    engine = bench.engine
-    codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
     both = bool(bench.cell.url and plain and encrypted)
-    failed = both and encrypted[0].passed and not plain[0].passed
-    elsewhere = no_control(bench, plain[0].detail) if failed else ""
-    refused = bool(elsewhere) or (failed and plain[0].detail.endswith(codes))
+    elsewhere = no_control(bench, plain[0].code) if both and encrypted[0].passed and not plain[0].passed else ""
+    refused = bool(elsewhere) or (bool(bench.cell.url) and witnesses.enforces(bench.engine, proofs))
     if refused:
         lines += wrap(
             elsewhere
@@ -128,6 +142,9 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
         lines += wrap(f"{closed}.", "  ")
     verdict = f"ENCRYPTED{exceptions_of(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
     lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
+    if proven and asked and asked.level in UNENFORCED:
+        in_clear = asked.level == "allow" and bool(plain) and plain[0].passed
+        return False, "\n".join([*lines[: -len(wrap(verdict, "  ", "    "))], *not_enforced(asked, in_clear=in_clear)])
     if proven and bench.cell.url and plain and not refused and mechanism.layer == "transit":
         lines += wrap(ALSO_CLEAR, "  ")
     return proven, "\n".join(lines)

@@ -1,8 +1,8 @@
 """`ciphercost prove jdbc:…`: is an application's connection encrypted and the server verified, and with what? No load.
 
 The driver gets only the options that the application gives it. Four checks follow: the server reports on the session, a
-relay captures the bytes, an impostor presents another certificate, and the real server is addressed by another name. The
-last three replace host and port in the URL.
+relay captures the bytes, an impostor presents another certificate and goes on to the login, and the real server is addressed by
+another name. The last three replace host and port in the URL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import msgspec
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine, firebird
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import client_options, password_found
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -29,24 +28,20 @@ from ciphercost.host import marks, supervisor
 from ciphercost.host.canary_scan import canary
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
+from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import jdbc, option_files
+from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
+from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
-from ciphercost.load.jdbc.drivers import Driver
-from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
+from ciphercost.load.jdbc.drivers import STORE_PASSWORD, Driver
+from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
 
-SCHEMES = {
-    "mysql": "mysql",
-    "mariadb": "mariadb",
-    "postgresql": "postgresql",
-    "firebirdsql": "firebird",
-    "firebird": "firebird",
-}
-"""Engines by the word after `jdbc:`."""
-PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432, "firebird": 3050}
 DENIED = ("1045", "28P01", "28000")
 """Error codes of a server for a wrong or missing password."""
 _PLACE = re.compile(r"//(?:[^/@?]*@)?(?P<place>(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+)(?::(?P<port>\d+))?)(?=[/?;]|$)")
@@ -74,22 +69,23 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def read(url: str) -> Address:
-    """Parse a JDBC URL. Raises UsageError for an unknown database or a password in the URL. Pure."""
-    match = re.match(r"jdbc:([a-z]+):", url)
-    if match is None or match[1] not in SCHEMES:
-        word = match[1] if match else url.removeprefix("jdbc:").partition(":")[0]
-        raise UsageError(f"jdbc:{word}: no engine has this JDBC scheme; {nearest(word, SCHEMES)}")
-    engine = SCHEMES[match[1]]
-    if _SECRET.search(url):
-        variable = TakesUrl.of(engines.get(engine)).password_from
-        raise UsageError(
-            "the URL contains a password, and every user of this machine can read command lines; remove it from the URL and "
-            f"set {variable}"
-        )
+    """Parse a JDBC URL of one host. Raises UsageError for an unknown database. Pure."""
+    engine = SCHEMES[url.split(":")[1].lower()]
     place = _PLACE.search(url)
     if place is None:
         return Address(url, engine)
     return Address(url, engine, place["host"].strip("[]"), int(place["port"] or PORTS[engine]))
+
+
+def refuse_password(url: str) -> None:
+    """Raises UsageError for a password in a JDBC URL. Pure."""
+    if _SECRET.search(url):
+        engine = SCHEMES.get(url.partition(":")[2].partition(":")[0].lower(), "")
+        where = f"set {TakesUrl.of(engines.get(engine)).password_from}" if engine else "set it in the environment"
+        raise UsageError(
+            "the URL contains a password, and every user of this machine can read command lines; remove it from the URL and "
+            f"{where}"
+        )
 
 
 class Probe:
@@ -115,11 +111,14 @@ class Probe:
         loopback = _is_loopback(address)
         self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
         """Whether the driver can reach the relay under the server's own name."""
+        self._hosts: list[str] = []
+        """An option of the virtual machine by which the server's name is this machine's."""
         self._between = self._agent
         if address.host and not loopback and self._own_name:
             hosts = place / "hosts"
             hosts.write_text(f"127.0.0.1 {address.host}\n")
-            self._between = self._stack.enter_context(java.agent([f"-Djdk.net.hosts.file={hosts}"], log=self._log))
+            self._hosts = [f"-Djdk.net.hosts.file={hosts}"]
+            self._between = self._stack.enter_context(java.agent(self._hosts, log=self._log))
 
     def close(self) -> None:
         self._stack.close()
@@ -131,7 +130,12 @@ class Probe:
         except AgentError as error:
             if error.code == "driver":
                 raise UsageError(str(error)) from None
-            raise RunError(f"the application can't connect: {error} [{error.code}]") from None
+            more = ""
+            if wants_certificate(str(error)):
+                more = f". {CERTIFICATE_WANTED.removesuffix(': let this user log in without one, on a test copy')}"
+            elif error.code.startswith(DENIED) and not self._fields.get("password"):
+                more = f". No password was given: {TakesUrl.of(self.engine).give_password}"
+            raise RunError(f"the application can't connect: {error.words}{more}") from None
 
     def _login(self) -> dict[str, object]:
         try:
@@ -144,7 +148,14 @@ class Probe:
 
     def between(self, port: int, host: str = "") -> str:
         """Connect to this port of 127.0.0.1, or of `host` by that name. Returns the reason for a failure, or ""."""
-        agent = self._agent if host else self._between
+        return self._reached(self._agent if host else self._between, port, host)
+
+    def _with_authorities(self, port: int, store: Path) -> str:
+        """The same in a virtual machine that trusts the authorities in this store."""
+        with java.agent([*self._hosts, *java.trusting(store, STORE_PASSWORD)], log=self._log) as agent:
+            return self._reached(agent, port)
+
+    def _reached(self, agent: Agent, port: int, host: str = "") -> str:
         shown = host or ("" if self._own_name else "127.0.0.1")
         relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
         try:
@@ -168,33 +179,55 @@ class Probe:
             return False, "the server did not return the canary, so its absence would prove nothing"
         return judge_wire(sent, received, words, "encrypted", _mechanism(self.engine).sign)
 
-    def verified(self) -> tuple[bool, bool, str]:
-        """(whether the driver refuses an impostor, whether it refuses another name, detail)."""
+    def verified(self) -> tuple[verify.Verdict, bool]:
+        """By what the driver refuses an impostor, and whether it refuses the server under another name."""
         if self.engine.driver not in jdbc_agent.SPEECHES:
-            return (
-                False,
-                False,
-                f"{self.engine.title}'s wire encryption has no certificates, so there is nothing to verify",
-            )
+            words = f"{self.engine.title}'s wire encryption has no certificates, so there is nothing to verify"
+            return verify.Verdict("", words), False
         if not self.address.host:
-            return False, False, "not tried: can't replace host and port in this URL"
+            return verify.Verdict("", "not tried: can't replace host and port in this URL"), False
         name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
         speech = jdbc_agent.SPEECHES[self.engine.driver]
-        passed, words = verify.refuses_impostor(
-            speech, self._target(), self.address.port, self.place, self.between, name=name
+        found = verify.refuses_impostor(speech, self._target(), self.address.port, self.place, self.between, name=name)
+        named = False
+        if found.by == "certificate":
+            named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
+            found = verify.Verdict(found.by, f"{found.words}, {more}")
+        if not found.by or found.by == "channel binding" or named:
+            return found, named
+        found = verify.refuses_any_authority(
+            found, speech, self._target(), self.address.port, self.place, self._with_authorities
         )
-        if not passed:
-            return False, False, words
-        named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
-        return True, named, f"{words}, {more}"
+        return found, named
 
     def _target(self) -> str:
         return address_of(self.address.host, self.address.port)
 
 
 def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
-    """(encrypted and verified, text to print). Raises CiphercostError if it can't connect or the driver rejects the URL."""
-    address = read(url)
+    """(every server encrypted and verified, text to print). A URL that names several servers is examined once for each.
+
+    Raises CiphercostError if it can't connect or the driver rejects the URL.
+    """
+    refuse_password(url)
+    found: list[tuple[bool, str]] = []
+    every = jdbc.singles(url)
+    for number, each in enumerate(every, start=1):
+        try:
+            proven, text = _examine_one(read(each.url), jars, client)
+        except RunError as error:
+            if len(every) == 1:
+                raise
+            proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
+        title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
+        if len(every) == 1:
+            title = f"{each.place}, with the URL's properties\n" if each.url != url else ""
+        found.append((proven, f"{title}{text}"))
+    return all(proven for proven, _ in found), "\n".join(text for _, text in found)
+
+
+def _examine_one(address: Address, jars: str, client: str) -> tuple[bool, str]:
+    """The same for one server."""
     cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
     driver = options.driver_of(cell)
     options.check_java(driver)
@@ -217,9 +250,9 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
     verdict, reason = False, "UNENCRYPTED: anyone on the path can read and change everything"
     if encrypted:
         found.append(("wire", *probe.wire()))
-        chain, named, words = probe.verified()
+        peer, named = probe.verified()
         certified = probe.engine.driver in jdbc_agent.SPEECHES
-        found.append(("peer", chain or not certified, words))
+        found.append(("peer", bool(peer.by) or not certified, peer.words))
         verdict = all(passed for _, passed, _ in found)
         reason = "NOT PROVEN"
         if found[1][1] and not verdict:
@@ -227,12 +260,7 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
         elif verdict and not certified:
             reason = f"ENCRYPTED with {used}"
         elif verdict:
-            how = (
-                "certificate authority and host name"
-                if named
-                else "certificate authority only: the driver accepts any server with a certificate from it"
-            )
-            reason = f"ENCRYPTED with {used}, and the server VERIFIED ({how})"
+            reason = f"ENCRYPTED with {used}, and the server VERIFIED ({_how(peer.by, named=named)})"
     version = jdbc_agent.plain_version(str(session["server_version"]))
     lines = [f"{driver.title} · {probe.engine.title} {version} · {session['library']}"]
     for witness, passed, detail in found:
@@ -240,6 +268,17 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
             f"{'ok    ' if passed else 'FAILED'} {witness}: {' '.join(detail.split())}", "    ", "           "
         )
     return verdict, "\n".join([*lines, *wrap(reason, "  ", "    ")])
+
+
+def _how(by: verify.By, *, named: bool) -> str:
+    """By what a driver verifies the server. Pure."""
+    if by == "channel binding":
+        return "channel binding: the login succeeds only with the server's own certificate"
+    if by == "password":
+        return "by the password: the server proves that it knows it and that the certificate is its own"
+    if named:
+        return "certificate authority and host name"
+    return "certificate authority only: the driver accepts any server with a certificate from it"
 
 
 def _engine(address: Address) -> str:
@@ -256,7 +295,7 @@ def _mechanism(engine: Engine) -> mechanisms.Mechanism:
 
 def _user(address: Address) -> str:
     own = {"postgresql": "PGUSER", "firebird": "ISC_USER"}.get(address.engine, "")
-    found = os.environ.get(own, "") if own else client_options().get("user", "")
+    found = os.environ.get(own, "") if own else option_files.read(address.engine).get("user", ("", ""))[0]
     return found or getpass.getuser()
 
 
@@ -264,7 +303,7 @@ def _password(address: Address, user: str) -> Secret | None:
     if address.engine == "postgresql":
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)
-    return firebird.password_found() if address.engine == "firebird" else password_found()
+    return firebird.password_found() if address.engine == "firebird" else password_found(address.engine)
 
 
 def _is_number(host: str) -> bool:

@@ -1,13 +1,13 @@
 """Published studies, one folder each: published figures (CSV), the published procedure and workloads.
 
-A folder defines `STUDY`, an instance of a subclass of `Study`. Studies are found by folder name, so adding a folder adds a study.
+A folder has `study.toml`, which `list` and error messages read (`catalogue.py`), and defines `STUDY`, an instance of a subclass of
+`Study`. Studies are found by folder name, so adding a folder adds a study.
 """
 
 from __future__ import annotations
 
 import csv
 import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -20,8 +20,10 @@ from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.studies import table
+from ciphercost.studies import catalogue, table
 from ciphercost.studies.agreement import Judged
+from ciphercost.studies.catalogue import folder as folder
+from ciphercost.studies.catalogue import names as names
 from ciphercost.studies.sheet import Report, Sheet
 
 if TYPE_CHECKING:
@@ -54,17 +56,7 @@ class Study(ABC):
     """A published study: its figures, its procedure, and what to measure by our own method."""
 
     name: str
-    title: str
-    """One line, for `list studies` and the reports."""
-    published_server: str
-    """Server and version of the publication."""
-    engine: str
-    """Default server."""
-    engines: tuple[str, ...]
     operations: tuple[str, ...]
-    """Each is also a workload, STUDY/OPERATION, unless `offered` names others."""
-    options: tuple[str, ...] = ()
-    """Options that `configured` accepts, by their command-line names: `scale`, `duration`, …"""
     seconds: float = 60.0
     """Default seconds of load for each operation by our method."""
     sources: Mapping[str, str] = {}
@@ -73,17 +65,38 @@ class Study(ABC):
     """Whether the procedure runs server and client on one core."""
 
     @property
-    def offered(self) -> tuple[str, ...]:
-        """Values for `--workload`."""
-        return tuple(f"{self.name}/{each}" for each in self.operations)
+    def title(self) -> str:
+        """One line, for `list studies` and the reports."""
+        return catalogue.entry(self.name).title
+
+    @property
+    def published_server(self) -> str:
+        """Server and version of the publication."""
+        return catalogue.entry(self.name).published_server
+
+    @property
+    def engine(self) -> str:
+        """Default server."""
+        return catalogue.entry(self.name).engine
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """All servers on which it runs."""
+        return catalogue.entry(self.name).engines
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options that `configured` accepts, by their command-line names: `scale`, `duration`, …"""
+        return catalogue.entry(self.name).options
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         """Return this study with the given options applied. Raises UsageError for an option it doesn't have."""
         for name in given:
             if name not in self.options:
-                having = [each for each in names() if name in get(each).options]
+                having = catalogue.having(name)
                 others = f"{' and '.join(having) or 'no study'} {'have' if len(having) > 1 else 'has'}"
-                raise UsageError(f"study {self.name} has no option --{name}, which {others}; leave it out")
+                option = name.replace("_", "-")
+                raise UsageError(f"study {self.name} has no option --{option}, which {others}; leave it out")
         return self
 
     @abstractmethod
@@ -184,15 +197,6 @@ def transit(engine: str) -> str:
             f"{engine} can't encrypt connections, which this study needs; its mechanisms: {', '.join(mechanisms.of(own))}"
         )
     return "tls" if "tls" in found else found[0]
-
-
-def names() -> list[str]:
-    """Names of all studies: folder names with '-' for '_'."""
-    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__) if module.ispkg)
-
-
-def folder(name: str) -> str:
-    return name.replace("-", "_")
 
 
 def get(name: str) -> Study:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from ciphercost.estimate import disturbance
 from ciphercost.model.result import Cell
 from ciphercost.model.study import StudyFigure
 
@@ -187,8 +188,9 @@ def counted(judged: Judged) -> str:
 
 
 def unreliable(cells: Sequence[Cell]) -> str:
-    """Sentence to add to a verdict if the machine was disturbed throughout; empty otherwise."""
-    hit = sum(cell.disturbed for cell in cells)
+    """Sentence to add to a verdict if the machine was disturbed in most slices, or one arm more than the other; empty otherwise."""
+    hit = sum(bool(disturbance.state(cell)) for cell in cells)
+    every = all(cell.disturbed for cell in cells if disturbance.state(cell))
     if not hit:
         return ""
     which = (
@@ -198,7 +200,7 @@ def unreliable(cells: Sequence[Cell]) -> str:
         if len(cells) > 1
         else ""
     )
-    return f"This verdict is unreliable: every slice{which} was disturbed."
+    return f"This verdict is unreliable: {'every slice' if every else 'most slices, or slices of one arm,'}{which} {'was' if every else 'were'} disturbed."
 
 
 def compared(judged: Judged, published_on: str, here: str) -> str:

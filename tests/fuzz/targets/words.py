@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ciphercost.engines import postgresql
-from ciphercost.engines._mysql import running
+from ciphercost.engines import firebird, mysql, postgresql
 from ciphercost.load import units
+from ciphercost.load.connection_string import option_files, pg_service
 from ciphercost.model.errors import CiphercostError
 from ciphercost.plan import targets
 
@@ -15,11 +15,14 @@ READERS: tuple[Callable[[str], object], ...] = (
     targets.target,
     targets.target_of_url,
     postgresql.ENGINE.check_url,
+    mysql.ENGINE.check_url,
+    firebird.ENGINE.check_url,
     units.duration,
     units.share,
     units.budget,
     units.price,
-    running.parse_options,
+    option_files.parse_options,
+    pg_service.parse,
 )
 
 

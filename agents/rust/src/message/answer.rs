@@ -70,6 +70,8 @@ pub struct Connected {
     pub group: String,
     pub resumed: u64,
     pub verified: bool,
+    /// `certificate` or `password`; empty if it was not verified.
+    pub verified_by: String,
     pub peer: String,
     pub peer_key: String,
     pub server_version: String,

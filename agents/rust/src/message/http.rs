@@ -95,6 +95,7 @@ impl Http {
             tls_key: self.tls_key.clone(),
             resumption: self.resumption,
             early_data: self.early_data,
+            login_proves: false,
         }
     }
 

@@ -13,6 +13,11 @@ pub enum Tls {
 }
 
 impl Server {
+    /// Whether the certificate is verified, and no authority is named for it.
+    pub fn names_no_authority(&self) -> bool {
+        matches!(self.tls, Tls::VerifyCa | Tls::VerifyFull) && self.tls_ca.is_none()
+    }
+
     /// Whether another machine could pose as the server and read what we send: no TLS, and the connected address is not
     /// loopback or belongs to a relay to another machine. A name is not an address: it may resolve to anything. On a
     /// trusted network nobody does.
@@ -77,4 +82,7 @@ pub struct Server {
     /// The first request goes before the handshake is complete, where a resumed session allows it: by HTTP/3.
     #[serde(skip)]
     pub early_data: bool,
+    /// A self-signed certificate is verified by the login, with the password (MariaDB), because no authority is named.
+    #[serde(skip)]
+    pub login_proves: bool,
 }

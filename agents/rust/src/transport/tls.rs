@@ -7,12 +7,13 @@ use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, KeyType, PKeyRef, Public};
+use openssl::sha::sha256;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::verify::X509VerifyFlags;
-use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
+use openssl::x509::{GeneralNameRef, X509NameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::net::IpAddr;
@@ -26,6 +27,8 @@ pub struct TlsClient {
     name: String,
     verify_name: bool,
     verify_chain: bool,
+    /// Whether the login verifies a self-signed certificate.
+    login_proves: bool,
     /// The TLS versions that it offers, for messages: "1.2 or 1.3".
     versions: String,
     /// The protocol that the server must agree to speak.
@@ -96,20 +99,30 @@ impl TlsClient {
         }
         let verify_chain = matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull);
         if verify_chain {
-            builder.set_verify_callback(SslVerifyMode::PEER, |good, chain| {
+            let login_proves = asked.login_proves;
+            builder.set_verify_callback(SslVerifyMode::PEER, move |good, chain| {
+                if login_proves && !good && is_left_to_login(chain.error()) {
+                    return true;
+                }
                 // OpenSSL forgets a certificate that it refuses: keep its names for the error's text.
                 if let (false, Some(certificate)) = (good, chain.current_cert()) {
                     REFUSED.set(Some((subject(certificate), names(certificate))));
                 }
                 good
             });
-            let ca = asked.tls_ca.clone().or_else(system_authorities).ok_or_else(|| {
-                Failure::tls("no certificate authorities of the system were found; give a PEM file as --ca (tls_ca)")
-            })?;
-            let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
-            builder.set_ca_file(&ca).map_err(file)?;
-            if holds_revocation_lists(&ca) {
-                builder.verify_param_mut().set_flags(X509VerifyFlags::CRL_CHECK).map_err(bad("tls_ca"))?;
+            match asked.tls_ca.clone().or_else(system_authorities) {
+                Some(ca) => {
+                    let file = |error: ErrorStack| Failure::tls(format!("--ca {ca}: {}", reason(&error)));
+                    builder.set_ca_file(&ca).map_err(file)?;
+                    if holds_revocation_lists(&ca) {
+                        builder.verify_param_mut().set_flags(X509VerifyFlags::CRL_CHECK).map_err(bad("tls_ca"))?;
+                    }
+                }
+                None if login_proves => {}
+                None => {
+                    let text = "no certificate authorities of the system were found; give a PEM file as --ca";
+                    return Err(Failure::tls(text));
+                }
             }
         } else {
             builder.set_verify(SslVerifyMode::NONE);
@@ -138,6 +151,7 @@ impl TlsClient {
             name: asked.tls_server_name.clone().unwrap_or_else(|| asked.host.clone()),
             verify_name: asked.tls == Tls::VerifyFull,
             verify_chain,
+            login_proves: asked.login_proves,
             versions: if min == max { named(max).into() } else { format!("{} to {}", named(min), named(max)) },
             application: application.filter(|application| application.must_agree),
             sessions,
@@ -177,6 +191,7 @@ impl TlsClient {
     /// Continues the handshake. `false`: the peer's part has not arrived yet.
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
+            SELF_SIGNED.set(false);
             match stream.connect() {
                 Ok(()) => {
                     if let Some(sessions) = &self.sessions {
@@ -206,7 +221,7 @@ impl TlsClient {
         let verdict = ssl.verify_result();
         if self.verify_chain && verdict != X509VerifyResult::OK {
             let (subject, names) = REFUSED.take().unwrap_or_default();
-            return Failure::tls(rejected(&subject, verdict, &names, &self.name));
+            return Failure::tls(rejected(&subject, &issued(ssl), verdict, &names, &self.name));
         }
         match stack {
             Some(stack) if has_reason(stack, &[WRONG_VERSION_NUMBER, PACKET_LENGTH_TOO_LONG, HTTP_REQUEST]) => {
@@ -215,6 +230,7 @@ impl TlsClient {
             Some(stack) if has_reason(stack, &[UNSUPPORTED_PROTOCOL, WRONG_SSL_VERSION, ALERT_PROTOCOL_VERSION]) => {
                 Failure::tls(format!("the server does not accept TLS version {}", self.versions))
             }
+            Some(stack) if has_reason(stack, &[ALERT_CERTIFICATE_REQUIRED]) => Failure::tls(CLIENT_CERTIFICATE),
             Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
             }
@@ -224,6 +240,17 @@ impl TlsClient {
                 None => Failure::tls("TLS handshake failed: the server closed the connection"),
             },
         }
+    }
+
+    /// The certificate that the login must verify: one that is signed by no authority.
+    pub fn to_be_proven(&self, ssl: &SslRef) -> Result<Option<SelfSigned>> {
+        if !self.login_proves || ssl.verify_result() == X509VerifyResult::OK {
+            return Ok(None);
+        }
+        let certificate = ssl.peer_certificate().ok_or_else(|| Failure::tls("the server has no certificate"))?;
+        let failed = |error: ErrorStack| Failure::tls(format!("the server's certificate: {}", reason(&error)));
+        let fingerprint = sha256(&certificate.to_der().map_err(failed)?);
+        Ok(Some(SelfSigned { subject: subject(&certificate), fingerprint }))
     }
 
     pub fn facts(&self, ssl: &SslRef) -> Facts {
@@ -237,7 +264,11 @@ impl TlsClient {
             cipher: ssl.current_cipher().map(|cipher| cipher.name().to_string()).unwrap_or_default(),
             group: group_name(&group),
             resumed: ssl.session_reused(),
-            verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
+            verified_by: if self.verify_chain && ssl.verify_result() == X509VerifyResult::OK {
+                "certificate"
+            } else {
+                ""
+            },
             peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
             peer_key: ssl
                 .peer_certificate()
@@ -266,7 +297,8 @@ pub struct Facts {
     pub cipher: String,
     pub group: String,
     pub resumed: bool,
-    pub verified: bool,
+    /// `certificate`, `password`, or empty.
+    pub verified_by: &'static str,
     pub peer: String,
     pub peer_key: String,
 }
@@ -298,22 +330,33 @@ const WRONG_VERSION_NUMBER: i32 = 267;
 const PACKET_LENGTH_TOO_LONG: i32 = 198;
 const HTTP_REQUEST: i32 = 156;
 const ALERT_NO_APPLICATION_PROTOCOL: i32 = 1120;
+/// In TLS 1.3 it comes after the handshake, which is over for the client when it has sent no certificate.
+pub const ALERT_CERTIFICATE_REQUIRED: i32 = 1116;
+pub const CLIENT_CERTIFICATE: &str = "the server asks for a client certificate";
 
 /// OpenSSL's errors if client and server have no TLS version in common.
 const UNSUPPORTED_PROTOCOL: i32 = 258;
 const WRONG_SSL_VERSION: i32 = 266;
 const ALERT_PROTOCOL_VERSION: i32 = 1070;
 
-/// Why a certificate was rejected. `subject`, `names`: its own; `wanted`: the name that it should have.
-fn rejected(subject: &str, verdict: X509VerifyResult, names: &str, wanted: &str) -> String {
+/// Subject and issuer of the certificate that the server presented as its own.
+fn issued(ssl: &SslRef) -> String {
+    let own = ssl.peer_cert_chain().and_then(|chain| chain.get(0));
+    own.map_or_else(String::new, |own| format!("subject {}, issuer {}", subject(own), named_as(own.issuer_name())))
+}
+
+/// Why a certificate was rejected. `subject`, `names`: its own; `issued`: subject and issuer of the server's, which may be another
+/// one; `wanted`: the name that it should have.
+fn rejected(subject: &str, issued: &str, verdict: X509VerifyResult, names: &str, wanted: &str) -> String {
     let certificate = format!("the server's certificate ({subject})");
     match verdict.as_raw() {
-        3 => format!("--ca (tls_ca) has no revocation list of the authority that signed {certificate}; add its CRL"),
+        3 => format!("--ca has no revocation list of the authority that signed {certificate}; add its CRL"),
         9 => format!("{certificate} is not valid yet"),
         10 => format!("{certificate} has expired"),
-        11 | 12 => "the revocation list (CRL) in --ca (tls_ca) is out of date; get the newest one".to_string(),
+        11 | 12 => "the revocation list (CRL) in --ca is out of date; get the newest one".to_string(),
         2 | 18 | 19 | 20 | 21 | 27 => {
-            format!("{certificate} is signed by an unknown authority; name that with --ca (tls_ca)")
+            let both = if issued.is_empty() { subject } else { issued };
+            format!("the server's certificate ({both}) is signed by an unknown authority; name that with --ca")
         }
         23 => format!("{certificate} has been revoked"),
         // The refused certificate is the one above the server's.
@@ -330,7 +373,7 @@ fn holds_revocation_lists(path: &str) -> bool {
     std::fs::read(path).is_ok_and(|pem| pem.windows(BEGIN.len()).any(|part| part == BEGIN))
 }
 
-fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
+pub fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
     stack.errors().iter().any(|error| codes.contains(&error.reason_code()))
 }
 
@@ -352,14 +395,40 @@ fn system_authorities() -> Option<String> {
     named.into_iter().chain(USUAL.map(String::from)).find(|path| Path::new(path).is_file())
 }
 
+/// A certificate that is signed by its own key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelfSigned {
+    pub subject: String,
+    /// SHA-256 of its DER form.
+    pub fingerprint: [u8; 32],
+}
+
+/// Whether this error of a certificate may wait for the login: it is self-signed, and then its names mean nothing either.
+fn is_left_to_login(error: X509VerifyResult) -> bool {
+    match error.as_raw() {
+        18 => {
+            SELF_SIGNED.set(true);
+            true
+        }
+        62 | 64 => SELF_SIGNED.get(),
+        _ => false,
+    }
+}
+
 thread_local! {
+    /// Whether the certificate of this thread's running handshake is self-signed.
+    static SELF_SIGNED: Cell<bool> = const { Cell::new(false) };
     /// Subject and names of the last certificate that this thread refused.
     static REFUSED: Cell<Option<(String, String)>> = const { Cell::new(None) };
 }
 
 /// "CN=localhost", "O=Example,CN=db".
 fn subject(certificate: &X509Ref) -> String {
-    let entries = certificate.subject_name().entries().map(|entry| {
+    named_as(certificate.subject_name())
+}
+
+fn named_as(name: &X509NameRef) -> String {
+    let entries = name.entries().map(|entry| {
         let field = entry.object().nid().short_name().unwrap_or("?");
         format!("{field}={}", entry.data().to_string().unwrap_or_default())
     });

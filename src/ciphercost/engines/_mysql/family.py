@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import RunningServer, parse
+from ciphercost.engines._mysql.running import RunningServer
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -30,6 +31,7 @@ from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import LOOPBACK, is_loopback
 from ciphercost.host.programs import output_of
+from ciphercost.load.connection_string import ConnectionString, mysql
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError
 
@@ -62,6 +64,22 @@ KEPT = (
     r"authentication_.*|.*_private_key_path|.*_public_key_path|early_plugin_load|innodb_(data|log_group|undo|tmp|temp_data).*(dir|directory|home_dir|file_path)"
 )
 """`TakesSettings.kept_settings`."""
+
+
+DECIDED = (
+    Decided("((admin|mysqlx)_)?tls_version", "version"),
+    Decided("((admin|mysqlx)_)?(ssl_cipher|tls_ciphersuites)", "cipher"),
+    Decided("((admin|mysqlx)_)?ssl_(cert|key)|auto_generate_certs", "certificate"),
+    Decided("((admin|mysqlx)_)?ssl_(ca|crl).*|tls_certificates_enforced_validation", why=NO_CLIENT_CERTIFICATES),
+    Decided("ssl_session_cache_(mode|timeout)", "resumption"),
+    Decided("ssl_fips_mode", why="ciphercost sets up no FIPS provider of OpenSSL, which this needs; remove it"),
+    Decided("ssl|skip_ssl|have_ssl"),
+    Decided(
+        "require_secure_transport",
+        why="one server serves both arms, so it must accept the plain arm's unencrypted connections; remove it",
+    ),
+)
+"""`TakesSettings.decided_settings`."""
 
 
 def accounts(identified: str, address: str) -> str:
@@ -142,6 +160,8 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     """An engine of this family. A subclass names its programs, packages and SQL."""
 
     kept_settings = KEPT
+    decided_settings = DECIDED
+    setting_example = "innodb_buffer_pool_size=1G"
     hopeless = ""
     """Text in the log of a server that will never answer."""
     driver = "mysql"
@@ -150,6 +170,10 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     # report a wrong password instead.
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
+    give_password = mysql.INSTEAD
+    hides_certificate = (
+        "An account with REQUIRE X509 also needs a client certificate, which ciphercost can't present yet."
+    )
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     direct_by_default = True
     tls_begins = "on request"
@@ -266,8 +290,15 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
         )
         return FamilyServer(started, directory)
 
-    def check_url(self, url: str) -> None:
-        parse(url, self.name)
+    def connection_string(self, url: str) -> ConnectionString:
+        return mysql.read(url, self.name)
+
+    def offers_tls(self, address: str, port: int) -> bool:
+        reported = greeting(address, port)
+        if not reported.version:
+            socket.create_connection((address, port), timeout=deadlines.check()).close()  # says why nothing answers
+            raise OSError(reported.refusal or "no MySQL or MariaDB server answers there")
+        return reported.tls
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""

@@ -14,11 +14,16 @@ SECONDS = 5.0
 MOST_BYTES = 4096
 """Limit for the packet, which is below 200 bytes, or holds an error message."""
 
+CLIENT_SSL = 0x800
+"""The capability of a server that offers TLS."""
+
 
 class Greeting(msgspec.Struct, frozen=True):
     version: str = ""
     """As the server states it; empty if nothing there speaks this protocol."""
     refusal: str = ""
+    tls: bool = False
+    """Whether the server offers TLS."""
 
     @property
     def mariadb(self) -> bool:
@@ -37,8 +42,11 @@ def greeting(host: str, port: int) -> Greeting:
 def parse(packet: bytes) -> Greeting:
     """Parse the payload of the first packet: protocol 10 and a version, or an error. Pure."""
     if packet.startswith(b"\x0a"):
+        version, _, rest = packet[1:].partition(b"\0")
+        # After the version: thread id (4 bytes), first part of the challenge (8), a zero, then the capabilities' lower half.
+        tls = bool(int.from_bytes(rest[13:15], "little") & CLIENT_SSL)
         # MariaDB before 11 prefixes its version with one that old replicas accept.
-        return Greeting(version=packet[1:].partition(b"\0")[0].decode(errors="replace").removeprefix("5.5.5-"))
+        return Greeting(version=version.decode(errors="replace").removeprefix("5.5.5-"), tls=tls)
     if packet.startswith(b"\xff"):
         number, text = int.from_bytes(packet[1:3], "little"), packet[3:].decode(errors="replace")
         return Greeting(refusal=f"{text} [{number}]")

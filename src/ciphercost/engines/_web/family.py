@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, VERIFIED, Line, Log
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
+from ciphercost.engines.capabilities.settings import TakesSettings, blamed
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import tls_names, versions
 from ciphercost.host.confinement import EVERYWHERE
@@ -27,7 +30,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
 from ciphercost.host.marks import hand_over
 from ciphercost.host.ports import LOOPBACK, free_port
-from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.errors import AgentError, RefusedSetting, RunError, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
@@ -43,8 +46,10 @@ PAYLOAD = "/ciphercost.bin"
 PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
-HTTP3 = "http3"
+HTTP3 = "run:http3"
 """The server's setting for HTTP/3 beside its TLS port, on the same number by UDP."""
+OURS = "run:"
+"""Prefix of settings that the run needs. No user can give one: no name of a setting has a colon."""
 CONNECTIONS = 128
 """Connections that a server accepts at the same time by default."""
 
@@ -72,6 +77,8 @@ class Config(msgspec.Struct, frozen=True):
     connections: int = CONNECTIONS
     """How many connections the server must be able to keep open."""
     address: str = LOOPBACK
+    own: Mapping[str, str] = MappingProxyType({})
+    """The user's settings, by the server's own names."""
     http3: bool = False
     """Whether the server also speaks HTTP/3: by UDP, on the port of TLS."""
 
@@ -114,7 +121,7 @@ class WebServer(StartedServer):
         return found
 
 
-class Web(Packaged, HasTls, Documents):
+class Web(Packaged, HasTls, Documents, TakesSettings):
     """An engine of this family. A subclass names its programs and packages and writes its configuration."""
 
     driver = "http"
@@ -189,8 +196,10 @@ class Web(Packaged, HasTls, Documents):
         logs: Path | None = None,
     ) -> Server:
         given, env, address = apart(settings)
-        connections = int(given.pop("connections", CONNECTIONS))
+        own = {name: given.pop(name) for name in list(given) if not name.startswith(OURS)}
         http3 = given.pop(HTTP3, "") == "on"
+        given = {name.removeprefix(OURS): value for name, value in given.items()}
+        connections = int(given.pop("connections", CONNECTIONS))
         chosen = sorted(cpus) if cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
@@ -199,10 +208,11 @@ class Web(Packaged, HasTls, Documents):
             ports = Ports(port, *more_ports(port, address, 2 if self.sendfile else 1, first_by_udp=http3))
             cores = len(chosen) if chosen else 1
             root = program.parent.parent
-            made.append(Config(directory, ports, cores, given, root, connections, address, http3))
+            made.append(Config(directory, ports, cores, given, root, connections, address, own, http3))
             return [program, *self.write(made[-1], installation.version)]
 
-        started = launch(
+        start = partial(
+            launch,
             supervisor,
             f"{self.title} {installation.version}",
             command,
@@ -215,17 +225,23 @@ class Web(Packaged, HasTls, Documents):
             writable=[Path(EVERYWHERE)],  # it opens a file for each request, and a check would slow each of them
             address=address,
         )
+        try:
+            started = start()
+        except RunError as error:
+            if own and (words := blamed(own, str(error).splitlines()[1:])):
+                raise RefusedSetting(f"{words} (from {self.title} {installation.version})") from None
+            raise
         return self.running(installation, started, made[-1])
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for those of the witnesses."""
         wanted = 2 * clients + 16
-        return {"connections": str(wanted)} if wanted > CONNECTIONS else {}
+        return {f"{OURS}connections": str(wanted)} if wanted > CONNECTIONS else {}
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """Lower `security_level` only for factors that need it, so that all other cells meet the library's default."""
         level = tls_names.security_level(factors)
-        return {
+        wanted = {
             "certificate": str(pki.certificate),
             "key": str(pki.key),
             "group": tls_names.GROUPS.get(factors["group"], ""),
@@ -233,6 +249,7 @@ class Web(Packaged, HasTls, Documents):
             "security_level": "" if level is None else str(level),
             "client_ca": str(pki.ca) if factors["client-cert"] == "on" else "",
         }
+        return {f"{OURS}{name}": value for name, value in wanted.items()}
 
     def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:
         return {HTTP3: "on"} if http_version(parameters) == "3" else {}
@@ -288,6 +305,32 @@ class LargeDocument(Payload, Documents):
 
     def payload(self, size: int) -> str:  # noqa: ARG002
         return f"GET {PAYLOAD}"
+
+
+OF_HTTP = "the workload decides which HTTP is spoken; write --set http=1, --set http=2 or --set http=3 instead"
+"""`Decided.why` of the settings for it. User-visible."""
+NO_PROXY = (
+    "ciphercost's web servers serve documents and are no proxies; to measure your own site, run url:tls; remove it"
+)
+NO_STAPLING = "the certificate that ciphercost makes names no OCSP server; remove it"
+
+
+def with_settings(text: str, own: Mapping[str, str], place: Callable[[str], str], end: str = "") -> str:
+    """Put the user's settings into a configuration of one directive a line: instead of ours of the same name, wherever it occurs,
+    or below the line that `place(name)` begins. Pure.
+
+    `end`: what ends a directive.
+    """
+    for name, value in own.items():
+        ours = re.compile(rf"(?mi)^([ \t]*){re.escape(name)}[ \t][^\n]*$")
+        written = f"{name} {value}{end}"
+        if ours.search(text):
+            text = ours.sub(lambda found, words=written: found[1] + words, text)  # type: ignore[misc]
+        else:
+            head, line, tail = text.partition(place(name))
+            assert line, place(name)
+            text = f"{head}{line}{written}\n{tail}"
+    return text
 
 
 def spoken(of: Line) -> str:
@@ -356,6 +399,10 @@ def _older(version: str, since: str) -> bool:
     return bool(version) and versions.version_key(version) < versions.version_key(since)
 
 
+NO_CERTIFICATE = re.compile(r"No required SSL certificate was sent|client certificate (?:is )?required", re.IGNORECASE)
+"""What a page says where a client certificate is missing: nginx's words, and others'."""
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What a query returns of a response (PROTOCOL.md, HTTP)."""
 
@@ -397,7 +444,8 @@ def request_ok(agent: LoadClient, arm: str, request: str) -> Answer:
         return answer
     to = f" (to {answer.location}; ciphercost follows no redirects)" if answer.location else ""
     secure = "-https" if answer.location.startswith("https:") else ""
-    raise AgentError(f"{request}: the server answers {answer.status}{to}", f"status-{answer.status}{secure}")
+    why = f" ({found[0]})" if (found := NO_CERTIFICATE.search(answer.body)) else ""
+    raise AgentError(f"{request}: the server answers {answer.status}{to}{why}", f"status-{answer.status}{secure}")
 
 
 def answers(address: str, port: int) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
+from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
 
 if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient
@@ -27,6 +28,8 @@ class TakesUrl(Capability):
     """URL schemes of this kind of server, each with the mechanism that `ciphercost prove URL` looks for."""
     password_from: str = ""
     """Environment variable that holds the password."""
+    give_password: str = ""
+    """What to do if there is none: `set PGPASSWORD, or put it into ~/.pgpass`."""
     refuses_anonymous: str = ""
     """Text in the agent's error when the server refuses a connection without a password."""
 
@@ -34,18 +37,41 @@ class TakesUrl(Capability):
     def refusal(cls, engine: Engine) -> str:
         return f"{engine.name} {engine.no_url or cls.missing}"
 
-    @abstractmethod
     def check_url(self, url: str) -> None:
         """Refuse an unusable URL before anything is recorded. Raises UsageError, which never repeats a password."""
+        if asked := self.connection_string(url):
+            asked.needs_network()
+
+    def connection_string(self, url: str) -> ConnectionString | None:  # noqa: ARG002
+        """Return what the server's clients make of this URL here; None if its parameters are the server's, as on the web.
+
+        Raises UsageError for a parameter that can't be honoured; it never repeats a password.
+        """
+        return None
+
+    def offers_tls(self, address: str, port: int) -> bool | None:  # noqa: ARG002
+        """Whether a server there offers encryption, asked without a login; None: only a login would show it.
+
+        Raises OSError if none answers.
+        """
+        return None
 
     def check_pair(self, url: str) -> None:
         """Refuse a URL that does not lead to both arms. Raises UsageError."""
 
-    def hint(self, code: str) -> str:
-        """Return what the user should check when neither arm can connect. `code`: the agent's error code."""
+    hides_certificate: str = ""
+    """What to add if a refused login may be one without a client certificate, which the server does not say."""
+
+    def hint(self, code: str, text: str = "") -> str:
+        """Return what the user should check when neither arm can connect. `code`, `text`: of the agent's error."""
+        if wants_certificate(text):
+            return CERTIFICATE_WANTED
+        if self.refuses_anonymous and self.refuses_anonymous in text:
+            return f"{self.give_password[:1].upper()}{self.give_password[1:]}; there is no terminal to ask on."
         if code == "connect":
             return "Is the server running, and are host and port in the URL right?"
-        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"
+        more = f" {self.hides_certificate}" if self.hides_certificate else ""
+        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?{more}"
 
     def advice(
         self,
@@ -56,7 +82,7 @@ class TakesUrl(Capability):
         error: AgentError,
     ) -> str:
         """Say what is wrong with this arm, and what to do. It may ask the server again, with the arm's own `fields` of `connect`."""
-        return self.hint(error.code)
+        return self.hint(error.code, str(error))
 
     def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
         """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""

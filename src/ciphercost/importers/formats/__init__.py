@@ -83,6 +83,12 @@ def recognised(head: str) -> dict[str, int]:
     return {name: line for name, line in found.items() if line}
 
 
+def marks() -> list[re.Pattern[str]]:
+    """Return the marks that begin a line of a tool's output; JSON has none."""
+    found = (importlib.import_module(f"{__name__}.{name}") for name in names())
+    return [module.MARK for module in found if hasattr(module, "MARK") and module.MARK.flags & re.MULTILINE]
+
+
 def line_of(pattern: re.Pattern[str], head: str) -> int:
     """Return the line of the first match, counted from 1; 0: no match."""
     match = pattern.search(head)

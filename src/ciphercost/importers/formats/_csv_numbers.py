@@ -1,11 +1,12 @@
-"""Parses figures of a table: decimal point or comma, thousands separators, percent. Pure."""
+"""Parses figures of a table: decimal point or comma, thousands separators, percent, units of single values. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
-from ciphercost.importers.formats import Bad
+from ciphercost.importers.formats import SECONDS, Bad
 
 NUMBERS = ("time", "latency", "throughput", "operations", "cpu", "clients", "at")
 GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+%?")
@@ -17,10 +18,72 @@ THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?%?")
 """Matches commas as thousands separators, and also some figures with a decimal comma; `0,125` and `1234,500` don't
 match.
 """
+BOTH = re.compile(r"-?\d{1,3}(?:,\d{3})+\.\d+%?")
+"""Commas between thousands and a decimal point: neither can be read otherwise."""
+DIGITS = r"-?\d[\d.,'\u2019\u202f\u00a0 ]*"
+WITH_UNIT = re.compile(rf"({DIGITS}?)\s*(us|µs|μs|ms|s|sec|msec|usec)", re.IGNORECASE)
+WITH_RATE = re.compile(
+    rf"({DIGITS}?)\s*([kKMG]?)\s*(?:/s|tps|qps|rps|ops|req/s|ops/s(?:ec)?|(?:requests|transactions|queries) per sec(?:ond)?\.?)?"
+)
+SPREAD = re.compile(rf"({DIGITS}?)\s*(?:±|\+/-).*")
+"""A mean with its spread, which is not used."""
+UNITS = {"sec": "s", "msec": "ms", "usec": "us", "μs": "us"}
+TIMES_1000 = {"": 0, "k": 1, "m": 2, "g": 3}
+
+
+def own_unit(text: str) -> bool:
+    """Whether a value has its own unit, as in `850us` or `12 %`."""
+    return text.endswith("%") or bool(WITH_UNIT.fullmatch(SPREAD.sub(r"\1", text)))
+
+
+def is_figure(text: str) -> bool:
+    """Whether a text is a number, with or without a unit."""
+    return bool(re.fullmatch(rf"{DIGITS}\s*%?", text) or WITH_UNIT.fullmatch(text))
+
+
+def bare(row: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
+    """Return a row whose figures are numbers in the units of their columns: `850us` becomes `0.85` in a column in ms."""
+    made = dict(row)
+    for role, text in row.items():
+        if role not in NUMBERS or role == "at":
+            continue
+        text = re.sub(r"(?<=\d)['\u2019](?=\d{3})", "", SPREAD.sub(r"\1", text))
+        if role in ("time", "latency") and (match := WITH_UNIT.fullmatch(text)):
+            name = match[2].lower().replace("µ", "µ")
+            scale = SECONDS[UNITS.get(name, name)] / SECONDS[units[role]]
+            text = match[1].strip() if scale == 1 else _scaled(match[1], scale)
+        elif role in ("throughput", "operations") and (match := WITH_RATE.fullmatch(text)):
+            text = match[1].strip() if not match[2] else _scaled(match[1], 1000.0 ** TIMES_1000[match[2].lower()])
+        made[role] = text
+    return made
+
+
+def _scaled(text: str, scale: float) -> str:
+    """Return a number times `scale`. A comma is its decimal mark, unless a point is there too."""
+    plain = re.sub(r"\s", "", text)
+    plain = plain.replace(",", "") if BOTH.fullmatch(plain) else plain.replace(",", ".")
+    return f"{float(plain) * scale:.12g}"
 
 
 def numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
     return {role: _number(line, text, comma) for role, text in row.items() if role in NUMBERS}
+
+
+def without_thousands(table: list[tuple[int, dict[str, str]]], said: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the table without commas between thousands, if a figure such as `1,234.5` or `said` (`point`) shows that they are."""
+    figures = [re.sub(r"\s", "", text) for _, row in table for role, text in row.items() if role in NUMBERS]
+    if said != "point" and not any(BOTH.fullmatch(text) for text in figures):
+        return table
+    return [
+        (
+            line,
+            {
+                role: text.replace(",", "") if role in NUMBERS and THOUSANDS.fullmatch(text) else text
+                for role, text in row.items()
+            },
+        )
+        for line, row in table
+    ]
 
 
 def has_decimal_comma(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str], said: str) -> bool:

@@ -1,6 +1,6 @@
-"""Reads any table with a header line, given a map of its columns: `time=elapsed_ms,arm=mode,operations=n`. Pure.
+"""Reads any table, given a map of its columns: `time=elapsed_ms,arm=mode,operations=n`. Pure.
 
-Delimiter and decimal comma are detected. Ambiguous numbers are refused until `decimal=point` or `decimal=comma`
+Frame (`_csv_frames.py`), delimiter and decimal comma are detected. Ambiguous numbers are refused until `decimal=point` or `decimal=comma`
 decides. A unit is stated (`time=elapsed:ms`) or is part of the column's name. Without a column `run` each row is a run,
 unless the rows look like reports of one run: a column is a clock, each row resembles the previous one, or there are too
 many rows. `run=row` makes each row a run in any case.
@@ -8,13 +8,21 @@ many rows. `run=row` makes each row a run in any case.
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
 
+from ciphercost.importers.arm_words import arm_of_value
 from ciphercost.importers.csv_columns import EXAMPLE, Column, unit_of
 from ciphercost.importers.formats import Bad, Lines
-from ciphercost.importers.formats._csv_numbers import NUMBERS, has_decimal_comma, numbers
+from ciphercost.importers.formats._csv_frames import table as table_in
+from ciphercost.importers.formats._csv_numbers import (
+    NUMBERS,
+    bare,
+    has_decimal_comma,
+    is_figure,
+    numbers,
+    own_unit,
+    without_thousands,
+)
 from ciphercost.importers.formats._csv_runs import Row, runs_of, sums_up_others
 from ciphercost.model.errors import nearest
 from ciphercost.model.imported import Reading
@@ -23,7 +31,6 @@ from ciphercost.model.result import Warning_
 AVERAGE = re.compile(
     r"\s*(?:average|avg|mean|total|sum|moyenne|média|media|durchschn(?:itt)?|mittel(?:wert)?)\b.*", re.IGNORECASE
 )
-DELIMITERS = (";", "\t", "|", ",")
 EACH_ROW = "row"
 """`run=row`: each row is a run, whatever it looks like."""
 CLOCKS = re.compile(
@@ -37,36 +44,45 @@ def recognise(head: str) -> int:  # noqa: ARG001 - only the column map tells wha
     return 0
 
 
-def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
-    """Return a reading per row, or per run if the map has `run`. Raises Bad with the line."""
+def read(lines: Lines, asked: list[Column] | None = None, *, header: bool = True) -> list[Reading]:
+    """Return a reading per row, or per run if the map has `run`. Raises Bad with the line.
+
+    `header`: whether the first line names the columns; if not, they are column1, column2 …
+    """
     if not asked:
         raise Bad(1, f"map the table's columns, e.g. {EXAMPLE}")
-    header, delimiter, at = _header(lines)
-    units = {each.role: unit_of(each) for each in asked if each.role in ("time", "latency", "cpu")}
-    place = _places(asked, header, at)
-    factors = _factors(asked, header, at)
+    found = table_in(lines, header=header)
+    titles, delimiter, at = found.header, found.delimiter, found.line
+    place = _places(asked, titles, at)
+    factors = _factors(asked, titles, at)
     decimal = next((each.name for each in asked if each.role == "decimal"), "")
-    clocks = [index for index, name in enumerate(header) if CLOCKS.fullmatch(name) and index not in factors.values()]
-    others: set[str] = set()
+    clocks = [index for index, name in enumerate(titles) if CLOCKS.fullmatch(name) and index not in factors.values()]
     extra: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
     table: list[tuple[int, dict[str, str]]] = []
     labels: dict[int, str] = {}
     named = {place.get("arm"), place.get("workload"), *factors.values()}
-    texts = [index for index in range(len(header)) if index not in named]
-    for words in _rows(lines, delimiter):
-        if not any(word.strip() for word in words):
-            continue
-        if len(words) != len(header):
-            raise Bad(lines.number, f"{len(words)} values for {len(header)} columns")
+    texts = [index for index in range(len(titles)) if index not in named]
+    for line, words in found.rows:
+        if len(words) != len(titles):
+            raise Bad(line, f"{len(words)} values for {len(titles)} columns")
         if label := next((words[index] for index in texts if AVERAGE.fullmatch(words[index])), ""):
-            labels[lines.number] = label.strip()
-        table.append((lines.number, {role: words[index].strip() for role, index in place.items()}))
-        # Only figures count: a version (`8.0`) in another column says nothing about the number format.
-        others |= {words[index].strip() for role, index in place.items() if role in NUMBERS and "." in words[index]}
-        extra[lines.number] = (
+            labels[line] = label.strip()
+        table.append((line, {role: words[index].strip() for role, index in place.items()}))
+        extra[line] = (
             {name: words[index].strip() for name, index in factors.items()},
-            {header[index]: words[index].strip() for index in clocks},
+            {titles[index]: words[index].strip() for index in clocks},
         )
+    units = {
+        each.role: unit_of(each, _unit_in_cells(each, table))
+        for each in asked
+        if each.role in ("time", "latency", "cpu")
+    }
+    if "arm" in place:
+        for _, row in table:
+            row["arm"] = arm_of_value(row["arm"], titles[place["arm"]])
+    table = without_thousands([(line, bare(row, units)) for line, row in table], decimal)
+    # Only figures count: a version (`8.0`) in another column says nothing about the number format.
+    others = {text for _, row in table for role, text in row.items() if role in NUMBERS and "." in text}
     if not table:
         raise Bad(lines.number, "there is no row below the header line")
     comma = has_decimal_comma(table, delimiter, others, decimal)
@@ -93,25 +109,6 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
     return made
 
 
-def _header(lines: Lines) -> tuple[list[str], str, int]:
-    for line in lines:
-        if line.strip():
-            delimiter = max(DELIMITERS, key=lambda each: (line.count(each), -DELIMITERS.index(each)))
-            return [word.strip() for word in next(csv.reader([line], delimiter=delimiter))], delimiter, lines.number
-    raise Bad(0, "the file is empty")
-
-
-def _rows(lines: Lines, delimiter: str) -> Iterator[list[str]]:
-    reader = csv.reader(iter(lines), delimiter=delimiter)
-    while True:
-        try:
-            yield next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise Bad(lines.number, f"not a row of a table: {error}") from None
-
-
 def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]:
     place = {}
     for each in asked:
@@ -122,7 +119,13 @@ def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]
         fits = [index for index, name in enumerate(header) if name.lower() == each.name.lower()]
         if len(fits) != 1:
             how = "does not exist" if not fits else f"exists {len(fits)} times"
-            raise Bad(line, f"column '{each.name}' {how}: {nearest(each.name, header)}")
+            data = [name for name in header if is_figure(name)]
+            more = (
+                f"; the first line looks like data ('{data[0][:20]}'): with --no-header its columns are column1, column2 …"
+                if data
+                else ""
+            )
+            raise Bad(line, f"column '{each.name}' {how}: {nearest(each.name, header)}{more}")
         place[each.role] = fits[0]
     return place
 
@@ -140,3 +143,8 @@ def _factors(asked: list[Column], header: list[str], line: int) -> dict[str, int
 def _each_row(asked: list[Column], place: dict[str, int]) -> bool:
     """Whether the map declares each row a run."""
     return "run" not in place and any(each.role == "run" for each in asked)
+
+
+def _unit_in_cells(column: Column, table: list[tuple[int, dict[str, str]]]) -> bool:
+    """Whether each value of this column has its own unit, as in `850us`."""
+    return bool(table) and all(own_unit(row.get(column.role, "")) for _, row in table)

@@ -1,4 +1,7 @@
-"""Reads h2load's output. h2load prints the TLS version it used, so a run without that line was unencrypted. Pure."""
+"""Reads h2load's output. h2load prints the TLS version it used, so a run without that line was unencrypted. Pure.
+
+Up to 1.68 its table has the mean in the third column; from 1.69 on it has median, p95, p99 and TTFB too.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,19 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
 TIME = rf"{NUMBER}(?:us|ms|s|m|h)"
-MARK = re.compile(r"^(?:finished in \S+, \S+ req/s|spawning thread #\d+: |time for request: )", re.MULTILINE)
+MARK = re.compile(
+    r"^(?:finished in \S+, \S+ req/s|spawning thread #\d+: |time for request: |TLS Protocol: TLS)", re.MULTILINE
+)
 SPAWN = re.compile(r"spawning thread #(\d+): (\d+) total client\(s\)\..*")
 TLS = re.compile(r"TLS Protocol: (\S+)\s*")
 CIPHER = re.compile(r"Cipher: (\S+)\s*")
 PROTOCOL = re.compile(r"Application protocol: (\S+)\s*")
 FINISHED = re.compile(rf"finished in ({TIME}), {NUMBER} req/s, \S+\s*")
 REQUESTS = re.compile(r"requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, .*timeout\s*")
-REQUEST_TIME = re.compile(rf"time for request:\s+({TIME})\s+({TIME})\s+({TIME})\s+({TIME})\s+{NUMBER}%\s*")
-END = re.compile(rf"req/s\s*:\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}%\s*")
+OLD, NEW = ("min", "max", "mean", "sd"), ("min", "max", "median", "p95", "p99", "mean", "sd")
+FIGURES = {"mean": "latency_mean", "median": "latency_p50", "p99": "latency_p99"}
+REQUEST_TIME = re.compile(rf"(?:time for )?request\s*:((?:\s+{TIME})+)\s+{NUMBER}%\s*")
+END = re.compile(rf"req/s\s*:(?:\s+{NUMBER})+?\s+{NUMBER}%\s*")
 
 
 def recognise(head: str) -> int:
@@ -26,7 +33,7 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """Return a reading per run. A run ends with the table's line `req/s`."""
+    """Return a reading per run. A run ends with the table's line `req/s`, with the next run's first line, or with the file."""
     made: list[Reading] = []
     told: dict[str, float] = {}
     said: dict[str, str] = {}
@@ -34,12 +41,13 @@ def read(lines: Lines) -> list[Reading]:
     for line in lines:
         if line.startswith("starting benchmark...") or (line.startswith("spawning thread #0:") and not began):
             if "rate" in told:
-                raise Bad(lines.number, f"the run that begins on line {began} has no end; import h2load's whole output")
+                made.append(reading(told, said, began, lines.number, whole=False))
             told, said, began = {}, {}, lines.number
         if match := SPAWN.fullmatch(line):
             told["clients"] = told.get("clients", 0.0) + number(match[2])
         elif match := TLS.fullmatch(line):
             said["protocol"] = match[1]
+            began = began or lines.number
         elif match := CIPHER.fullmatch(line):
             said["cipher"] = match[1]
         elif match := PROTOCOL.fullmatch(line):
@@ -51,21 +59,34 @@ def read(lines: Lines) -> list[Reading]:
             told["done"], told["failed"] = number(match[3]), number(match[5])
             told["succeeded"] = number(match[4])
         elif match := REQUEST_TIME.fullmatch(line):
-            told["latency_mean"] = duration(match[5]) * 1e3
+            words = match[1].split()
+            columns = NEW if len(words) == len(NEW) else OLD
+            if len(words) != len(columns):
+                raise Bad(
+                    lines.number,
+                    f"{len(words)} times of a request; h2load prints {len(OLD)} or, from 1.69 on, {len(NEW)}",
+                )
+            named = dict(zip(columns, words, strict=True))
+            told |= {figure: duration(named[name]) * 1e3 for name, figure in FIGURES.items() if name in named}
         elif END.fullmatch(line):
-            if not {"rate", "done"} <= told.keys():
-                raise Bad(lines.number, "a run ends without 'finished in' or 'requests:'; import h2load's whole output")
-            made.append(reading(told, said, began))
+            made.append(reading(told, said, began, lines.number))
             told, said, began = {}, {}, 0
     if began or told:
-        raise Bad(
-            lines.number,
-            f"the run that begins on line {began or 1} is cut off before its table's line 'req/s'; import h2load's whole output",
-        )
+        made.append(reading(told, said, began or 1, lines.number, whole=False))
     return made
 
 
-def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
+def reading(told: dict[str, float], said: dict[str, str], line: int, end: int, *, whole: bool = True) -> Reading:
+    """Return one run, which ends on line `end`. Raises Bad if its rate or its number of requests is missing.
+
+    `whole`: whether its table is complete.
+    """
+    if not {"rate", "done"} <= told.keys():
+        missing = "'finished in'" if "rate" not in told else "'requests:'"
+        raise Bad(
+            end,
+            f"the run that begins on line {line} has no line {missing}, which has its result; import h2load's whole output",
+        )
     if not told["succeeded"] or not told["rate"]:
         raise Bad(
             line, "no request succeeded, so there is nothing to compare (for unencrypted HTTP/1.1 h2load needs --h1)"
@@ -76,6 +97,11 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
         raise Bad(line, f"{text}, so this is the speed of error pages; fix the address and run it again")
     if told["failed"]:
         notes.append(Warning_("errors", f"{told['failed']:,.0f} requests failed, {told['succeeded']:,.0f} succeeded"))
+    if not whole:
+        lacks = "" if told.get("latency_mean") else ", so it has no latency"
+        notes.append(
+            Warning_("cut-off", f"the run that begins on line {line} is cut off before its table's line 'req/s'{lacks}")
+        )
     # A run that was split may lack its beginning, which names the TLS version.
     scheme = "https" if "protocol" in said else "http" if "application" in said else ""
     return Reading(
@@ -90,7 +116,6 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
         errors=int(told["failed"]),
         seconds=told["seconds"],
         digits=int(told["digits"]),
-        figures={"throughput": told["rate"]}
-        | ({"latency_mean": told["latency_mean"]} if told.get("latency_mean") else {}),
+        figures={"throughput": told["rate"]} | {name: told[name] for name in FIGURES.values() if told.get(name)},
         notes=notes,
     )

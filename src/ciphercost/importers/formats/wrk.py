@@ -18,6 +18,10 @@ REQUESTS = re.compile(rf"\s*(\d+) requests in ({NUMBER}(?:us|ms|s|m|h)), .* read
 NON_2XX = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
 SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
 RATE = re.compile(rf"Requests/sec:\s+{NUMBER}\s*")
+WHOLE_RATE = re.compile(r"Requests/sec:\s+\d+[.,]\d\d\s*")
+"""wrk prints two decimals, so a last line without its end is complete with them."""
+STAMP = re.compile(r"(STARTTIME|ENDTIME) (1\d{9})\s*")
+"""Lines that TechEmpower's script prints below each run."""
 SECTION = re.compile(r"\s*Latency Distribution(?: \(HdrHistogram - (.*)\))?\s*")
 """wrk2 prints two distributions: recorded latencies, from when a request was due, and uncorrected ones, from when it
 was sent.
@@ -33,15 +37,31 @@ def recognise(head: str) -> int:
 
 
 def read(lines: Lines) -> list[Reading]:
-    """Return a reading per run. A run ends with `Transfer/sec`."""
+    """Return a reading per run. A run ends with `Transfer/sec`, with the next run's first line, or with the file."""
     made: list[Reading] = []
     told: dict[str, float] = {}
     url, began, status, lost = "", 0, 0, 0
     rate, recorded = "", True
+
+    def finish(end: int, *, whole: bool = False) -> None:
+        nonlocal told, url, began, status, lost, rate, recorded
+        if not {"rate", "requests"} <= told.keys():
+            missing = "'Requests/sec'" if "rate" not in told else "'requests in'"
+            raise Bad(end, f"the run that begins on line {began or 1} has no line {missing}; import wrk's whole output")
+        made.append(reading(told, url, status, lost, began))
+        if not whole and "latency_mean" not in told:
+            made[-1].notes.append(
+                Warning_("cut-off", f"the run that begins on line {began} is incomplete, so it has no latency")
+            )
+        if rate not in ("", "none"):
+            set_rate(made[-1], rate.removeprefix("set"))
+        told, url, began, status, lost = {}, "", 0, 0, 0
+        rate, recorded = "", True
+
     for line in lines:
         if match := RUNNING.fullmatch(line):
             if began:
-                raise Bad(lines.number, f"the run that begins on line {began} has no end; import wrk's whole output")
+                finish(lines.number)
             url, began = match[2], lines.number
         elif match := CONNECTIONS.fullmatch(line):
             told["connections"] = number(match[1])
@@ -64,21 +84,19 @@ def read(lines: Lines) -> list[Reading]:
             status += int(match[1])
         elif match := SOCKET.fullmatch(line):
             lost += sum(int(each) for each in match.groups())
+        elif lines.cut and RATE.fullmatch(line) and not WHOLE_RATE.fullmatch(line):
+            break
         elif match := RATE.fullmatch(line):
             told["rate"], told["digits"] = number(match[1]), digits(match[1])
         elif END.fullmatch(line):
-            if not {"rate", "requests"} <= told.keys():
-                raise Bad(lines.number, "a run ends without 'requests in' or 'Requests/sec'; import wrk's whole output")
-            made.append(reading(told, url, status, lost, began))
-            if rate not in ("", "none"):
-                set_rate(made[-1], rate.removeprefix("set"))
-            told, url, began, status, lost = {}, "", 0, 0, 0
-            rate, recorded = "", True
+            finish(lines.number, whole=True)
+        elif (match := STAMP.fullmatch(line)) and made and not began:
+            if match[1] == "STARTTIME":
+                made[-1].started = float(match[2])
+            elif made[-1].started:
+                made[-1].ended, made[-1].clock = float(match[2]), "utc"
     if began or told:
-        raise Bad(
-            lines.number,
-            f"the run that begins on line {began or 1} is cut off before 'Transfer/sec'; import wrk's whole output",
-        )
+        finish(lines.number)
     return made
 
 

@@ -21,10 +21,10 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Driver, Mode, Target, TlsRequest
 from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _properties
-from ciphercost.load.jdbc.verify import MOST_SHOWN, hint, refuses_impostor, refuses_other_name
+from ciphercost.load.jdbc.verify import MOST_SHOWN, Verdict, hint, refuses_impostor, refuses_other_name
 from ciphercost.load.redact import SECRET
 from ciphercost.load.trust import encrypted_first, words
-from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.errors import AgentError, RunError, Unproven, server_code
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
@@ -84,7 +84,7 @@ class JdbcAgent(Agent):
         self._options = options
         self._closing = contextlib.ExitStack()
         self._place = self._closing.enter_context(temporary(supervisor, "jdbc"))
-        self._checked: dict[tuple[str, str], tuple[bool, str]] = {}
+        self._checked: dict[tuple[str, str], Verdict] = {}
         self.said: dict[str, dict[str, Any]] = {}
         """The answers to `connect`, by arm."""
         try:
@@ -107,7 +107,8 @@ class JdbcAgent(Agent):
         del answer["resumed"]  # JDBC can't report it
         if answer["encrypted"] and fields.get("tls", "off") != "off":
             answer["peer"] = "the server"
-            answer["verified"], answer["checked"] = self._verified(fields)
+            by, answer["checked"] = self._verified(fields)
+            answer["verified"], answer["verified_by"] = bool(by), by
         self.said[arm] = answer
         return answer
 
@@ -173,33 +174,33 @@ class JdbcAgent(Agent):
             drivers.trust_store(Path(ca), store)
         return str(store)
 
-    def _verified(self, fields: Mapping[str, object]) -> tuple[bool, str]:
-        """Return whether the driver refuses every other server, and a sentence about it.
+    def _verified(self, fields: Mapping[str, object]) -> Verdict:
+        """Return by what the driver refuses every other server, and a sentence about it.
 
         Tried once per set of connection settings.
         """
         _, wish = self._host(fields)
         if wish.mode not in CHECKS or self.engine.driver not in SPEECHES:
-            return False, ""
+            return Verdict("", "")
         key = (wish.mode, wish.ca)
         if key not in self._checked:
             self._checked[key] = self._try(fields, wish)
         return self._checked[key]
 
-    def _try(self, fields: Mapping[str, object], wish: TlsRequest) -> tuple[bool, str]:
+    def _try(self, fields: Mapping[str, object], wish: TlsRequest) -> Verdict:
         kind = "ecdsa-p256" if any("ECDSA" in suite for suite in wish.ciphers) else "rsa2048"
         alone = {**fields, "connections": 1, "threads": 1, "per_request": False}
 
         def call(port: int, host: str = "127.0.0.1") -> str:
             return self._reached({**alone, "host": host, "port": port})
 
-        passed, words = refuses_impostor(
+        found = refuses_impostor(
             SPEECHES[self.engine.driver], str(fields["host"]), int(str(fields["port"])), self._place, call, kind
         )
-        if not passed or wish.mode != "verify-full":
-            return passed, words
+        if found.by != "certificate" or wish.mode != "verify-full":
+            return found
         named, more = refuses_other_name(str(fields["host"]), int(str(fields["port"])), call)
-        return named, f"{words}, {more}"
+        return Verdict("certificate" if named else "", f"{found.words}, {more}")
 
     def _reached(self, fields: Mapping[str, object]) -> str:
         """Return why a connection to this address fails; empty: it succeeds.
@@ -233,7 +234,7 @@ class JdbcAgent(Agent):
                     told(error)
                     more += f". {words(str(error), error.code)}"
                 raise RunError(
-                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]} [{error.code}]{more}"
+                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]}{server_code(error.code)}{more}"
                 ) from None
 
     # ── loading ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -66,8 +66,6 @@ WORKLOADS = {"TPC-B (sort of)": "tpcb", "select only": "point-select"}
 
 
 ENGINES = {
-    "web": "nginx",
-    "mysql or mariadb": "mysql",
     "postgres": "postgresql",
     "pg": "postgresql",
     "sqlcipher": "sqlite",
@@ -78,10 +76,23 @@ NO_TARGETS = ("null", "url")
 FIRST_LAYERS: tuple[Layer, ...] = ("transit", "rest", "column")
 
 
+SEVERAL = {
+    "database": ("mysql", "mariadb", "postgresql"),
+    "mysql or mariadb": ("mysql", "mariadb"),
+    "redis or valkey": ("redis", "valkey"),
+}
+"""Engines that a tool can't tell apart."""
+ANY, OWN_SITE = "SERVER", "url"
+"""Instead of an engine's name: unknown, or the user's own web server."""
+
+
 def engine_of(cell: Cell) -> str:
-    """The engine named by a cell's engine or factors (`dbms=MySQL 8.0`); empty: none."""
+    """The engine that a cell's figures name: the tool, the files' names, or a factor (`dbms=MySQL 8.0`); empty: none."""
     names: list[str]
-    for text in (cell.engine, *cell.factors.values()):
+    stated = cell.imported.server if cell.imported else ""
+    for text in (stated, cell.engine, *cell.factors.values()):
+        if text in SEVERAL:
+            continue
         names = [text.lower(), *re.findall(r"[a-z]+", text.lower())]
         for word in names:
             if (name := ENGINES.get(word, word)) in engines.names() and name not in NO_TARGETS:
@@ -90,15 +101,21 @@ def engine_of(cell: Cell) -> str:
 
 
 def target(cell: Cell) -> tuple[str, str]:
-    """(engine, mechanism) of a run that would measure this cell. The engine has this mechanism."""
-    engine = engine_of(cell)
+    """(engine, mechanism) of a run that would measure this cell. The engine has this mechanism.
+
+    ANY if the figures don't tell which server it was, and the mechanism doesn't either.
+    """
     own = mechanisms.get(cell.mechanism) if cell.mechanism in mechanisms.names() else None
+    engine = engine_of(cell)
+    if not engine and cell.engine == "web" and (own is None or own.name == "tls"):
+        return OWN_SITE, "tls"
+    if not engine and own is not None:
+        # The only server that has the mechanism, or its family's first.
+        fits = [name for name in engines.names() if name not in NO_TARGETS and own.serves(engines.get(name))]
+        if fits and (own.layer != "transit" or len(fits) == 1):
+            engine = next((name for name in ("postgresql", "mysql") if name in fits), fits[0])
     if not engine:
-        # An engine that has the mechanism, if the mechanism is known.
-        fits = [
-            name for name in ("postgresql", "mysql", *engines.names()) if own is None or own.serves(engines.get(name))
-        ]
-        engine = fits[0] if fits else "postgresql"
+        return ANY, own.name if own is not None else "tls"
     if own is not None and own.serves(engines.get(engine)):
         return engine, own.name
     layers = (own.layer, *FIRST_LAYERS) if own is not None else FIRST_LAYERS
@@ -106,12 +123,25 @@ def target(cell: Cell) -> tuple[str, str]:
     return engine, has[0] if has else "tls"
 
 
+def among(cell: Cell) -> tuple[str, ...]:
+    """The engines that ANY may be."""
+    return SEVERAL.get((cell.imported.server if cell.imported else "") or cell.engine, ()) or SEVERAL.get(
+        cell.engine, ()
+    )
+
+
 def real_answer(result: Result) -> str:
     """The command that measures the imported cells properly."""
     targets = {f"{engine}:{mechanism}": cell for cell in result.cells for engine, mechanism in [target(cell)]}
     words = ["ciphercost run", *targets]
     cell = result.cells[-1]
+    if f"{OWN_SITE}:tls" in targets:
+        return "ciphercost run url:tls --url http://YOUR-SITE/ --url https://YOUR-SITE/"
     if len(targets) == 1 and (workload := WORKLOADS.get(cell.workload)):
         words += ["--workload", workload, *(["--clients", str(cell.clients)] if cell.clients else [])]
         words += ["--set", f"scale={cell.factors['scale']}"] if workload == "tpcb" and "scale" in cell.factors else []
+    if any(name.startswith(f"{ANY}:") for name in targets):
+        known = list(dict.fromkeys(name for each in result.cells for name in among(each)))
+        which = " or ".join([", ".join(known[:-1]), known[-1]]) if known else "`ciphercost list engines` names them"
+        return f"{' '.join(words)}\n  (SERVER: yours, which these files don't name: {which})"
     return " ".join(words)

@@ -49,7 +49,7 @@ def gated(result: Result, limit: float) -> tuple[str, int]:
 def _document(result: Result, limit: float | None) -> str:
     gates = {} if limit is None else {each.cell: each for each in cost_gate.gate(result, 0, limit)}
     cases = [
-        _case(name, cell, _outcome(cell, gates.get(number), limit))
+        _case(name, cell, gates.get(number), limit)
         for number, (name, cell) in enumerate(zip(cell_ids.ids(result), result.cells, strict=True))
     ]
     counts = {"tests": str(len(cases))} | {
@@ -80,7 +80,8 @@ def _properties(result: Result, limit: float | None) -> Iterator[tuple[str, str]
         yield "max-cost", _percent(limit)
 
 
-def _case(name: str, cell: Cell, outcome: Outcome | None) -> ElementTree.Element:
+def _case(name: str, cell: Cell, gate: Gate | None, limit: float | None) -> ElementTree.Element:
+    outcome = _outcome(cell, gate, limit)
     # Readers make a tree of the dots in a class name.
     classname = ".".join((SUITE, cell.engine, cell.mechanism))
     attributes = {"classname": _text(classname), "name": _text(name), "time": f"{_seconds(cell):.3f}"}
@@ -88,7 +89,8 @@ def _case(name: str, cell: Cell, outcome: Outcome | None) -> ElementTree.Element
     if outcome is not None:
         details = {"type": outcome.type, "message": _text(outcome.message)}
         ElementTree.SubElement(case, outcome.tag, details).text = _text(outcome.message)
-    ElementTree.SubElement(case, "system-out").text = _text(terminal.block(cell))
+    reason = f"{gate.reason}\n\n" if gate is not None and gate.doubt else ""
+    ElementTree.SubElement(case, "system-out").text = _text(reason + terminal.block(cell))
     return case
 
 
@@ -113,7 +115,12 @@ def _outcome(cell: Cell, gate: Gate | None, limit: float | None) -> Outcome | No
     said += f"; {gate.reason}" if gate.reason else ""
     if gate.outcome == "fail":
         return Outcome("failure", "over-budget", f"above the budget of {_percent(limit)}: {said}")
-    return Outcome("skipped", "unresolved", f"the interval includes the budget of {_percent(limit)}: {said}")
+    why = (
+        "this can't be judged"
+        if gate.doubt in ("no-cost", "uneven")
+        else f"the interval includes the budget of {_percent(limit)}"
+    )
+    return Outcome("skipped", "unresolved", f"{why}: {said}")
 
 
 def _seconds(cell: Cell) -> float:

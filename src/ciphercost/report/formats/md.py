@@ -50,14 +50,22 @@ def render(result: Result) -> str:
     head = [f"**{escaped(warning)}**", ""] if warning else []
     head += [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
-    rows = list(table(result.cells))
+    said = verdict_text.told(result)
+    rows = list(table(result.cells, said))
     room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400
     shown = list(fitting(rows, room))
     lost = len(rows) - len(shown)
     if lost:
         shown.append(f"\n{lost} more cells did not fit into a comment.")
     room -= sum(len(line) + 1 for line in shown)
-    folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
+    folded = [
+        *(
+            details(cell, result.cells, said)
+            for cell in result.cells
+            if any(True for _ in _details(cell, result.cells, said))
+        ),
+        *whole_run(result),
+    ]
     details_shown = list(fitting(folded, room))
     if len(details_shown) < len(folded):
         details_shown.append(
@@ -75,8 +83,8 @@ def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
         yield piece
 
 
-def table(cells: Sequence[Cell]) -> Iterator[str]:
-    """A row per cell. A cell without a number has its reason."""
+def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
+    """A row per cell. A cell without a number has its reason, unless it is what the headline `said`."""
     leads = [figure_text.lead_metric(cell) for cell in cells]
     other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
     yield row("cell", "cost", "95 % interval", other, "95 % interval", "verdict")
@@ -84,7 +92,14 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
     for name, cell in zip(cell_text.names(cells), cells, strict=True):
         key = figure_text.lead_metric(cell)
         if not key:
-            yield row(escaped(name, SHORT), f"**{cell_text.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
+            yield row(
+                escaped(name, SHORT),
+                f"**{cell_text.standing(cell)}**",
+                "",
+                "",
+                "",
+                "" if cell.reason == said else escaped(cell.reason, SHORT),
+            )
             continue
         estimate = cell.overhead[key]
         second = "throughput" if other == "operations/s" else figure_text.cpu_metric(cell)
@@ -102,25 +117,30 @@ def row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def details(cell: Cell) -> str:
-    """Every figure of a cell, its proofs and its warnings, folded."""
-    return fold(cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
+def details(cell: Cell, everything: Sequence[Cell] = (), said: str = "") -> str:
+    """Every figure of a cell, its proofs and its warnings, folded. `said`: the reason that the headline gives."""
+    heading = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
+    return fold(heading, _details(cell, everything, said))
 
 
-def _details(cell: Cell) -> Iterator[str]:
+def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]:
     figures = list(figure_text.rows(cell))
     if figures:
         yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
         yield row("---", "---:", "---", "---")
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
-    if cell.status != "ok":
+        yield from (item(each) for each in figure_text.without_ratio(cell))
+    # The table has the reason of a cell without figures, if it is short enough.
+    if cell.status != "ok" and (figures or (cell.reason != said and len(escaped(cell.reason)) > SHORT)):
         yield item(f"{cell_text.standing(cell)}: {cell.reason}")
     for proof in cell.proofs:
-        if not proof.passed:
+        if not proof.passed and proof.detail not in cell.reason:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
     if not figures:
         return
+    if cell.against_reference is not None:
+        yield item(f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}")
     if planned := capacity.line(cell):
         yield item(f"capacity planning: {planned}")
     if priced := money.line(cell):

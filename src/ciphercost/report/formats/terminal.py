@@ -30,6 +30,7 @@ from ciphercost.report.words.cell_text import (
     names,
     proof_line,
     protects,
+    reference_name,
     standing,
     storage,
     stored,
@@ -49,8 +50,9 @@ from ciphercost.report.words.figure_text import (
     priced,
     printable,
     size,
+    without_ratio,
 )
-from ciphercost.report.words.verdict_text import sentences, verdict
+from ciphercost.report.words.verdict_text import sentences, told, verdict
 
 SHOWS_MONEY = True
 DOUBTFUL = 3.0
@@ -61,15 +63,16 @@ def render(result: Result) -> str:
     """The answer and summary; every cell, with one table per experiment; where the cost comes from; the machine."""
     blocks = []
     above: Cell | None = None
+    said = {told(result)}
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
         # A control that was measured with other cells appears in their lines; if it is the reference, it has a row of its own.
         controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         alone = shown[0] if len(shown) == 1 else None
-        made = block(alone, result.cells, above) if alone else table(shown, result.cells)
+        made = block(alone, result.cells, above, said) if alone else table(shown, result.cells, said)
         above = alone
-        blocks.append("\n".join([made, *lost(controls, shown), *_profile.lines(shown)]))
+        blocks.append("\n".join([made, *lost(controls, said), *_profile.lines(shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
@@ -156,21 +159,28 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
             yield from named(name, min(room, longest), list(zip(texts, places, strict=True)))
 
 
-def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
-    """Controls that failed for a reason that the cells don't already give."""
-    said = {cell.reason for cell in shown}
+def no_number(cell: Cell, said: set[str]) -> str:
+    """Why a cell has no number; a reason that the report has given already is not repeated. `said`: those; gets this one too."""
+    if cell.reason in said:
+        return f"{standing(cell)}{' for the reason given above' if cell.reason else ''}"
+    said.add(cell.reason)
+    return f"{standing(cell)}: {cell.reason}"
+
+
+def lost(controls: Iterable[Cell], said: set[str]) -> Iterator[str]:
+    """Controls that failed for a reason that the report has not given yet. `said`: those that it has."""
     for cell in controls:
         if cell.status != "ok" and cell.reason not in said:
             name = cell.variant or cell.mechanism
-            yield from wrap(f"! the control {name}: {standing(cell)}: {cell.reason}", "  ", "    ")
+            yield from wrap(f"! the control {name}: {no_number(cell, said)}", "  ", "    ")
 
 
-def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
-    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings."""
-    return "\n".join(_rows(cells, everything))
+def table(cells: list[Cell], everything: Sequence[Cell] = (), said: set[str] | None = None) -> str:
+    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings. `said`: see `no_number`."""
+    return "\n".join(_rows(cells, everything, set() if said is None else said))
 
 
-def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
+def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iterator[str]:
     reference = next((cell for cell in cells if not is_control(cell)), cells[0])
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
@@ -182,9 +192,10 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     measured = any(cell.overhead for cell in cells)
     if measured:
         yield from wrap(f"one experiment: {len(cells)} cells in the same {sessions}, sorted by cost", "  ")
-    names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
+    first = reference_name(reference)
+    names = {id(cell): cell.variant or first for cell in cells}
     if not several:
-        yield from wrap(f"reference: {reference.variant}", "  ")
+        yield from wrap(f"each is compared with {first}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
     metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
     if measured:
@@ -197,14 +208,14 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         server = worded(cpu) if cpu else ""
         yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate, more, less), server, p)
         if cell.against_reference is not None and not several:
-            yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
+            yield from wrap(f"against {first}: {beside(cell.against_reference)}", "    ", "      ")
         for words_ in taken_apart(cell, everything):
             yield from wrap(words_, "    ", "      ")
         if cell.predicted:
             yield from wrap(prediction(cell), "    ", "      ")
     for cell in cells:
         if cell not in shown:
-            yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
+            yield from wrap(f"{names[id(cell)]}: {no_number(cell, said)}", "  ")
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
@@ -251,7 +262,9 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
                 if (each := cell.client_against_reference.get(f"{key}_{arm}"))
             ]
             if words:
-                yield from wrap(f"{names[id(cell)]} against the reference, {arm}: {', '.join(words)}", "    ", "      ")
+                yield from wrap(
+                    f"{names[id(cell)]} against {names[id(reference)]}, {arm}: {', '.join(words)}", "    ", "      "
+                )
     for text, where in _grouped(
         shown, ((names[id(cell)], each) for cell in shown for each in round_trips.lines(cell.chatter))
     ):
@@ -261,7 +274,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
             differ = round_trips.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
             if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
                 what = round_trips.differences(reference.chatter[arm], cell.chatter[arm])
-                text = f"{names[id(cell)]}, {arm}: sends other statements than the reference: {what}"
+                text = f"{names[id(cell)]}, {arm}: sends other statements than {names[id(reference)]}: {what}"
                 yield from wrap(text, "  ", "    ")
                 break
 
@@ -324,28 +337,31 @@ def curve(of: Curve) -> Iterator[str]:
         yield f"{last:<59} {bar}".rstrip()[:WIDTH]
 
 
-def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None) -> str:
-    """One cell. It has figures only if the cell was proven. `above`: the cell printed before it, whose proof and findings may be the same."""
-    return "\n".join(_lines(cell, everything, above))
+def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None, said: set[str] | None = None) -> str:
+    """One cell. It has figures only if the cell was proven. `above`: the cell printed before it, whose proof and findings may be the same.
+    `said`: see `no_number`.
+    """
+    return "\n".join(_lines(cell, everything, above, set() if said is None else said))
 
 
-def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None) -> Iterator[str]:
+def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set[str]) -> Iterator[str]:
     yield from wrap(heading(cell))
     if cell.imported is not None:
         yield from _imported.lines(cell, cell.imported)
         yield from wrap(money.line(cell), "  ", "    ")
         return
     if cell.status != "ok" and not cell.overhead:
-        yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
-        yield from wrap("this cell has no number", "  ")
+        yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
         for proof in cell.proofs:
-            if not proof.passed:
+            if not proof.passed and proof.detail not in cell.reason:
                 yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     shown = [(each.label, each.cost, each.interval, each.levels) for each in costs(cell)]
     yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
+    for words in without_ratio(cell, details=False):
+        yield from wrap(words, "  ", "    ")
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     for words in taken_apart(cell, everything):

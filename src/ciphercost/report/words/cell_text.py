@@ -217,7 +217,8 @@ def proof_line(cell: Cell) -> str:
         if cell.encryption.get(name)
     ]
     if cell.encryption.get("verified"):
-        said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+        by = " by the password" if cell.encryption.get("verified_by") == "password" else ""
+        said.append(f"peer verified{by}" if cell.encryption["verified"] == "yes" else "peer NOT verified")
     if cell.encryption.get("client_certificate"):
         said.append(f"client certificate {cell.encryption['client_certificate']}")
     libraries = [
@@ -289,6 +290,17 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
         f"{name} (control)" if mixed and is_control(cell) else name
         for cell, name in zip(cells, distinct(cells, found), strict=True)
     ]
+
+
+def against(cells: Sequence[Cell], cell: Cell) -> str:
+    """What a cell that shares its sessions is compared with, by its own words: `cipher=aes256-gcm`."""
+    own = [each for each in cells if each.group and each.group == cell.group] or list(cells)
+    return reference_name(next((each for each in own if not is_control(each)), own[0]))
+
+
+def reference_name(reference: Cell) -> str:
+    """`cipher=aes256-gcm`: the first value of each option that an experiment varies."""
+    return reference.variant or heading(reference)
 
 
 def distinct(cells: Sequence[Cell], found: list[str]) -> list[str]:

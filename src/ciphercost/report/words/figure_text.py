@@ -100,11 +100,31 @@ def is_noise(cell: Cell, key: str) -> bool:
 
     Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor.
     """
-    known = [value for arm in ARMS if key in FLOORS and (value := level(cell, arm, key)) is not None]
-    if len(known) < len(ARMS) or max(known) >= FLOORS[key]:
+    most = most_of(cell, key)
+    if most is None or most >= FLOORS[key]:
         return False
     estimate = cell.overhead[key]
-    return estimate.low <= 1 <= estimate.high or max(known) < FLOORS[key] / 10
+    return estimate.low <= 1 <= estimate.high or most < FLOORS[key] / 10
+
+
+def most_of(cell: Cell, key: str) -> float | None:
+    """The higher level of both arms, of a metric that has a floor; None: it has none, or an arm's level is unknown."""
+    known = [value for arm in ARMS if key in FLOORS and (value := level(cell, arm, key)) is not None]
+    return max(known) if len(known) == len(ARMS) else None
+
+
+def without_ratio(cell: Cell, *, details: bool = True) -> Iterator[str]:
+    """`no ratio for bytes from and to disk (12 → 30 B): 1 of 16 plain slices and 1 of 16 encrypted slices had any; a longer --time may show one`.
+
+    Only metrics that are more than noise. `details`: those of `DETAILS` too.
+    """
+    for key, reason in cell.too_few.items():
+        most = most_of(cell, key)
+        hidden = (cell.layer == "rest" and key == "disk_bytes_per_op") or (key in DETAILS and not details)
+        if hidden or (most is not None and most < FLOORS[key]):
+            continue
+        both = levels(cell, key)
+        yield f"no ratio for {label(cell, key)}{f' ({both})' if both else ''}: {reason}; a longer --time may show one"
 
 
 def rows(cell: Cell) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ciphercost.estimate import disturbance, plausible
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
@@ -46,10 +47,13 @@ def verdict(cell: Cell) -> str:
         words += f": this run could have detected {cell.smallest_effect * 100:.1f} % or more"
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
-    return f"{words}{DISTURBED * cell.disturbed} ({rests})"
+    return f"{words}{disturbed(cell)} ({rests})"
 
 
-DISTURBED = "; DISTURBED in every slice by other processes or the hypervisor"
+def disturbed(cell: Cell) -> str:
+    """`; DISTURBED in 248 of 256 slices by other processes or the hypervisor`, or empty."""
+    how = disturbance.state(cell)
+    return f"; DISTURBED in {disturbance.counted(cell.disturbance)} by other processes or the hypervisor" if how else ""
 
 
 TOTALS_OPEN = (
@@ -132,6 +136,16 @@ MOST_SENTENCES = 6
 """Mechanisms that get a sentence in the headline, at most."""
 
 
+def told(result: Result) -> str:
+    """The reason for which every cell has no number, which `sentences` gives once for all of them; empty: there are several reasons,
+    or there is a number. Pure.
+    """
+    cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
+    reasons = {(cell.status, cell.reason) for cell in cells}
+    alike = len(reasons) == 1 and not any(cell.overhead or cell.imported for cell in cells)
+    return cells[0].reason if alike else ""
+
+
 def answer(result: Result, only: str = "") -> str:
     """What encryption costs in this run, as one line of `sentences`."""
     return " ".join(sentences(result, only))
@@ -153,8 +167,10 @@ def sentences(result: Result, only: str = "") -> list[str]:
     if not known:
         if len(cells) == 1:
             return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
+        if told(result):
+            return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
-    said = [_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)]
+    said = [*doubts(known), *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known))]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
     if len(known) == 1 and not only and (at := objective.sentence(known[0])):
@@ -164,6 +180,39 @@ def sentences(result: Result, only: str = "") -> list[str]:
     if lost and only in ("", next(main_metric(cell) for cell in cells if main_metric(cell))):
         said.append(f"{lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number.")
     return said
+
+
+def doubts(cells: Sequence[Cell]) -> Iterator[str]:
+    """One sentence if cells show something else than what encryption costs, or hide it."""
+    hit = [cell for cell in cells if doubt(cell)]
+    if hit:
+        where = (
+            ""
+            if len(cells) == 1
+            else f" in {len(hit)} of {len(cells)} cells, {names(cells)[cells.index(hit[0])]} first"
+        )
+        yield (
+            f"NOT THE COST OF ENCRYPTION{where}: {doubt(hit[0])}."
+            if plausible.is_no_cost(hit[0])
+            else f"HIDDEN COST{where}: {doubt(hit[0])}."
+        )
+
+
+def doubt(cell: Cell) -> str:
+    """Why a cell's ratios are not what encryption costs, or hide it, in short; empty: nothing says so."""
+    codes = {each.code for each in cell.warnings}
+    found = plausible.waiting(cell)
+    if plausible.WAITS in codes and (arm := plausible.one_waits(cell)):
+        return (
+            f"the {arm} arm waits for about {found[arm].ms:.0f} ms in most of its time, in which nothing works"
+            f"{', as with a delayed acknowledgement of TCP (a server without TCP_NODELAY)' * (38 <= found[arm].ms < 48)}"
+        )
+    if plausible.FASTER in codes:
+        why = next(plausible.reasons(cell), "no reason was found")
+        return f"the encrypted arm is surely faster, which encryption can't cause; {why}"
+    if plausible.BOTH_WAIT in codes and found:
+        return f"both arms wait for about {found['plain'].ms:.0f} ms in most of their time, in which nothing works"
+    return ""
 
 
 def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tuple[list[Cell], list[str]]]:

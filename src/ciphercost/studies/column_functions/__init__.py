@@ -34,15 +34,8 @@ class ColumnFunctions(Study):
     """Sizes come from `--loads` and `--runs`; `--engine` selects servers."""
 
     name = "column-functions"
-    title = (
-        "Encryption functions of MariaDB, PostgreSQL and Firebird on a register of hospitals (Rosa and Lazarin, 2024)"
-    )
-    published_server = "MariaDB 10.8.5, PostgreSQL 14.7, Firebird 4.0.2"
-    engine = servers.ALL
-    engines = tuple(servers.PAIRS)
     operations = procedure.OPERATIONS
     sources = published.SOURCES
-    options = ("loads", "runs", "csv", "cpu_crypto")
     seconds = 30.0
     one_core = True
 
@@ -92,10 +85,6 @@ class ColumnFunctions(Study):
             interval=self.interval,
             cpu_crypto=cpu_crypto,
         )
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        return procedure.VERSIONS
 
     def check_engine(self, engine: str) -> None:
         servers.listed(engine)

@@ -30,12 +30,7 @@ class CybertecTdeCost(Study):
     """Its options are those of the command line; see `replicate --help`."""
 
     name = "cybertec-tde-cost"
-    title = "TDE and checksums of PostgreSQL: can a few minutes of pgbench show half a per cent? (Cybertec, 2025)"
-    published_server = "PGEE 17.6"
-    engine = "postgresql"
-    engines = ("postgresql",)
     operations = (procedure.OPERATION,)
-    options = ("scale", "duration", "runs", "bindir", "mechanism")
     sources = published.SOURCES
 
     def __init__(

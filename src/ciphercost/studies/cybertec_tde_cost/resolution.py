@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from scipy import stats
+from ciphercost.estimate import chi_square, student_t
 
 MOST_RUNS = 1_000_000
 SEARCHED = 0.005
@@ -50,20 +50,20 @@ def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
     squares = sum((value - fmean(each)) ** 2 for each in groups if each for value in each)
     if freedom < 1 or squares == 0:
         return None
-    low, high = (math.sqrt(squares / float(stats.chi2.ppf(p, freedom))) for p in (0.975, 0.025))
+    low, high = (math.sqrt(squares / chi_square.quantile(p, freedom)) for p in (0.975, 0.025))
     return Spread(math.sqrt(squares / freedom), low, high, freedom)
 
 
 def resolution(of: Spread, runs: int = 1) -> Resolution:
     """That of averages over `runs` values each, whose spread is known with the degrees of freedom of `of`."""
-    scale = float(stats.t.ppf(0.975, of.freedom)) * math.sqrt(2 / runs)
+    scale = student_t.quantile(0.975, of.freedom) * math.sqrt(2 / runs)
     return Resolution(of.sd * scale, of.low * scale, of.high * scale)
 
 
 def runs_needed(sd: float, wanted: float = SEARCHED) -> int:
     """Runs of each arm after which a difference of two averages is known to ±`wanted`; MOST_RUNS if more are needed."""
     runs = 2
-    while runs < MOST_RUNS and float(stats.t.ppf(0.975, 2 * runs - 2)) * sd * math.sqrt(2 / runs) > wanted:
+    while runs < MOST_RUNS and student_t.quantile(0.975, 2 * runs - 2) * sd * math.sqrt(2 / runs) > wanted:
         # Beyond some hundreds Student's t is the normal distribution.
         runs = runs + 1 if runs < 500 else max(runs + 1, math.ceil(2 * (1.96 * sd / wanted) ** 2))
         if runs > 500:
@@ -77,5 +77,5 @@ def difference(encrypted: Sequence[float], plain: Sequence[float]) -> Difference
     if of is None or not encrypted or not plain:
         return None
     value = fmean(encrypted) - fmean(plain)
-    half = float(stats.t.ppf(0.975, of.freedom)) * of.sd * math.sqrt(1 / len(encrypted) + 1 / len(plain))
+    half = student_t.quantile(0.975, of.freedom) * of.sd * math.sqrt(1 / len(encrypted) + 1 / len(plain))
     return Difference(value, value - half, value + half)

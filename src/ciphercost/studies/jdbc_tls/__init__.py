@@ -32,13 +32,8 @@ class JdbcTls(Study):
     """Its sizes are arguments, so that a test can run it small."""
 
     name = "jdbc-tls"
-    title = "A loop of single-row inserts by JDBC, before and after a driver that turned TLS on (a post of 2020)"
-    published_server = "MySQL, version not said"
-    engine = "mariadb"
-    engines = ("mariadb",)
     operations = CALLS
     sources = published.SOURCES
-    options = ("runs", "loop")
     seconds = 20.0
     one_core = True
 
@@ -57,11 +52,6 @@ class JdbcTls(Study):
             )
         loop = loops.get(given["loop"]) if "loop" in given else self.loop
         return JdbcTls(self.loop_rows, runs, self.sessions, self.warm_slice, loop)
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The captured loop; the other one is the workload `insert-loop`."""
-        return (CAPTURED.workload,)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """One experiment per call in warm JVMs: old driver, new driver, and a new driver kept from querying if that call queries the server."""

@@ -34,11 +34,7 @@ class MysqlOpenssl(Study):
     """Its sizes are arguments, so that a test can run it small."""
 
     name = "mysql-openssl"
-    title = "MySQL and MariaDB by the version of OpenSSL: point-select and reconnect over TLS (two posts of 2026)"
-    engine = "mariadb"
-    engines = ("mariadb", "mysql")
     operations = (SELECT, RECONNECT)
-    options = ("duration", "runs")
     sources = published.SOURCES
     seconds = 40.0
     arms: tuple[Arm, ...] = ("encrypted",)
@@ -49,14 +45,6 @@ class MysqlOpenssl(Study):
     ) -> None:
         """`duration`: seconds of a published run; `runs`: of each version; `rows`: of the table, 0: the workload's default."""
         self.duration, self.runs, self.sessions, self.table_rows, self.clients = duration, runs, sessions, rows, clients
-
-    @property
-    def published_server(self) -> str:  # type: ignore[override]
-        return published.SERVERS[self.engine]
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        return (SELECT,)
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)

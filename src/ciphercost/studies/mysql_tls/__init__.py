@@ -27,12 +27,7 @@ class MysqlTls(Study):
     """Its sizes are arguments, so that a test can run it small."""
 
     name = "mysql-tls"
-    title = "MySQL with TLS required or disabled: four files of statements, mysqlslap and sar (Haikal et al., 2023)"
-    published_server = "MySQL 8.0.33"
-    engine = "mysql"
-    engines = ("mysql", "mariadb", "postgresql", "firebird")
     operations = ("insert", "select", "update", "delete")
-    options = ("rows", "iterations", "queries", "order", "memory")
     sources = published.SOURCES
 
     def __init__(

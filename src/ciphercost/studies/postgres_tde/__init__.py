@@ -26,13 +26,8 @@ class PostgresTde(Study):
     """Its options are those of the command line; see `replicate --help`."""
 
     name = "postgres-tde"
-    title = "PostgreSQL with and without encryption at rest: pgbench's TPC-B-like load, 10 and 50 clients (Ahsan et al., 2025)"
-    published_server = "PGEE 15.8"
-    engine = "postgresql"
-    engines = ("postgresql",)
     operations = (grid.TPCB, grid.SELECT)
     sources = published.SOURCES
-    options = ("scale", "rows", "duration", "clients", "bindir", "mechanism", "select_only")
 
     def __init__(
         self,

@@ -35,12 +35,7 @@ class PqTls(Study):
     """Its sizes are arguments, so that a test can run it small."""
 
     name = "pq-tls"
-    title = "Time to the last byte with post-quantum TLS 1.3: files of 1 KB to 200 KiB, two links (Kampanakis and Childs-Klein, 2024)"
-    published_server = "s2n-tls"
-    engine = "nginx"
-    engines = ("nginx", "apache")
     operations = ways.FILES
-    options = ("runs", "bandwidth", "delay")
     sources = published.SOURCES
     seconds = 30.0
     arms: tuple[Arm, ...] = ("encrypted",)
@@ -51,10 +46,6 @@ class PqTls(Study):
     ) -> None:
         """`fetches`: of each file by the published procedure."""
         self.fetches, self.links, self.sessions = fetches, links, sessions
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}/{each}" for each in (*self.operations, ALL))
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)

@@ -24,12 +24,7 @@ class ValkeyTls(Study):
     """Its sizes are arguments, so that a test can run it small."""
 
     name = "valkey-tls"
-    title = "Valkey or Redis with TLS and without: one client that waits for each answer, memtier_benchmark (2020)"
-    published_server = "Redis 6"
-    engine = "valkey"
-    engines = ("valkey", "redis")
     operations = (compare.BOTH, "set", "get")
-    options = ("duration", "runs")
     sources = published.SOURCES
     seconds = 40.0
 

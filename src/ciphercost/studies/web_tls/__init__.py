@@ -36,12 +36,7 @@ class WebTls(Study):
     """Its one size is `--duration`, the length of each window. Link speed and sampling scale with it."""
 
     name = "web-tls"
-    title = "A web server over HTTP and HTTPS: eight files of 3 to 250 MB, one client, four counters (Alnatheer, 2014)"
-    published_server = "IIS 6"
-    engine = "nginx"
-    engines = ("nginx", "apache")
     operations = tuple(procedure.name_of(size) for size in published.SIZES)
-    options = ("duration",)
     seconds = 14.0
 
     def __init__(
@@ -75,10 +70,6 @@ class WebTls(Study):
                 f"the study's was {published.WINDOW:g} s, as inferred from its bytes a second"
             )
         return WebTls(duration, megabyte=self.megabyte, sizes=self.sizes, clients=self.clients, sessions=self.sessions)
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}/{each}" for each in (*self.operations, ALL))
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """Two experiments: each file with one client, some also without sendfile; then two files with one and with many clients."""

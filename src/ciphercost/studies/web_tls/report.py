@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
-from ciphercost.estimate import limit
+from ciphercost.estimate import disturbance, limit
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyResult
@@ -151,7 +151,7 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
             f'What was saturated ({100 * limit.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
             "their cores. Loopback has no limit of its own. One client and the server alternate, so neither need be saturated."
         )
-        if any(each.disturbed for each in cells):
+        if any(disturbance.state(each) for each in cells):
             note += f" {limit.OTHERS[0].upper()}{limit.OTHERS[1:]}."
         yield Sheet("What limited each cell of our method, %", ("", "clients", "http", "https"), rows, note)
 

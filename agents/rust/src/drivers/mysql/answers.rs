@@ -137,12 +137,20 @@ impl Answers {
 
 /// The status in an OK packet.
 pub fn status_of(body: &[u8]) -> Result<u16> {
+    Ok(read_ok(body)?.0)
+}
+
+/// The status in an OK packet, and its text.
+pub fn read_ok(body: &[u8]) -> Result<(u16, &[u8])> {
     let mut fields = Fields(body);
     fields.u8()?;
     // Affected rows, and the last insert id.
     fields.number()?;
     fields.number()?;
-    fields.u16()
+    let status = fields.u16()?;
+    // A number of warnings. A server that is old, or of another make, may end here.
+    let text = fields.u16().and_then(|_| fields.value()).ok().flatten();
+    Ok((status, text.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The client's side of the login, from the server's greeting on.
 
-use super::answers::{Answers, status_of};
+use super::answers::{Answers, read_ok};
 use super::outbox::Outbox;
 use super::packets::{END, ERROR, Fields, HEADER_BYTES, Message, OK, error_of, length, stranger};
 use super::scramble;
@@ -9,6 +9,8 @@ use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};
 use crate::transport::socket::Socket;
+use crate::transport::tls::SelfSigned;
+use openssl::sha::sha256;
 use std::io;
 
 /// Capabilities of client and server.
@@ -45,7 +47,10 @@ const CACHING_SHA2: &str = "caching_sha2_password";
 /// The older plugin, which caches nothing. MySQL names it at random for an unknown account.
 const SHA256: &str = "sha256_password";
 const ED25519: &str = "client_ed25519";
+const PARSEC: &str = "parsec";
 const CLEAR: &str = "mysql_clear_password";
+/// Plugins with which MariaDB's server proves its certificate; a man in the middle learns nothing from them.
+const PROVE: [&str; 3] = [NATIVE, ED25519, PARSEC];
 
 /// Prefix of a server's message in a plugin's dialogue; caching_sha2_password continues with FAST or FULL.
 const MORE: u8 = 0x01;
@@ -66,6 +71,13 @@ pub struct Login {
     /// How the plugin authenticated.
     way: &'static str,
     key_asked: bool,
+    /// The first nonce, which the proof of a certificate contains.
+    first_nonce: Vec<u8>,
+    /// The certificate that the server must still prove.
+    certificate: Option<SelfSigned>,
+    has_proven: bool,
+    /// What the server stores of the password, as the plugin makes it.
+    stored: Vec<u8>,
     /// The number of our next packet.
     number: u8,
     answered: bool,
@@ -113,9 +125,29 @@ impl wire::Login<Answers> for Login {
         Ok(Step::Done)
     }
 
+    fn must_prove(&mut self, certificate: SelfSigned) {
+        self.certificate = Some(certificate);
+    }
+
+    fn has_proven(&self) -> bool {
+        self.has_proven
+    }
+
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
+        if let Some(certificate) = &self.certificate {
+            if !self.version.contains("MariaDB") {
+                return Err(unproven(
+                    certificate,
+                    "only MariaDB, 11.4 and later, proves such a certificate by the password",
+                ));
+            }
+            if password(asked).is_empty() {
+                return Err(unproven(certificate, "the account has no password by which the server could prove it"));
+            }
+        }
         // The server announces the account's plugin if it differs from the greeting's.
-        if ![CACHING_SHA2, ED25519].contains(&self.plugin.as_str()) {
+        let known = if self.certificate.is_some() { &[ED25519][..] } else { &[CACHING_SHA2, ED25519] };
+        if !known.contains(&self.plugin.as_str()) {
             self.plugin = NATIVE.to_string();
         }
         let secret = self.secret(asked)?;
@@ -144,7 +176,9 @@ impl wire::Login<Answers> for Login {
             let Message::Other(body) = message else { return Err(stranger()) };
             let answer = match body[0] {
                 OK => {
-                    inbox.status = status_of(body)?;
+                    let (status, text) = read_ok(body)?;
+                    self.check_certificate(text)?;
+                    inbox.status = status;
                     inbox.says_if_described = self.caches_metadata();
                     return Ok(Turn::Ready);
                 }
@@ -156,6 +190,8 @@ impl wire::Login<Answers> for Login {
                         None => continue,
                     }
                 }
+                MORE if self.plugin == PARSEC => self.sign(&body[1..], asked)?,
+                b'P' if self.plugin == PARSEC => self.sign(body, asked)?,
                 _ => return Err(stranger()),
             };
             self.number = inbox.packets.number();
@@ -199,6 +235,7 @@ impl Login {
             self.nonce.extend_from_slice(&fields.bytes(rest)?[..12]);
         }
         self.plugin = String::from_utf8_lossy(fields.string()).into_owned();
+        self.first_nonce = self.nonce.clone();
         Ok(())
     }
 
@@ -254,27 +291,73 @@ impl Login {
     /// The plugin's first response.
     fn secret(&mut self, asked: &Server) -> Result<Vec<u8>> {
         let password = password(asked);
+        if let (Some(certificate), false) = (&self.certificate, PROVE.contains(&self.plugin.as_str())) {
+            let plugin = &self.plugin;
+            return Err(unproven(
+                certificate,
+                &format!("the account's authentication plugin {plugin:?} can't prove it"),
+            ));
+        }
         let nonce = |length| self.nonce.get(..length).ok_or_else(|| Failure::connect("a nonce of the wrong length"));
         if password.is_empty() && [NATIVE, CACHING_SHA2, SHA256].contains(&self.plugin.as_str()) {
             self.way = ", no password";
             return Ok(Vec::new());
         }
         match self.plugin.as_str() {
-            NATIVE => Ok(scramble::native(password, nonce(20)?).to_vec()),
+            NATIVE => {
+                self.stored = scramble::native_stored(password).to_vec();
+                Ok(scramble::native(password, nonce(20)?).to_vec())
+            }
             CACHING_SHA2 => Ok(scramble::caching_sha2(password, nonce(20)?).to_vec()),
             SHA256 => self.whole_password(asked),
-            ED25519 => Ok(scramble::ed25519(password, nonce(32)?).to_vec()),
+            ED25519 => {
+                self.stored = scramble::ed25519_stored(password).to_vec();
+                Ok(scramble::ed25519(password, nonce(32)?).to_vec())
+            }
+            // Asks for the salt.
+            PARSEC => Ok(Vec::new()),
             CLEAR if asked.tls == Tls::Off => {
                 let text = "the server asks for the plaintext password (mysql_clear_password): refused without TLS";
                 Err(Failure::connect(text))
             }
             CLEAR => Ok(with_zero(password)),
             other => {
-                let known = [CACHING_SHA2, SHA256, NATIVE, ED25519, CLEAR].join(", ");
+                let known = [CACHING_SHA2, SHA256, NATIVE, ED25519, PARSEC, CLEAR].join(", ");
                 let text = format!("the account's authentication plugin {other:?} is not known here, only {known}");
                 Err(Failure::connect(text))
             }
         }
+    }
+
+    /// The answer to a salt of parsec.
+    fn sign(&mut self, said: &[u8], asked: &Server) -> Result<Vec<u8>> {
+        let nonce = self.nonce.get(..32).ok_or_else(stranger)?;
+        let (answer, stored) = scramble::parsec(password(asked), nonce, said)?;
+        self.stored = stored;
+        Ok(answer)
+    }
+
+    /// Verifies a self-signed certificate by the text of the OK packet: a 1, and in hex the SHA-256 of what the server stores of the
+    /// password, its first nonce and the certificate's fingerprint.
+    fn check_certificate(&mut self, text: &[u8]) -> Result<()> {
+        let Some(certificate) = &self.certificate else { return Ok(()) };
+        let [1, hex @ ..] = text else {
+            return Err(unproven(
+                certificate,
+                "the server has not proven it by the password, as MariaDB 11.4 and later do",
+            ));
+        };
+        let proof = sha256(&[&self.stored, &self.first_nonce, &certificate.fingerprint[..]].concat());
+        let wanted: String = proof.iter().map(|byte| format!("{byte:02X}")).collect();
+        if self.stored.is_empty() || !hex.eq_ignore_ascii_case(wanted.as_bytes()) {
+            // It is the wrong one to trust, so nothing is said of --ca.
+            return Err(Failure::tls(format!(
+                "the server's certificate ({}) is not that of the server that knows the password: there is a man in the middle",
+                certificate.subject
+            )));
+        }
+        self.has_proven = true;
+        Ok(())
     }
 
     /// The server knows the password from an earlier login, asks for the password itself, or sends its public key.
@@ -312,6 +395,15 @@ impl Login {
         self.key_asked = true;
         Ok(vec![if self.plugin == SHA256 { 1 } else { 2 }])
     }
+}
+
+/// A self-signed certificate was not verified by the password.
+fn unproven(certificate: &SelfSigned, why: &str) -> Failure {
+    let subject = &certificate.subject;
+    Failure::tls(format!(
+        "the server's certificate ({subject}) is signed by an unknown authority, by itself, and {why}; name a file with that \
+         authority with --ca"
+    ))
 }
 
 fn password(asked: &Server) -> &[u8] {

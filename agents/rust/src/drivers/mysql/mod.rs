@@ -42,6 +42,7 @@ impl Wire for Mysql {
     type Inbox = Answers;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"\x01\0\0\0\x01";
+    const PROVES_CERTIFICATE: bool = true;
 }
 
 impl Protocol for Mysql {

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Opens the connections of an arm.
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
+    let login_proves = P::PROVES_CERTIFICATE && asked.names_no_authority();
+    let asked = &message::Server { login_proves, ..asked.clone() };
     let protection = Protection::from(TlsClient::new(asked, pool.is_crowd())?);
     let setup = Arc::new(Setup::new(asked.setup.as_ref()));
     let address = resolve(&asked.host, asked.port)?;

@@ -86,7 +86,10 @@ impl<W: Wire> Link<W> {
         }
         let Phase::Open(transport) = &self.phase else { return Err(Failure::internal("not open")) };
         let facts = match (transport, &self.target.protection) {
-            (Transport::Tls(stream), Protection::Tls(tls)) => Some(tls.facts(stream.ssl())),
+            (Transport::Tls(stream), Protection::Tls(tls)) => {
+                let facts = tls.facts(stream.ssl());
+                Some(if self.login.has_proven() { Facts { verified_by: "password", ..facts } } else { facts })
+            }
             (Transport::WireCrypt(stream), _) => Some(stream.facts()),
             (Transport::Quic(quic), _) => Some(quic.facts()),
             _ => None,
@@ -193,6 +196,11 @@ impl<W: Wire> Link<W> {
 
     /// Sends the login's first message.
     fn log_in(&mut self, transport: Transport) -> Result<()> {
+        if let (Transport::Tls(stream), Protection::Tls(tls)) = (&transport, &self.target.protection) {
+            if let Some(certificate) = tls.to_be_proven(stream.ssl())? {
+                self.login.must_prove(certificate);
+            }
+        }
         self.phase = Phase::Login(transport);
         let first = self.login.first(&self.target.asked)?;
         if let Phase::Login(transport) = &mut self.phase {

@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::message;
 use crate::transport::quic::QuicClient;
 use crate::transport::socket::Socket;
-use crate::transport::tls::TlsClient;
+use crate::transport::tls::{SelfSigned, TlsClient};
 use crate::transport::traffic::Traffic;
 use crate::transport::wirecrypt;
 use std::io;
@@ -19,6 +19,8 @@ pub trait Wire: Sized + Send + 'static {
     type Login: Login<Self::Inbox, Self::Asked>;
     /// The client's message before it closes the connection.
     const GOODBYE: &'static [u8];
+    /// Whether its login can verify a self-signed certificate by the password.
+    const PROVES_CERTIFICATE: bool = false;
 
     /// Waits for the peer to close a connection after our goodbye. Returns all of its traffic.
     fn part(socket: Socket) -> Traffic {
@@ -68,6 +70,14 @@ pub trait Login<I, A = message::Server>: Default + Send {
     /// The unencrypted exchange before TLS and the login. `Pending`: the server's part has not arrived yet.
     fn greet(&mut self, _socket: &Socket, _asked: &A) -> Result<Step> {
         Ok(Step::Done)
+    }
+
+    /// Before the login: it must verify this certificate, which no authority has signed.
+    fn must_prove(&mut self, _certificate: SelfSigned) {}
+
+    /// Whether the login has verified that certificate.
+    fn has_proven(&self) -> bool {
+        false
     }
 
     /// The login's first message.

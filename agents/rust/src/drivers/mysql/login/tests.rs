@@ -273,3 +273,83 @@ fn no_server_message_panics() {
         let _ = Login::default().read_greeting(&bytes);
     }
 }
+
+// ── a self-signed certificate ─────────────────────────────────────────────────────────────────────────────────────────
+
+const AUTOMATIC: u32 = NEEDED | SSL;
+
+/// Result of the login, over TLS with a self-signed certificate, to a server of this version, if it sends this after the client's
+/// first packet; and whether it has proven the certificate.
+fn with_certificate(version: &str, asked: &Server, said: &[&[u8]]) -> Result<bool> {
+    let (step, mut login, _) = greeted(&packet(0, &greeting(version, NATIVE, AUTOMATIC)), asked);
+    step.unwrap();
+    login.must_prove(SelfSigned { subject: "CN=MariaDB Server".into(), fingerprint: [7; 32] });
+    login.first(asked)?;
+    let mut inbox = Answers::default();
+    inbox.clear();
+    let mut number = login.number;
+    for body in said {
+        let bytes = packet(number, body);
+        inbox.buffer().fill(|into| {
+            into[..bytes.len()].copy_from_slice(&bytes);
+            Ok(bytes.len())
+        })?;
+        number = number.wrapping_add(2);
+        login.hear(&mut inbox, asked)?;
+    }
+    Ok(login.has_proven())
+}
+
+/// OK with the proof of a certificate with this fingerprint, by what the server stores of the password.
+fn proof(stored: &[u8], fingerprint: [u8; 32]) -> Vec<u8> {
+    let hash = sha256(&[stored, NONCE, &fingerprint].concat());
+    let hex: String = hash.iter().map(|byte| format!("{byte:02X}")).collect();
+    [b"\0\0\0\x02\0\0\0\x41\x01", hex.as_bytes()].concat()
+}
+
+fn over_tls(password: &str) -> Server {
+    asked(&format!(r#""host":"127.0.0.1","password":"{password}","tls":"verify-full""#))
+}
+
+const NEW: &str = "11.8.2-MariaDB";
+
+#[test]
+fn the_password_proves_a_self_signed_certificate() {
+    let native = scramble::native_stored(b"secret");
+    let asked = over_tls("secret");
+    assert!(with_certificate(NEW, &asked, &[&proof(&native, [7; 32])]).unwrap());
+    let to = [b"\xfeclient_ed25519\0", &[9; 32][..]].concat();
+    let ed25519 = scramble::ed25519_stored(b"secret");
+    assert!(with_certificate(NEW, &asked, &[&to, &proof(&ed25519, [7; 32])]).unwrap());
+}
+
+#[test]
+fn a_man_in_the_middle_proves_nothing() {
+    let native = scramble::native_stored(b"secret");
+    let cut = &proof(&native, [7; 32])[..60];
+    for said in [
+        &proof(&native, [8; 32])[..],
+        &proof(&scramble::native_stored(b"guessed"), [7; 32]),
+        &proof(&[], [7; 32]),
+        b"\0\0\0\x02\0\0\0",
+        b"\0\0\0\x02\0\0\0\0",
+        b"\0\0\0\x02\0\0\0\x01\x01",
+        cut,
+        b"\xfemysql_clear_password\0",
+        b"\xfecaching_sha2_password\0abcdefghijklmnopqrst\0",
+        b"\xfesha256_password\0abcdefghijklmnopqrst\0",
+        b"\xfedialog\0\x04Password: ",
+    ] {
+        let failure = with_certificate(NEW, &over_tls("secret"), &[said]).unwrap_err();
+        assert_eq!(failure.code, "tls", "{said:?}");
+        assert!(failure.text.contains("the server's certificate (CN=MariaDB Server)"), "{failure}");
+    }
+}
+
+#[test]
+fn what_could_not_be_proven_gets_no_login() {
+    for (version, password) in [(NEW, ""), ("9.7.4", "secret")] {
+        let failure = with_certificate(version, &over_tls(password), &[]).unwrap_err();
+        assert_eq!(failure.code, "tls");
+    }
+}

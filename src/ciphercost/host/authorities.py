@@ -1,0 +1,188 @@
+"""authorities: reads certificate authorities (CA) and revocation lists (CRL) as users have them: PEM, DER, or a directory.
+
+Every other kind of file is named for what it is, with the command that converts it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key, load_der_public_key, pkcs12
+
+from ciphercost.model.errors import UsageError
+
+CERTIFICATE = re.compile(
+    rb"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.*?-----END (?:TRUSTED |X509 )?CERTIFICATE-----", re.DOTALL
+)
+LIST = re.compile(rb"-----BEGIN X509 CRL-----.*?-----END X509 CRL-----", re.DOTALL)
+LABEL = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
+HASHED = re.compile(r"[0-9a-f]{8}\.(r?)[0-9]+")
+"""A file of a directory that `openssl rehash` has made: of an authority, or with `r` of a revocation list."""
+MOST_BYTES = 16 << 20
+
+
+def pem(path: Path, option: str = "--ca") -> bytes:
+    """The authorities, and any revocation lists, of a file or directory, as PEM. Raises UsageError naming `option`."""
+    where = f"{option} {path}"
+    if not path.exists():
+        raise UsageError(f"{where}: no such file")
+    found = _directory(path, where) if path.is_dir() else _file(path, where)
+    _check_dates(found, where)
+    return found
+
+
+def lists(path: Path, option: str) -> bytes:
+    """The revocation lists of a file, as PEM. Raises UsageError naming `option`."""
+    where = f"{option} {path}"
+    content = _content(path, where)
+    if found := LIST.findall(content):
+        return b"\n".join(found) + b"\n"
+    try:
+        return x509.load_der_x509_crl(content).public_bytes(Encoding.PEM)
+    except ValueError:
+        raise UsageError(f"{where}: no revocation list (CRL), in PEM or DER") from None
+
+
+def file_for(ca: Path, crls: Iterable[str], directory: Path, option: str = "--ca") -> Path:
+    """A PEM file of these authorities and revocation lists: `ca` itself if it is one, else a file in `directory`.
+
+    Raises UsageError.
+    """
+    crls = tuple(crls)
+    content = pem(ca, option)
+    if not crls and ca.is_file() and CERTIFICATE.search(ca.read_bytes()):
+        return ca.absolute()
+    content += b"".join(lists(Path(each), "the revocation list") for each in crls)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = directory / f"authorities-{hashlib.sha256(content).hexdigest()[:16]}.pem"
+    if not made.exists():
+        made.write_bytes(content)
+    return made
+
+
+def _content(path: Path, where: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{where}: can't be read: {error.strerror or error}") from None
+    if not content.strip():
+        raise UsageError(f"{where}: the file is empty; name the certificate of the authority that signed the server's")
+    if len(content) > MOST_BYTES:
+        raise UsageError(f"{where}: larger than {MOST_BYTES >> 20} MiB, so this is no file of certificates")
+    return content
+
+
+def _file(path: Path, where: str) -> bytes:
+    content = _content(path, where)
+    if found := CERTIFICATE.findall(content):
+        for number, each in enumerate(found, start=1):
+            try:
+                x509.load_pem_x509_certificate(re.sub(rb"(TRUSTED|X509) CERT", b"CERT", each))
+            except ValueError:
+                # A trusted certificate has more behind it, which OpenSSL alone reads.
+                if b"TRUSTED" not in each[:40]:
+                    raise UsageError(f"{where}: certificate {number} in it is damaged") from None
+        return b"\n".join([*found, *LIST.findall(content)]) + b"\n"
+    try:
+        return x509.load_der_x509_certificate(content).public_bytes(Encoding.PEM)
+    except ValueError:
+        raise UsageError(f"{where}: {_named(path, content)}") from None
+
+
+def _directory(path: Path, where: str) -> bytes:
+    try:
+        names = sorted(os.listdir(path))  # noqa: PTH208 - names are enough
+    except OSError as error:
+        raise UsageError(f"{where}: can't be read: {error.strerror or error}") from None
+    hashed = [(each, match[1]) for each in names if (match := HASHED.fullmatch(each))]
+    authorities = [_file(path / each, f"{where}/{each}") for each, kind in hashed if not kind]
+    if not authorities:
+        raise UsageError(
+            f"{where}: the directory has no hashed certificates (names such as 4f316efb.0); run "
+            f"openssl rehash {shlex.quote(str(path))}, or name one file"
+        )
+    return b"".join([*dict.fromkeys(authorities), *(lists(path / each, where) for each, kind in hashed if kind)])
+
+
+def _check_dates(content: bytes, where: str) -> None:
+    """Raises UsageError if every authority has expired: then none can vouch for a server."""
+    now = datetime.datetime.now(datetime.UTC)
+    expired = []
+    for each in CERTIFICATE.findall(content):
+        if b"TRUSTED" in each[:40]:
+            return
+        found = x509.load_pem_x509_certificate(each.replace(b"X509 CERT", b"CERT"))
+        if found.not_valid_after_utc >= now:
+            return
+        expired.append(found)
+    if expired:
+        last = max(expired, key=lambda each: each.not_valid_after_utc)
+        raise UsageError(
+            f"{where}: the authority ({last.subject.rfc4514_string()}) has expired, on "
+            f"{last.not_valid_after_utc:%Y-%m-%d}; name the CA file that is valid now"
+        )
+
+
+def _named(path: Path, content: bytes) -> str:
+    """What a file without a certificate is, and what to do. Pure."""
+    file = shlex.quote(str(path))
+    labels = {each.decode() for each in LABEL.findall(content)}
+    if any("PRIVATE KEY" in each for each in labels) or _loads(load_der_private_key, content, None):
+        return (
+            "this is a private key, not a certificate. Keep it secret, and name the certificate of the authority that signed the "
+            "server's"
+        )
+    if {"CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"} & labels or _loads(x509.load_der_x509_csr, content):
+        return (
+            "this is a certificate request (CSR), which an authority has yet to sign; name the authority's certificate"
+        )
+    if "X509 CRL" in labels or _loads(x509.load_der_x509_crl, content):
+        return "only a revocation list (CRL), without the authority's certificate; put both into one PEM file"
+    if {"PKCS7", "CMS"} & labels or _is_pkcs7(content):
+        form = "" if labels else "-inform DER "
+        return f"this is a PKCS#7 file; convert it with: openssl pkcs7 {form}-in {file} -print_certs -out ca.pem"
+    if _is_pkcs12(content):
+        return (
+            f"this is a PKCS#12 file; convert it with: openssl pkcs12 -in {file} -nokeys -out ca.pem "
+            "(add -cacerts to leave out the server's own certificate)"
+        )
+    if content.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
+        return f"this is a Java key store (JKS); convert it with: keytool -exportcert -rfc -keystore {file} -alias ALIAS -file ca.pem"
+    if any("PUBLIC KEY" in each for each in labels) or _loads(load_der_public_key, content):
+        return "this is a public key, not a certificate; name the certificate of the authority that signed the server's"
+    return "contains no certificate; name a PEM or DER file of the authority that signed the server's certificate"
+
+
+def _loads(load: object, content: bytes, *more: object) -> bool:
+    try:
+        load(content, *more)  # type: ignore[operator]
+    except TypeError:
+        return True  # an encrypted key, whose password is not given
+    except Exception:
+        return False
+    return True
+
+
+def _is_pkcs7(content: bytes) -> bool:
+    """Whether it begins as PKCS#7's signed data does in DER: a sequence with the object identifier 1.2.840.113549.1.7.2. Pure."""
+    return content[:1] == b"\x30" and bytes.fromhex("06092a864886f70d010702") in content[:24]
+
+
+def _is_pkcs12(content: bytes) -> bool:
+    """Whether it begins as PKCS#12 does: a sequence with version 3 and data of PKCS#7. Pure."""
+    begins = content[:1] == b"\x30" and bytes.fromhex("020103") in content[:12]
+    if begins:
+        return True
+    try:
+        pkcs12.load_pkcs12(content, None)
+    except ValueError as error:
+        return "password" in str(error).lower()
+    return True

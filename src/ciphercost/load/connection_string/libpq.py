@@ -1,0 +1,361 @@
+"""PostgreSQL's connection strings as libpq reads them: the URL first, then the service file, the environment, and its defaults.
+
+Sources: the PostgreSQL documentation, "Database Connection Control Functions" (parameters, service file, environment variables)
+and "SSL Support" (default files, `sslmode=require` with a root certificate).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import cast
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from ciphercost.load.connection_string import (
+    CLIENT_CERTIFICATE,
+    SYSTEM,
+    ConnectionString,
+    Level,
+    Place,
+    holds_password,
+    host_and_port,
+    not_a_url,
+    parameters,
+    pg_service,
+    port_number,
+    split,
+    unknown,
+)
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.secret import Secret
+
+SCHEMES = ("postgresql", "postgres")
+INSTEAD = "set PGPASSWORD, or put it into ~/.pgpass"
+LEVELS = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+VERSIONS = {"tlsv1": "1.0", "tlsv1.1": "1.1", "tlsv1.2": "1.2", "tlsv1.3": "1.3"}
+LEAST_VERSION = "1.2"
+PORT = 5432
+
+HONOURED = (
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "passfile",
+    "sslmode",
+    "sslrootcert",
+    "sslcrl",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+    "service",
+    "servicefile",
+)
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+"""Parameters that hold a secret, which must not be on a command line."""
+_WAITS = "how long a client waits; ciphercost has its own deadlines (CIPHERCOST_TIMEOUT)"
+_SESSION = "about the session, not about encryption"
+_WHICH = "which of several servers a client chooses; ciphercost examines each"
+_KERBEROS = "about Kerberos, which is not examined"
+HARMLESS: Mapping[str, str] = MappingProxyType(
+    {
+        "connect_timeout": _WAITS,
+        "tcp_user_timeout": _WAITS,
+        **dict.fromkeys(("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"), _WAITS),
+        "application_name": _SESSION,
+        "fallback_application_name": _SESSION,
+        "client_encoding": _SESSION,
+        "options": _SESSION,
+        "target_session_attrs": _WHICH,
+        "load_balance_hosts": _WHICH,
+        "krbsrvname": _KERBEROS,
+        "gsslib": _KERBEROS,
+        "gssdelegation": _KERBEROS,
+        "requirepeer": "only for Unix-domain sockets",
+        "require_auth": "about the login, not about encryption; not checked",
+        "sslcompression": "no server compresses TLS any more",
+        "min_protocol_version": "PostgreSQL's own protocol, not TLS",
+        "max_protocol_version": "PostgreSQL's own protocol, not TLS",
+    }
+)
+"""Named in one line and not used: parameter, and why."""
+_CHANNEL = "channel binding is not supported yet"
+_DIRECT = "direct TLS negotiation is not supported yet"
+_GSS = "Kerberos encryption is not supported; ciphercost examines TLS"
+_NAMELESS = "ciphercost's client always sends the server's name; remove it"
+CHOICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "channel_binding": {"disable": "", "prefer": "", "require": _CHANNEL},
+        "sslnegotiation": {"postgres": "", "direct": _DIRECT},
+        "gssencmode": {"disable": "", "prefer": "", "require": _GSS},
+        "sslcertmode": {"disable": "", "allow": "", "require": CLIENT_CERTIFICATE},
+        "sslsni": {"1": "", "0": _NAMELESS},
+        "replication": {**dict.fromkeys(("false", "off", "no", "0"), "")},
+    }
+)
+"""Parameters of which some values change nothing here (""), and others are refused for a reason."""
+_OAUTH = "a login by OAuth is not supported"
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "sslcert": CLIENT_CERTIFICATE,
+        "sslkey": CLIENT_CERTIFICATE,
+        "sslcrldir": "name the revocation lists as files, with sslcrl",
+        "sslkeylogfile": "ciphercost writes no TLS keys to a file; remove it",
+        "replication": "replication connections are not supported; remove it",
+        **dict.fromkeys(("oauth_issuer", "oauth_client_id", "oauth_scope"), _OAUTH),
+    }
+)
+KNOWN = (*HONOURED, *HARMLESS, *CHOICES, *REFUSED, "ssl")
+
+ENVIRONMENT: Mapping[str, str] = MappingProxyType(
+    {
+        "PGHOST": "host",
+        "PGHOSTADDR": "hostaddr",
+        "PGPORT": "port",
+        "PGDATABASE": "dbname",
+        "PGUSER": "user",
+        "PGPASSFILE": "passfile",
+        "PGSSLMODE": "sslmode",
+        "PGSSLROOTCERT": "sslrootcert",
+        "PGSSLCRL": "sslcrl",
+        "PGSSLCRLDIR": "sslcrldir",
+        "PGSSLMINPROTOCOLVERSION": "ssl_min_protocol_version",
+        "PGSSLMAXPROTOCOLVERSION": "ssl_max_protocol_version",
+        "PGSSLCERT": "sslcert",
+        "PGSSLKEY": "sslkey",
+        "PGSSLCERTMODE": "sslcertmode",
+        "PGSSLNEGOTIATION": "sslnegotiation",
+        "PGSSLSNI": "sslsni",
+        "PGCHANNELBINDING": "channel_binding",
+        "PGGSSENCMODE": "gssencmode",
+    }
+)
+"""Variables that may change what is examined. The others, such as PGAPPNAME and PGOPTIONS, change nothing here."""
+
+
+class Value(msgspec.Struct, frozen=True):
+    """The value of a parameter, and how the user wrote it."""
+
+    text: str
+    said: str
+    """`sslmode=disable`, `PGSSLMODE=disable`, `sslmode=disable of service shop`."""
+    elsewhere: bool = False
+    """Whether it is not in the URL."""
+
+
+def read(url: str) -> ConnectionString:
+    """What libpq makes of this URL here. Reads the environment, the service file, and whether default files exist.
+
+    Raises UsageError, which never repeats a password.
+    """
+    given = _of_url(url)
+    notes = _check(given)
+    found, password = _with_defaults(given)
+    _check({name: each for name, each in found.items() if each.elsewhere})
+    places = _places(found)
+    user = _text(found, "user") or getpass.getuser()
+    rest = "&".join(
+        f"{name}={quote(each.text, safe='/:,~')}"
+        for name, each in given.items()
+        if name not in ("host", "hostaddr", "port", "user", "dbname")
+    )
+    level = _text(found, "sslmode")
+    decisive = [each.said for name, each in found.items() if each.elsewhere and name in HONOURED and name != "passfile"]
+    if "sslrootcert" not in found and _default("root.crt") and level in ("require", "verify-ca", "verify-full"):
+        decisive.append(f"the authority in {_default('root.crt')}")
+    if decisive:
+        notes.insert(0, f"Not in the string, but used, as libpq does: {', '.join(decisive)}")
+    if "host" not in found and "hostaddr" not in found:
+        notes.append(
+            f"The string names no host: libpq would use a Unix-domain socket, an unencrypted local connection; this is {places[0]}"
+        )
+    if _default("postgresql.crt") and level != "disable":
+        notes.append(f"{_default('postgresql.crt')}: libpq would present this client certificate; {CLIENT_CERTIFICATE}")
+    return ConnectionString(
+        places=places,
+        urls=tuple(_alone(given, place, rest) for place in places),
+        user=user,
+        database=_text(found, "dbname") or user,
+        password=password,
+        passfile=_text(found, "passfile"),
+        notes=tuple(notes),
+        stronger="write sslmode=verify-full and sslrootcert=FILE",
+        **_encryption(found, level),  # type: ignore[arg-type]
+    )
+
+
+def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
+    """The fields of ConnectionString about encryption. Raises UsageError for what libpq refuses."""
+    if level not in ("", *LEVELS):
+        raise UsageError(f"{found['sslmode'].said}: {nearest(level, LEVELS)}")
+    ca = _text(found, "sslrootcert")
+    said = found["sslmode"].said if level else ""
+    if ca == SYSTEM:
+        if level not in ("", "verify-full"):
+            raise UsageError(
+                f"{said} with sslrootcert=system: libpq refuses this, since it verifies too little; write sslmode=verify-full"
+            )
+        level, said = "verify-full", said or "sslrootcert=system, which implies sslmode=verify-full"
+    elif not level and ca and not found["sslrootcert"].elsewhere:
+        level, said = (
+            "prefer",
+            f"sslrootcert={ca} without sslmode, which is sslmode=prefer to libpq and checks no certificate",
+        )
+    elif not ca and level in ("require", "verify-ca", "verify-full"):
+        ca = _default("root.crt")
+    if ca and ca != SYSTEM and not Path(ca).exists():
+        if level == "require":
+            ca = ""  # as libpq: a missing file is no error with require
+        elif level in ("verify-ca", "verify-full"):
+            raise UsageError(f"sslrootcert={ca}: no such file")
+    if ca and level == "require":
+        level, said = "verify-ca", f"{said} with a root certificate ({ca}), which libpq treats like sslmode=verify-ca"
+    if level == "verify-full" and "hostaddr" in found and "host" not in found:
+        raise UsageError(f"{said}: libpq needs the server's name for that; write host=NAME beside hostaddr")
+    listed = _text(found, "sslcrl") or (_default("root.crl") if level.startswith("verify") else "")
+    tls = {}
+    for name, field in (("ssl_min_protocol_version", "tls_min"), ("ssl_max_protocol_version", "tls_max")):
+        if value := _text(found, name):
+            if value.lower() not in VERSIONS:
+                raise UsageError(f"{found[name].said}: {nearest(value, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'])}")
+            tls[field] = VERSIONS[value.lower()]
+    if tls.get("tls_min", LEAST_VERSION) > tls.get("tls_max", "9"):
+        raise UsageError(
+            "ssl_min_protocol_version (TLSv1.2 unless it is given) is above ssl_max_protocol_version, which leaves no version of TLS"
+        )
+    return {
+        "level": cast("Level", level),
+        "said": said,
+        "unsaid": ""
+        if level
+        else "The string says nothing about encryption, so this is ciphercost's own strict client. libpq's default is "
+        "sslmode=prefer, which whoever is in the path can turn off: write sslmode=verify-full",
+        "ca": ca,
+        "missing_ca": f"there is no {_home('root.crt')}, and libpq then refuses to connect: write sslrootcert=FILE, or "
+        "sslrootcert=system for the authorities that this system trusts",
+        "require_verifies": True,
+        "crl": (listed,) if listed else (),
+        "tls": tls,
+    }
+
+
+# ── where values come from ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_url(url: str) -> dict[str, Value]:
+    """Parameters that the URL gives, each under its own name; the later one wins. Raises UsageError. Pure."""
+    parts = split(url, SCHEMES, INSTEAD)
+    found: dict[str, str] = {}
+    if parts.user:
+        found["user"] = unquote(parts.user)
+    each = [host_and_port(one) for one in parts.hosts.split(",")]
+    if any(host for host, _ in each):
+        found["host"] = ",".join(host for host, _ in each)
+    if any(port for _, port in each):
+        if not all(port.isascii() and port.isdigit() for _, port in each if port):
+            raise not_a_url()
+        found["port"] = ",".join(port for _, port in each)
+    if parts.path:
+        found["dbname"] = unquote(parts.path)
+    for name, value in parameters(parts.query):
+        if name in SECRETS:
+            raise holds_password(INSTEAD)
+        if name == "ssl":  # as pgjdbc has it; libpq accepts it in URLs only
+            if value != "true":
+                raise UsageError(
+                    f"ssl={value}: libpq knows only ssl=true, which means sslmode=require; write sslmode=…"
+                )
+            name, value = "sslmode", "require"
+        if name not in KNOWN:
+            raise unknown(name, KNOWN)
+        found[name] = value
+    # Like libpq, which counts an empty value as not given.
+    return {name: Value(value, f"{name}={value}") for name, value in found.items() if value}
+
+
+def _check(given: Mapping[str, Value]) -> list[str]:
+    """A line for each harmless parameter. Raises UsageError for one that can't be honoured. Pure."""
+    lines = []
+    for name, each in given.items():
+        if name in CHOICES and each.text in CHOICES[name]:
+            if reason := CHOICES[name][each.text]:
+                raise UsageError(f"{each.said}: {reason}")
+            lines.append(f"{each.said}: changes nothing here")
+        elif name in REFUSED:
+            raise UsageError(f"{each.said}: {REFUSED[name]}")
+        elif name in CHOICES:
+            raise UsageError(f"{each.said}: {nearest(each.text, CHOICES[name])}")
+        elif name in HARMLESS:
+            lines.append(f"{each.said}: ignored; {HARMLESS[name]}")
+    return lines
+
+
+def _with_defaults(given: Mapping[str, Value]) -> tuple[dict[str, Value], Secret | None]:
+    """The parameters, completed by the service and then by the environment, and the service's password. Raises UsageError."""
+    found, password = dict(given), None
+    service = _text(given, "service") or os.environ.get("PGSERVICE", "")
+    if service:
+        settings, where = pg_service.find(service, _text(given, "servicefile"))
+        for name, value in settings.items():
+            if name == "password":
+                password = Secret(value)
+                continue
+            if name in SECRETS or name not in KNOWN or name in ("service", "servicefile", "ssl"):
+                raise unknown(name, KNOWN, where)
+            found.setdefault(name, Value(value, f"{name}={value} of service {service}", elsewhere=True))
+    for variable, name in ENVIRONMENT.items():
+        if value := os.environ.get(variable, ""):
+            found.setdefault(name, Value(value, f"{variable}={value}", elsewhere=True))
+    return found, password
+
+
+def _places(found: Mapping[str, Value]) -> tuple[Place, ...]:
+    """The servers, in order. Raises UsageError if hosts, addresses and ports don't belong together."""
+    hosts, addresses, ports = (_text(found, name).split(",") for name in ("host", "hostaddr", "port"))
+    count = max(len(hosts), len(addresses))
+    if "host" in found and "hostaddr" in found and len(hosts) != len(addresses):
+        raise UsageError(f"host names {len(hosts)} servers and hostaddr {len(addresses)}; name as many")
+    if len(ports) not in (1, count):
+        raise UsageError(f"port has {len(ports)} values for {count} servers; write one, or one for each")
+    places = []
+    for number in range(count):
+        host = hosts[number] if number < len(hosts) else ""
+        address = addresses[number] if number < len(addresses) else ""
+        written = ports[number if len(ports) > 1 else 0]
+        port = port_number(written, found["port"].said) if written else PORT
+        if host.startswith(("/", "@")) and not address:
+            places.append(Place("", port, socket=host))
+        else:
+            places.append(Place(host or address or "127.0.0.1", port, address if host else ""))
+    return tuple(places)
+
+
+def _alone(given: Mapping[str, Value], place: Place, rest: str) -> str:
+    """A URL of one server, with the parameters `rest`. Pure."""
+    user = f"{quote(given['user'].text, safe='')}@" if "user" in given else ""
+    database = quote(_text(given, "dbname"), safe="")
+    own = [f"host={quote(place.socket, safe='/')}"] if place.socket else []
+    own += [f"hostaddr={place.address}"] if place.address else []
+    host = f"[{place.host}]" if ":" in place.host else quote(place.host, safe="")
+    query = "&".join([*own, *([rest] if rest else [])])
+    where = "" if place.socket else f"{host}:{place.port}"
+    return f"postgresql://{user}{where}/{database}" + (f"?{query}" if query else "")
+
+
+def _text(found: Mapping[str, Value], name: str) -> str:
+    return found[name].text if name in found else ""
+
+
+def _home(name: str) -> Path:
+    return Path.home() / ".postgresql" / name
+
+
+def _default(name: str) -> str:
+    """Path of one of libpq's default files; empty if there is none."""
+    path = _home(name)
+    return str(path) if path.exists() else ""

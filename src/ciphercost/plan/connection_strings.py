@@ -1,0 +1,77 @@
+"""What a cell's connection string asks of encryption becomes a factor of the cell, so that it is checked, recorded and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host import authorities
+from ciphercost.load.connection_string import SYSTEM, UNENFORCED, VERIFY, ConnectionString, Level
+from ciphercost.mechanisms import Mechanism
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec
+
+
+def of(cell: CellSpec, engine: Engine) -> ConnectionString | None:
+    """What the server's clients make of the cell's URL here; None if it has none, or one of the web. Raises UsageError."""
+    if not cell.url or len(cell.url.split()) > 1 or not isinstance(engine, TakesUrl):
+        return None
+    return engine.connection_string(cell.url)
+
+
+def level_of(asked: ConnectionString, ca: str) -> Level:
+    """What is asked of encryption, if the user also named an authority on the command line. Pure."""
+    return "verify-ca" if asked.level == "require" and asked.require_verifies and ca else asked.level
+
+
+def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
+    """The cell with what its connection string asks. Raises UsageError for what contradicts it or can't be honoured."""
+    if (asked := of(cell, engine)) is None:
+        return cell
+    if cell.ca and asked.ca and Path(cell.ca) != Path(asked.ca):
+        raise UsageError(
+            f"--ca {cell.ca}: the connection string names another authority ({asked.ca}); remove one of them"
+        )
+    if mechanism.layer != "transit":
+        if asked.level and asked.level not in UNENFORCED:
+            raise UsageError(
+                f"{asked.said}: {cell.engine}:{cell.mechanism} is measured over unencrypted connections; remove it, or measure "
+                f"what it costs with {cell.engine}:tls"
+            )
+        return cell
+    if asked.ca not in ("", SYSTEM):
+        authorities.pem(Path(asked.ca), "the connection string's authority")
+    if asked.crl and not (cell.ca or asked.ca not in ("", SYSTEM)):
+        raise UsageError(f"revocation list {asked.crl[0]}: name the authority's certificate too, in a file")
+    for each in asked.crl:
+        authorities.lists(Path(each), "revocation list")
+    if asked.tls and cell.client not in ("", "rust"):
+        raise UsageError(
+            "the connection string limits the TLS version, which only the Rust agent does; use --set version=…"
+        )
+    if asked.tls and ("version" in cell.factors or "cipher" in cell.factors):
+        raise UsageError("the connection string and --set both limit the TLS version; remove one of them")
+    verify = VERIFY.get(level_of(asked, cell.ca), "")
+    if not verify or mechanism.name != "tls":
+        return cell
+    if cell.factors.get("verify", verify) != verify:
+        raise UsageError(
+            f"--set verify={cell.factors['verify']} contradicts {asked.said} of the connection string; remove one"
+        )
+    return msgspec.structs.replace(cell, factors={**cell.factors, "verify": verify})
+
+
+def remarks(cell: CellSpec, engine: Engine) -> list[str]:
+    """What a run makes of the cell's connection string: one line for each thing that is not obvious."""
+    if (asked := of(cell, engine)) is None:
+        return []
+    lines = list(asked.notes)
+    if asked.level in UNENFORCED:
+        lines.append(
+            f"{asked.said}: no effect on a run, whose one arm is unencrypted; the encrypted arm requires encryption and "
+            f"verifies the server (verify={cell.factors.get('verify', 'full')})"
+        )
+    return lines

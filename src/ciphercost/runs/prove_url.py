@@ -1,0 +1,96 @@
+"""`ciphercost prove URL`: what does a client get that connects with exactly this string? No load.
+
+A string that asks for no encryption, or leaves it to the server, is answered as its clients behave. One that says nothing
+about encryption is examined with ciphercost's own strict client. Each of several servers is examined by itself.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host.ports import address_of
+from ciphercost.load.connection_string import UNENFORCED, ConnectionString
+from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan import connection_strings
+from ciphercost.report.layout import wrap
+from ciphercost.runs import prove
+
+
+def examine(cell: CellSpec) -> tuple[bool, str]:
+    """(proven for every server of the string, text to print). Raises UsageError for a parameter that can't be honoured, and
+    CiphercostError if the only server can't be reached.
+    """
+    engine = engines.get(cell.engine)
+    asked = connection_strings.of(cell, engine)
+    if asked is None:
+        return prove.examine(cell)
+    takes = TakesUrl.of(engine)
+    every = [(takes.connection_string(url) or asked, url) for url in asked.urls]
+    found: list[tuple[bool, str]] = []
+    for place, (alone, url) in zip(asked.places, every, strict=True):
+        one = msgspec.structs.replace(cell, url=url)
+        try:
+            proven, text = _one(one, alone)
+        except RunError as error:
+            if len(every) == 1:
+                raise
+            proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
+        title = (
+            f"{place} ({len(found) + 1} of the {len(every)} servers that the string names)\n" if len(every) > 1 else ""
+        )
+        found.append((proven, f"{title}{text}"))
+    lines = [text for _, text in found]
+    for note in (*([asked.unsaid] if asked.unsaid and not asked.local else []), *asked.notes):
+        lines += wrap(f"{note}.", "  ", "    ")
+    return all(proven for proven, _ in found), "\n".join(lines)
+
+
+def _one(cell: CellSpec, asked: ConnectionString) -> tuple[bool, str]:
+    """The same for a string that names one server."""
+    engine = engines.get(cell.engine)
+    if asked.local:
+        return False, "\n".join([engine.title, *wrap(f"NOT ENCRYPTED: {asked.local}", "  ", "    ")])
+    if asked.level.startswith("verify") and asked.missing_ca and not (asked.ca or cell.ca):
+        raise UsageError(f"{asked.said}: {asked.missing_ca}; or name it with --ca FILE")
+    if asked.level not in UNENFORCED:
+        return prove.examine(cell, asked)
+    if "verify" in cell.factors:
+        raise UsageError(
+            f"--set verify={cell.factors['verify']} contradicts {asked.said} of the connection string; remove one"
+        )
+    offers = _offers(cell, asked)
+    if asked.level == "disable" or offers is False:
+        return False, "\n".join([f"{engine.title} at {asked.places[0]}", *_unencrypted(asked, offers)])
+    if "verify" in {each.name for each in mechanisms.get(cell.mechanism).factors}:
+        cell = msgspec.structs.replace(cell, factors={**cell.factors, "verify": "require"})
+    return prove.examine(msgspec.structs.replace(cell, ca=""), asked)
+
+
+def _offers(cell: CellSpec, asked: ConnectionString) -> bool | None:
+    """Whether the server offers encryption, asked without a login; None: that can't be asked. Raises RunError."""
+    place = asked.places[0]
+    try:
+        return TakesUrl.of(engines.get(cell.engine)).offers_tls(
+            address_of(place.address or place.host, place.port), place.port
+        )
+    except OSError as error:
+        raise RunError(
+            f"no answer from {place}: {error.strerror or error}. Is the server running, and are host and port in the URL right?"
+        ) from None
+
+
+def _unencrypted(asked: ConnectionString, offers: bool | None) -> list[str]:
+    """Lines for a client that gets no encryption. Pure."""
+    if asked.level == "disable":
+        verdict = f"NOT ENCRYPTED: this string asks for no encryption ({asked.said})"
+        could = {
+            True: "The server offers TLS, so it could have encrypted this connection",
+            False: "The server does not offer TLS, so it could not have encrypted it either",
+            None: "Whether the server could have encrypted it was not tried",
+        }[offers]
+        return [*wrap(verdict, "  ", "    "), *wrap(f"{could}: {asked.stronger}.", "  ")]
+    verdict = f"NOT ENCRYPTED: the server does not offer TLS, and with {asked.said} the client goes on without"
+    return [*wrap(verdict, "  ", "    "), *wrap(f"Switch the server's TLS on, and {asked.stronger}.", "  ")]
