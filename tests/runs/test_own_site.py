@@ -29,7 +29,7 @@ def run(page: Page, made: pki.Pki, cwd: Path, *more: str, close: bool = False) -
         plain, encrypted = site.urls
         argv = ("run", "url:tls", "--url", plain, "--url", encrypted, "--ca", str(made.ca), *QUICK, *more)
         done = ciphercost(*argv, cwd=cwd)
-    return done.returncode, " ".join((done.stderr + done.stdout).split()), site
+    return done.returncode, " ".join((done.stderr + done.stdout).split()).replace("=== ", ""), site
 
 
 def private_page(asked: Asked) -> bytes:
