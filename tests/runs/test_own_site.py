@@ -29,7 +29,7 @@ def run(page: Page, made: pki.Pki, cwd: Path, *more: str, close: bool = False) -
         plain, encrypted = site.urls
         argv = ("run", "url:tls", "--url", plain, "--url", encrypted, "--ca", str(made.ca), *QUICK, *more)
         done = ciphercost(*argv, cwd=cwd)
-    return done.returncode, " ".join((done.stderr + done.stdout).split()), site
+    return done.returncode, " ".join((done.stderr + done.stdout).split()).replace("=== ", ""), site
 
 
 def private_page(asked: Asked) -> bytes:
@@ -80,7 +80,7 @@ REFUSED: dict[str, tuple[Page, tuple[str, ...], tuple[str, ...]]] = {
         ("Name the final address in both: --url http://localhost:", "/en/ --url https://"),
     ),
     "a login": (odd_sites.login, (), ("clients without a session to /accounts/login/?next=/", "--header @FILE")),
-    "401": (odd_sites.with_cookie, (), ("[status-401]. The page needs a login: give --header 'Cookie: …'",)),
+    "401": (odd_sites.with_cookie, (), ("the server answers 401. The page needs a login: give --header 'Cookie: …'",)),
     "sizes": (odd_sites.two_sizes, (), ("bytes in the plain arm and", "but within an arm its sizes differ by 0")),
     "types": (odd_sites.two_types, (), ("content type application/json in the plain arm, text/html",)),
     "HTTP/1.1 only": (odd_sites.steady, ("--set", "http=2"), ("not that version of HTTP: remove --set http=2",)),
