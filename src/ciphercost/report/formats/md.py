@@ -58,14 +58,7 @@ def render(result: Result) -> str:
     if lost:
         shown.append(f"\n{lost} more cells did not fit into a comment.")
     room -= sum(len(line) + 1 for line in shown)
-    folded = [
-        *(
-            details(cell, result.cells, said)
-            for cell in result.cells
-            if any(True for _ in _details(cell, result.cells, said))
-        ),
-        *whole_run(result),
-    ]
+    folded = [*(details(cell, result.cells, said) for cell in result.cells), *whole_run(result)]
     details_shown = list(fitting(folded, room))
     if len(details_shown) < len(folded):
         details_shown.append(
@@ -131,9 +124,10 @@ def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
         yield from (item(each) for each in (*figure_text.without_ratio(cell), figure_text.opening(cell)) if each)
-    # The table has the reason of a cell without figures, if it is short enough.
-    if cell.status != "ok" and (figures or (cell.reason != said and len(escaped(cell.reason)) > SHORT)):
-        yield item(f"{cell_text.standing(cell)}: {cell.reason}")
+    if cell.status != "ok":
+        # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
+        known = not figures and (cell.reason == said or len(escaped(cell.reason)) <= SHORT)
+        yield item(cell_text.standing(cell) if known else f"{cell_text.standing(cell)}: {cell.reason}")
     for proof in cell.proofs:
         if not proof.passed and proof.detail not in cell.reason:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
