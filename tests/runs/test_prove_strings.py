@@ -78,7 +78,7 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(tmp_path: Path, r
         assert "Set PGPASSWORD, or put it into ~/.pgpass" in nobody.stderr
         assert "Is the server running" not in nobody.stderr
 
-        run = [
+        run: list[str | Path] = [
             "run",
             "postgresql:tls",
             "--url",

@@ -201,6 +201,7 @@ def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tup
     assert without.returncode == 1
     assert "NOT PROVEN" in without.stdout
     assert "signed by an unknown authority; name that with --ca" in " ".join(without.stdout.split())
+    assert "(subject CN=localhost, issuer CN=ciphercost test CA)" in " ".join(without.stdout.split())
     with_it = ciphercost("prove", encrypted, "--ca", "ca.pem", cwd=tmp_path)
     assert with_it.returncode == 0, with_it.stdout + with_it.stderr
     assert "ENCRYPTED, proven" in with_it.stdout

@@ -356,10 +356,10 @@ def test_a_schema_that_can_not_be_dropped_is_reported_with_what_to_do(
 
     run_id, told = run_directory.new_id(), list[str]()
     name = scratch_schema.name_for(run_id)
-    for left in ({"left": told.append}, {}):
+    for left in (told.append, scratch_schema.say_left):
         with monkeypatch.context() as patch:
             patch.setattr(type(server.engine), "drop_schema", fail)
-            with scratch_schema.own(OwnSchema.of(server.engine), server.fields, name, run_id, tmp_path / "log", **left):
+            with scratch_schema.own(OwnSchema.of(server.engine), server.fields, name, run_id, tmp_path / "log", left):
                 pass
         server.drop(name)
     note = scratch_schema.note_of(server.engine.name, server.fields, name, run_id)
