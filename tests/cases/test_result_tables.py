@@ -22,10 +22,8 @@ TABLES = sorted((Path(__file__).parent / "tables").iterdir())
 @pytest.mark.parametrize("path", TABLES, ids=[path.stem for path in TABLES])
 def test_a_table_in_any_frame(path: Path) -> None:
     found = read(path, MAP)
-    expected = [("plain", 8, 600.1), ("encrypted", 8, 560.1)]
-    assert [(str(each.arm), each.clients, each.figures["throughput"]) for each in found] == [
-        (arm, clients, pytest.approx(rate)) for arm, clients, rate in expected
-    ]
+    assert [(each.arm, each.clients) for each in found] == [("plain", 8), ("encrypted", 8)]
+    assert [each.figures["throughput"] for each in found] == pytest.approx([600.1, 560.1])
 
 
 @pytest.mark.parametrize(
