@@ -23,7 +23,7 @@ TABLES = sorted((Path(__file__).parent / "tables").iterdir())
 def test_a_table_in_any_frame(path: Path) -> None:
     found = read(path, MAP)
     expected = [("plain", 8, 600.1), ("encrypted", 8, 560.1)]
-    assert [(each.arm, each.clients, each.figures["throughput"]) for each in found] == [
+    assert [(str(each.arm), each.clients, each.figures["throughput"]) for each in found] == [
         (arm, clients, pytest.approx(rate)) for arm, clients, rate in expected
     ]
 
@@ -145,5 +145,5 @@ def test_help_names_every_role() -> None:
     from ciphercost.commands.import_ import import_
 
     (option,) = (each for each in import_.params if each.name == "columns")
-    words = str(option.help)  # type: ignore[attr-defined]
+    words = str(option.help)
     assert all(re.search(rf"\b{role}\b", words) for role in csv_columns.ROLES)

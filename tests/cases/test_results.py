@@ -6,6 +6,7 @@ what the tools themselves print, where Debian has them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,7 +165,7 @@ def test_a_number_behind_a_name_is_a_switch_only_where_it_counts_no_runs(tmp_pat
 # ── how it was pasted ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 STAMP = "2026-11-21T09:08:{:02d}.{:03d}Z "
-WRAPS = {
+WRAPS: dict[str, Callable[[str, int], str]] = {
     "indented": lambda line, _: f"    {line}",
     "by tabs": lambda line, _: f"\t{line}",
     "quoted": lambda line, _: f"> {line}",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,7 @@ from ciphercost.host.tls_names import GROUPS, POST_QUANTUM_KEYS, SUITES_13, suit
 from ciphercost.host.tls_names import POST_QUANTUM as POST_QUANTUM_GROUPS
 from ciphercost.host.versions import version_key
 from ciphercost.load.agent import Agent
-from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, UsageError
 from conftest import RequireServer
 from processes import marked, opened, wait_for
 from web_servers import CANARY, SERVERS, TLS, Site, program, site
@@ -245,6 +248,63 @@ def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
         assert (done.operations, done.rows, done.errors, done.first_error) == (20_000, 20_000, 0, "")
         # The server closed no connection early; in TLS each would cost another handshake.
         assert done.connects == 0
+
+
+# ── settings of the user's ────────────────────────────────────────────────────────────────────────────────────────────
+
+GIVEN = {
+    "nginx": (
+        {"add_header": "X-Given yes", "ssl_buffer_size": "4k", "keepalive_requests": "77", "worker_processes": "1"},
+        "yes",
+    ),
+    "apache": ({"Header": "set X-Given yes", "MaxKeepAliveRequests": "77", "SSLSessionCache": "none"}, "yes"),
+    "haproxy": ({"tune.ssl.maxrecord": "1400", "option": "splice-auto"}, ""),
+    "caddy": ({"read_timeout": "77s", "max_header_bytes": "7777"}, ""),
+}
+"""By server: settings of every place in its configuration, and a header that shows that they are in force."""
+
+
+def test_a_users_settings_are_in_force_on_every_port(home: Site) -> None:
+    settings, header = GIVEN[home.engine.name]
+    with home.started(WITH_TLS, settings=settings) as started:
+        written = "\n".join(
+            path.read_text() for path in started.directory.glob("*.*") if path.suffix in (".conf", ".cfg", ".json")
+        )
+        for name in settings:
+            assert len(re.findall(rf'(?m)^\s*"?{re.escape(name)}\b', written)) == (
+                2 if home.engine.name == "caddy" else 1
+            )
+        for name, port in ports(started).items():
+            unverified = ssl._create_unverified_context()
+            connection = (
+                HTTPSConnection("127.0.0.1", port, context=unverified)
+                if name == "tls"
+                else HTTPConnection("127.0.0.1", port)
+            )
+            connection.request("GET", "/1KB")
+            answer = connection.getresponse()
+            assert (answer.status, len(answer.read())) == (200, 1000)
+            assert answer.getheader("X-Given", "") == header
+            connection.close()
+
+
+WRONG = {
+    "nginx": [({"ssl_buffer_size": "lots"}, "invalid value"), ({"ssl_bufer_size": "4k"}, "unknown directive")],
+    "apache": [({"EnableMMAP": "maybe"}, "must be 'on' or 'off'"), ({"KeepAliveTimout": "4"}, "Invalid command")],
+    "haproxy": [({"tune.foo": "1"}, "unknown keyword 'tune.foo'")],
+    "caddy": [({"read_timeout": "soon"}, "invalid duration"), ({"nope": "1"}, "unknown field")],
+}
+
+
+def test_a_setting_that_the_server_refuses_is_named_in_its_own_words(home: Site) -> None:
+    for settings, said in WRONG[home.engine.name]:
+        with pytest.raises(RefusedSetting) as raised, home.started(WITH_TLS, settings=settings):
+            pass
+        (name,) = settings
+        assert str(raised.value).startswith(f"--setting {name}={settings[name]}: ")
+        assert said in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert str(home.directory.parent) not in str(raised.value)
 
 
 # ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -35,7 +35,7 @@ def test_values_that_stay_must_be_equal() -> None:
 
 
 def test_rows_columns_kinds_and_sizes_are_compared() -> None:
-    two = [("7", "a"), ("8", "b")]
+    two: list[tuple[str | None, ...]] = [("7", "a"), ("8", "b")]
     assert (
         "2 rows in the plain arm and 1 in the encrypted"
         in judged(plain=[two, two], encrypted=[two[:1], two[:1]]).differs

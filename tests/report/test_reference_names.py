@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as html_module
 import re
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,10 @@ def matrix() -> Result:
     """A result of `--matrix cipher=aes256-gcm,aes128-gcm,chacha20`."""
     made = []
     for number, value in enumerate(VALUES):
-        more = {"against_reference": estimate(0.97), "client_against_reference": {"client_cpu_plain": estimate(1.5)}}
+        more: dict[str, Any] = {
+            "against_reference": estimate(0.97),
+            "client_against_reference": {"client_cpu_plain": estimate(1.5)},
+        }
         traffic = {
             arm: {"bytes_sent": 90.0, "bytes_received": 90.0, "round_trips": 1.0} for arm in ("plain", "encrypted")
         }

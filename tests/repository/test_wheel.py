@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from packaging.utils import canonicalize_name
 
 import wheel_environment
 from ciphercost import commands
@@ -61,7 +62,7 @@ def place(environment: Environment, tmp_path_factory: pytest.TempPathFactory) ->
 def ran(environment: Environment, argv: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
     # Other tests leave what `clean` would remove.
     own = {"CIPHERCOST_SCRATCH": str(place / "scratch")} if argv[0] == "clean" else {}
-    done = environment.run(["ciphercost", *argv], place, **own)
+    done = environment.run(["ciphercost", *argv], place, own)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
     return done
 
@@ -90,7 +91,7 @@ def test_it_has_what_the_wheel_requires_and_nothing_else(environment: Environmen
     assert not {"scipy", "pandas", "polars", "ray", "pytest", "hatchling", "pyyaml"} & expected
     script = "from importlib.metadata import distributions; print(*[each.metadata['Name'] for each in distributions()])"
     found = environment.run(["python", "-c", script], tmp_path).stdout.split()
-    assert {wheel_environment.canonicalize_name(each) for each in found} == expected
+    assert {canonicalize_name(each) for each in found} == expected
     assert succeeds(environment, ["--version", "-v"], tmp_path).startswith(
         f"ciphercost {VERSION}\n  agent {'':14} {VERSION}"
     )

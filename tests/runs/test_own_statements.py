@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from ciphercost import engines
-from conftest import Require
+from ciphercost.model.spec import CellSpec
+from conftest import Require, RequireServer
 from shops import ENGINES, Opened, Shop, opened, shop
 from test_real import SHORT, ciphercost, result_of
 
@@ -41,12 +43,12 @@ def test_own_tables_are_measured_with_the_right_to_read_alone(own: Shop, client:
     assert own.said() or own.name == "firebird"
 
 
-def open_one(own: Shop, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str = "") -> Opened:
+def open_one(own: Shop, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str = "rust") -> Opened:
     """Open a session that runs this text. Both arms must do operations without an error, and no schema may exist."""
     for name, value in own.environment.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "own.sql").write_text(text)
-    found = opened(own.cell(tmp_path / "own.sql", client), tmp_path)
+    found = opened(own.cell(tmp_path / "own.sql", client.replace("rust", "")), tmp_path)
     assert not found.schemas
     for answer in found.slices.values():
         assert (answer.errors, answer.first_error) == (0, "")
@@ -62,7 +64,7 @@ VOLATILE = {
 }
 
 
-@pytest.mark.parametrize("client", ["", "jdbc"])
+@pytest.mark.parametrize("client", ["rust", "jdbc"])
 def test_values_that_differ_from_call_to_call_are_measured_and_named(
     own: Shop, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +97,7 @@ WRITTEN: dict[str, list[str]] = {
     "postgresql": [
         "DO $$ BEGIN PERFORM 1; PERFORM 2; END $$;\nSELECT $q$it's; fine$q$;",
         "SELECT E'a\\'b;c', 'it''s', \"x\" FROM (SELECT 1 AS \"x\") t; /* a ; comment */ -- another ; one",
-        "SELECT 1 /* a /* nested ; 'one' */ ; still */ + 1; SELECT '/*', 2;",
+        f"{ID}SELECT 1 /* a /* nested ; 'one' */ ; it's still */ + 1, '/*', :id;",
         f"{ID}SELECT note_of(:id), '$1', $$ $1 $$, note::varchar(3) {FROM_ORDERS}",
         f"{ID}SELECT doc ? 'a', doc #> '{{a}}', '{{\"fn\": 1}}'::jsonb {FROM_ORDERS}",
         f"{ID}SELECT 'order :id', 'a::id', ':nobody', ':id'::int, E'\\t:id' {FROM_ORDERS}",
@@ -118,7 +120,7 @@ WRITTEN["mariadb"] = [
 ]
 
 
-@pytest.mark.parametrize("client", ["", "jdbc"])
+@pytest.mark.parametrize("client", ["rust", "jdbc"])
 def test_statements_arrive_as_they_are_written(
     own: Shop, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,3 +139,30 @@ def test_a_table_that_may_be_written_is_written_by_both_arms(
         f"SELECT CAST(SUM(hits) AS INTEGER) FROM {table}".replace("INTEGER", "SIGNED" if "shop" in table else "INTEGER")
     )
     assert int(str(hits[0][0])) >= sum(each.operations for each in found.slices.values())
+
+
+def test_connecting_needs_no_right_and_creates_nothing(
+    own: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in own.environment.items():
+        monkeypatch.setenv(name, value)
+    found = opened(structs.replace(own.cell(tmp_path), sql="", workload="connect"), tmp_path)
+    assert (found.verdict.differs, found.schemas) == ("", {})
+
+
+@pytest.mark.parametrize("own", ["mysql", "mariadb"], indirect=True)
+def test_a_url_without_a_database_reaches_qualified_names(
+    own: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYSQL_PWD", own.environment["MYSQL_PWD"])
+    (tmp_path / "own.sql").write_text(f"{ID}SELECT note FROM shop.orders WHERE id = :id")
+    found = opened(structs.replace(own.cell(tmp_path / "own.sql"), url=own.url.removesuffix("shop")), tmp_path)
+    assert (found.verdict.differs, found.schemas) == ("", {})
+
+
+def test_a_key_value_store_runs_the_users_own_commands(require_server: RequireServer, tmp_path: Path) -> None:
+    require_server("valkey")
+    (tmp_path / "own.kv").write_text("\\set id random(1, 9)\nSET 'user::id:name' \"Ada L.\"\nGET user::id:name\n")
+    found = opened(CellSpec("valkey", "tls", sql=str(tmp_path / "own.kv"), clients=2), tmp_path)
+    for answer in found.slices.values():
+        assert (answer.errors, answer.rows) == (0, 2 * answer.operations)

@@ -70,7 +70,8 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
     """Import results of other tools and estimate costs from them.
 
     Reads output of pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, ab, redis-benchmark, valkey-benchmark,
-    memtier_benchmark, hyperfine, and any table (CSV, Markdown, psql, mysql). FILE is a file or a folder. The content shows the tool; words in the file name show the arm (plain, off, notls, … or tls, ssl, on, …).
+    memtier_benchmark, hyperfine, and any table (CSV, Markdown, psql, mysql). FILE is a file or a folder. The content shows
+    the tool; words in the file name show the arm (plain, off, notls, … or tls, ssl, on, …).
     """
     from ciphercost.runs import import_run
 

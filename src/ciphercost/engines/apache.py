@@ -116,7 +116,7 @@ class Apache(LargeDocument, Web):
         Decided("sslsessionticket.*", "resumption", value="tickets"),
         Decided("ssl(ocsp|stapling|usestapling).*", why=NO_STAPLING),
         Decided("sslengine"),
-        Decided("protocols.*|h2direct|h2upgrade", why=OF_HTTP),
+        Decided("protocols.*|http3|h2direct|h2upgrade", why=OF_HTTP),
         Decided("(proxy|balancer|sslproxy).*", why=NO_PROXY),
     )
     kept_settings = (

@@ -66,7 +66,7 @@ class Caddy(LargeDocument, Web):
     setting_example = "read_timeout=10s"
     decided_settings = (
         Decided("tls_connection_policies", "version"),
-        Decided("protocols|allow_h2c", why=OF_HTTP),
+        Decided("protocols|http3|allow_h2c", why=OF_HTTP),
         Decided("trusted_proxies.*|reverse_proxy", why=NO_PROXY),
     )
     kept_settings = "listen.*|routes|named_routes|errors|automatic_https|logs|metrics|strict_sni_host|admin|storage|apps|packet_conn.*|client_ip.*"

@@ -114,7 +114,7 @@ class HAProxy(Web):
         Decided("ssl_default_bind_curves", "group"),
         Decided("crt_base|ssl_load_extra_files|ssl_default_bind_sigalgs", "certificate"),
         Decided("ca_base|ssl_default_bind_client_sigalgs", "client-cert", value="on"),
-        Decided("h2_workaround.*|h1_.*", why=OF_HTTP),
+        Decided("http3|h2_workaround.*|h1_.*", why=OF_HTTP),
         Decided("balance|server|default_server|default_backend|retries|ssl_(default_)?server.*", why=NO_PROXY),
     )
     kept_settings = (

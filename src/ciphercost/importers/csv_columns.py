@@ -75,13 +75,17 @@ def columns(text: str) -> list[Column]:
 GUESSES = (
     (
         "throughput",
-        r"tps|qps|rps|ops|iops|throughput|rate"
-        r"|(?:transactions|queries|requests|ops|operations|req|tx)(?:_| |/)?(?:/|per)?[ _]?s(?:ec(?:ond)?)?",
+        (
+            r"tps|qps|rps|ops|iops|throughput|rate"
+            r"|(?:transactions|queries|requests|ops|operations|req|tx)(?:_| |/)?(?:/|per)?[ _]?s(?:ec(?:ond)?)?"
+        ),
     ),
     (
         "latency",
-        r"(?:mean|avg|average|p50|median)?[ _]?(?:lat(?:ency)?|response[ _]?time)(?:[ _]?(?:mean|avg|average|p50))?(?:[ _(\[].*)?"
-        r"|(?:mean|avg|p50)(?:[ _(\[].*)?",
+        (
+            r"(?:mean|avg|average|p50|median)?[ _]?(?:lat(?:ency)?|response[ _]?time)(?:[ _]?(?:mean|avg|average|p50))?(?:[ _(\[].*)?"
+            r"|(?:mean|avg|p50)(?:[ _(\[].*)?"
+        ),
     ),
     ("time", r"(?:elapsed|duration|time|seconds|runtime)(?:[ _(\[].*)?"),
     ("arm", r"mode|arm|tls|ssl|use_?ssl|ssl[-_]?mode|encrypted|encryption|tde|variant|config"),

@@ -381,12 +381,11 @@ def _statement(
         return f"${len(order)}"
 
     written: list[str] = []
-    nothing = Token("code", "")
-    tokens = found.tokens
-    for number, token in enumerate(tokens):
-        before = tokens[number - 1] if number else nothing
-        # The last token that is more than white space or a comment.
-        word = next((each for each in tokens[:number][::-1] if each.kind != "comment" and each.text.strip()), nothing)
+    before = word = this = Token("code", "")  # `word`: the last one that is more than white space or a comment
+    for token in found.tokens:
+        before, this = this, token
+        if before.kind != "comment" and before.text.strip():
+            word = before
         text, name = token.text, token.text.removeprefix(":")
         if token.kind == "comment":
             written.append("" if text in (OPEN, SEAL) else text)

@@ -37,6 +37,7 @@ from ciphercost.measure.facts import (
     describe_rows,
     describe_session,
     describe_version,
+    opened,
     warn,
 )
 from ciphercost.measure.fleet_cell import load_clients, on_those_left
@@ -307,8 +308,7 @@ def open_unit(
     on_those_left(lambda: agent.program(bench.program))
 
     def open_arm(arm: Arm) -> None:
-        fields = pair.connect[arm]
-        answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
+        answer = opened(facts, session, pair, arm, agent)
         load_connections.load_connections(bench.engine, bench.mechanism, pair, agent, arm, answer, connected)
         describe_version(facts, str(answer["server_version"]))
 

@@ -104,6 +104,25 @@ def server_code(code: str) -> str:
     return f" (error {code})" if re.fullmatch(r"\d+", code) else ""
 
 
+KINDS = {
+    "connect": "connection refused or lost",
+    "timeout": "no answer in time",
+    "tls": "TLS refused",
+    "statement": "statement failed",
+    "malformed": "malformed answer",
+    "closed-early": "connection closed early",
+    "internal": "error in the agent",
+}
+"""What an operation failed of, by the agent's code. User-visible."""
+
+
+def kind(code: str) -> str:
+    """Return what failed operations with this code have in common, in words: `HTTP status 404`, `SQLSTATE 40001`. Pure."""
+    if code.startswith("status-"):
+        return f"HTTP status {code.removeprefix('status-').removesuffix('-https')}"
+    return KINDS.get(code) or server_code(code).strip(" ()") or code
+
+
 _TAIL = re.compile(
     rf" \[(?P<code>{'|'.join(AGENT_CODES)}|status-\d+(?:-https)?|\d+ \([0-9A-Z]{{5}}\)|(?=\w*\d)[0-9A-Z]{{5}}|\d+)\](?=[.,;)]|$)"
 )

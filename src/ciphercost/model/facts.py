@@ -17,7 +17,8 @@ from ciphercost.model.terms import Amount, Count, Ordinal, Seed, Status
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Time from the start of an arm's server to its first answer, including fetching and unwrapping its keys."""
+    """Time from the start of an arm's server to its first answer, including fetching and unwrapping its keys. Of an embedded database: time
+    to open it, including the derivation of its key."""
 
     session: Ordinal
     arm: Arm

@@ -47,7 +47,7 @@ PAYLOAD = "/ciphercost.bin"
 PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
-HTTP3 = "run:http3"
+HTTP3 = "http3"
 """The server's setting for HTTP/3 beside its TLS port, on the same number by UDP."""
 OURS = "run:"
 """Prefix of settings that the run needs. No user can give one: no name of a setting has a colon."""
@@ -197,8 +197,8 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
         logs: Path | None = None,
     ) -> Server:
         given, env, address = apart(settings)
+        http3 = given.pop(HTTP3, "") == "on"  # a user can't give it: `decided_settings`
         own = {name: given.pop(name) for name in list(given) if not name.startswith(OURS)}
-        http3 = given.pop(HTTP3, "") == "on"
         given = {name.removeprefix(OURS): value for name, value in given.items()}
         connections = int(given.pop("connections", CONNECTIONS))
         chosen = sorted(cpus) if cpus is not None else None

@@ -59,21 +59,19 @@ def refuses_impostor(
     conversation = CONVERSATIONS[speech]
     first = conversation.ways[0]
     at_login = False
-    for way in conversation.ways:
-        if way not in (first, "no TLS") and not at_login:
-            continue  # it has refused the certificate before the login, and would do so again
-        with (
-            tempfile.TemporaryDirectory(dir=place) as own,
-            Impostor(speech, host, port, Path(own) / "impostor", certificate=kind, name=name, way=way) as impostor,
-        ):
-            reason = call(impostor.port)
-        met = impostor.met
-        if worst := next((did for did in GIVES_IN if did in met), ""):
-            return Verdict("", _accepts(worst, way))
-        if not met or "unclear" in met or not reason:
-            shown = reason[:MOST_SHOWN] or "it could connect"
-            return Verdict("", f"the test could not determine whether it refuses an impostor ({shown})")
-        at_login |= way == first and "ended" in met
+    with tempfile.TemporaryDirectory(dir=place) as own:
+        for way in conversation.ways:
+            if way not in (first, "no TLS") and not at_login:
+                continue  # it has refused the certificate before the login, and would do so again
+            with Impostor(speech, host, port, Path(own), certificate=kind, name=name, way=way) as impostor:
+                reason = call(impostor.port)
+            met = impostor.met
+            if worst := next((did for did in GIVES_IN if did in met), ""):
+                return Verdict("", _accepts(worst, way))
+            if not met or "unclear" in met or not reason:
+                shown = reason[:MOST_SHOWN] or "it could connect"
+                return Verdict("", f"the test could not determine whether it refuses an impostor ({shown})")
+            at_login |= way == first and "ended" in met
     by: By = conversation.proof if at_login else "certificate"
     return Verdict(by, REFUSES[by])
 
@@ -92,7 +90,7 @@ def refuses_any_authority(
             speech,
             host,
             port,
-            Path(own) / "impostor",
+            Path(own),
             certificate="rsa2048",
             name=OTHER_HOST,
             way="let in",

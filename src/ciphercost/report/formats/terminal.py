@@ -45,6 +45,7 @@ from ciphercost.report.words.figure_text import (
     cpu_metric,
     lead_metric,
     levels,
+    opening,
     plus,
     prediction,
     priced,
@@ -219,13 +220,13 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for planned in filter(None, (capacity.line(cell), money.line(cell))):
+        for planned in filter(None, (opening(cell), capacity.line(cell), money.line(cell))):
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
         yield from objective.lines(cell, f"{names[id(cell)]}: ")
-        for said in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
-            yield from wrap(f"{names[id(cell)]}: {said}", "  ")
+        for line in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
+            yield from wrap(f"{names[id(cell)]}: {line}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
@@ -360,7 +361,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     shown = [(each.label, each.cost, each.interval, each.levels) for each in costs(cell)]
     yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
-    for words in without_ratio(cell, details=False):
+    for words in (*without_ratio(cell, details=False), opening(cell)):
         yield from wrap(words, "  ", "    ")
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")

@@ -170,7 +170,11 @@ def sentences(result: Result, only: str = "") -> list[str]:
         if told(result):
             return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
-    said = [*doubts(known), *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known))]
+    said = [
+        *doubts(known),
+        *unseen(known),
+        *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)),
+    ]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
     if len(known) == 1 and not only and (at := objective.sentence(known[0])):
@@ -196,6 +200,12 @@ def doubts(cells: Sequence[Cell]) -> Iterator[str]:
             if plausible.is_no_cost(hit[0])
             else f"HIDDEN COST{where}: {doubt(hit[0])}."
         )
+
+
+def unseen(cells: Sequence[Cell]) -> Iterator[str]:
+    """A sentence for each factor that a workload can't show, so that no difference is no answer about it."""
+    said = dict.fromkeys(each.text for cell in cells for each in cell.warnings if each.code == "factor-not-shown")
+    yield from (f"Not an answer about {text.partition(' ')[0]}: {text}." for text in list(said)[:2])
 
 
 def doubt(cell: Cell) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ciphercost.estimate import limit, notation
 from ciphercost.measure import round_trips
+from ciphercost.model.errors import kind
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 from ciphercost.report import capacity, money, objective
@@ -112,7 +113,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     """Notes below a cell's figures."""
-    yield from figure_text.without_ratio(cell)
+    yield from filter(None, (*figure_text.without_ratio(cell), figure_text.opening(cell)))
     if cell.predicted:
         yield figure_text.prediction(cell)
     if planned := capacity.line(cell):
@@ -184,7 +185,7 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
         )
     for arm in ARMS:
         if facts := cell.arms.get(arm, {}):
-            kinds = ", ".join(f"{name} {count}" for name, count in facts.get("error_kinds", {}).items())
+            kinds = ", ".join(f"{kind(code)} {count}" for code, count in facts.get("error_kinds", {}).items())
             done = f"{int(facts.get('operations', 0)):,} operations in {facts.get('seconds', 0.0):.1f} s counted"
             yield f"{arm} arm", f"{done}, {int(facts.get('errors', 0)):,} failed{f' ({kinds})' if kinds else ''}"
 
