@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from ciphercost.engines import Server
 from ciphercost.engines._web import advice
-from ciphercost.engines._web.family import Answer, http_fields, request_ok
+from ciphercost.engines._web.answer import Answer, request_ok
+from ciphercost.engines._web.family import http_fields
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ciphercost.engines._web.family import Answer, asked
+from ciphercost.engines._web.answer import Answer, asked
 from ciphercost.load.headers import fields_with, named
 from ciphercost.model.errors import AgentError
 from ciphercost.model.result import Warning_

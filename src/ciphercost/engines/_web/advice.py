@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from ciphercost.engines._web.family import asked
+from ciphercost.engines._web.answer import asked
 from ciphercost.model.errors import AgentError
 
 if TYPE_CHECKING:

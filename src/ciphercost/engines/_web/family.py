@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ import numpy as np
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
+from ciphercost.engines._web.answer import Answer, request_ok
 from ciphercost.engines._web.log import NOTE, VERIFIED, Line, Log
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
@@ -397,55 +398,6 @@ def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> dict
 def _older(version: str, since: str) -> bool:
     """Whether a known version is older than this one. Pure."""
     return bool(version) and versions.version_key(version) < versions.version_key(since)
-
-
-NO_CERTIFICATE = re.compile(r"No required SSL certificate was sent|client certificate (?:is )?required", re.IGNORECASE)
-"""What a page says where a client certificate is missing: nginx's words, and others'."""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What a query returns of a response (PROTOCOL.md, HTTP)."""
-
-    status: str
-    location: str
-    server: str
-    body: str
-    """Its beginning."""
-    length: int
-    """Bytes of the whole body."""
-    type: str
-    encoding: str
-    closes: bool
-    """The server closes the connection after it."""
-    stretch: str
-    """The beginning of the longest part of the body that came in one piece."""
-
-    @classmethod
-    def of(cls, row: Sequence[str | None]) -> Answer:
-        """Parse the row of a query. Pure."""
-        status, location, server, body, length, kind, encoding, closes, stretch = (str(each or "") for each in row)
-        return cls(status, location, server, body, int(length), kind, encoding, bool(closes), stretch)
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the load counts such an answer as a success."""
-        return self.status.startswith("2") or self.status == "304"
-
-
-def asked(agent: LoadClient, arm: str, request: str) -> Answer:
-    """Send one request and return its answer, whatever its status. Raises AgentError."""
-    return Answer.of(agent.query(arm, request)[0])
-
-
-def request_ok(agent: LoadClient, arm: str, request: str) -> Answer:
-    """Return the answer to a request. Raises AgentError with code `status-404` or similar if it is no success."""
-    answer = asked(agent, arm, request)
-    if answer.succeeded:
-        return answer
-    to = f" (to {answer.location}; ciphercost follows no redirects)" if answer.location else ""
-    secure = "-https" if answer.location.startswith("https:") else ""
-    why = f" ({found[0]})" if (found := NO_CERTIFICATE.search(answer.body)) else ""
-    raise AgentError(f"{request}: the server answers {answer.status}{to}{why}", f"status-{answer.status}{secure}")
 
 
 def answers(address: str, port: int) -> bool:
