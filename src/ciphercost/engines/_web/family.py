@@ -316,10 +316,8 @@ NO_STAPLING = "the certificate that ciphercost makes names no OCSP server; remov
 
 
 def with_settings(text: str, own: Mapping[str, str], place: Callable[[str], str], end: str = "") -> str:
-    """Put the user's settings into a configuration of one directive a line: instead of ours of the same name, wherever it occurs,
-    or below the line that `place(name)` begins. Pure.
-
-    `end`: what ends a directive.
+    """Put the user's settings into a configuration of one directive a line, each ended by `end`: instead of ours of the same name,
+    wherever it occurs, or below the line that `place(name)` begins. Pure.
     """
     for name, value in own.items():
         ours = re.compile(rf"(?mi)^([ \t]*){re.escape(name)}[ \t][^\n]*$")
