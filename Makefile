@@ -38,7 +38,7 @@ both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-te
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test test-all check bench faults fuzz soak middle docs book book-runs fresh release reproducible audit fresh-wheels version ready dev servers schema strings lock clean help
+.PHONY: quick test test-all check bench faults fuzz soak middle cases docs book book-runs fresh release reproducible audit fresh-wheels version ready dev servers schema strings lock clean help
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
@@ -53,6 +53,7 @@ help:
 	@echo "make bench     compare with peers and with the project's own targets; writes benchmarks/latest.json"
 	@echo "make faults    break real runs at random moments and judge what is left of them (hours); writes benchmarks/faults.json"
 	@echo "make middle    let a man in the middle attack every server, client and command (a quarter of an hour); writes benchmarks/middle.json"
+	@echo "make cases     give ciphercost what users brought and it once got wrong; prints each answer, before and now"
 	@echo "make fuzz      feed every parser, of Python and Rust, what nobody would write, for ten minutes each; keeps the corpus in tests/fuzz/corpus"
 	@echo "make soak      half an hour of load from a thousand connections: does memory, files or threads of any process grow?"
 	@echo "make docs      build the documentation site into site/docs, without a network"
@@ -115,6 +116,9 @@ soak: dev servers
 
 faults: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m faults $(if $(MOMENTS),--moments $(MOMENTS)) $(if $(ONLY),--faults '$(ONLY)')
+
+cases: dev
+	PYTHONPATH=tests/cases $(BIN)/python -m pytest -p case_table -n $$(nproc) --dist loadfile tests/cases
 
 middle: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m middle $(if $(SERVERS),--servers '$(SERVERS)') $(if $(CLIENTS),--clients '$(CLIENTS)') $(if $(ATTACKS),--attacks '$(ATTACKS)')

@@ -51,6 +51,19 @@ MIDDLE = (
 )
 """Each attack, server, client and command of the man in the middle at least once; `make middle` has all combinations."""
 
+LOGINS = "|".join(
+    map(
+        re.escape,
+        (
+            "postgresql-jdbc-sslmode=require,channelBinding=require",
+            "postgresql-jdbc-sslmode=require,channelBinding=prefer",
+            "mariadb-jdbc:4.0",
+            "mariadb-rust-verify-full",
+        ),
+    )
+)
+"""Clients that meet a man in the middle who goes on to the login: on each server one that refuses him, and one that does not."""
+
 
 def rules(why: str, *tests: str, instead: str = "") -> list[Rule]:
     """A rule for each of `tests`, written as `test_file::test_name`."""
@@ -364,12 +377,17 @@ RULES = [
         r"test_launch::test_another_server_of_the_same_kind.*\[(mysql|mariadb)\]",
         r"test_listen::test_it_is_reached_over_tls.*\[(?!(postgresql|mysql)\])",
         r"test_man_in_the_middle::test_a_failed_encryption.*(stripped|closed|\[tls none)",
+        rf"test_man_in_the_login::.*\[(?!({LOGINS})\])",
         r"test_man_in_the_middle::test_an_attack.*\[(?!(" + "|".join(map(re.escape, MIDDLE)) + r")\])",
         r"test_man_in_the_middle::test_without_an_attack.*\[none-(?!postgresql-rust-prove\])",
         r"test_man_in_the_middle::test_(no_later|the_verdict|a_run_warns|an_unchecked).*\[(mysql|mariadb)\]",
         r"test_mysql::test_(a_server_runs_unprivileged|an_unavailable_version).*\[mariadb@",
         r"test_mysql::test_one_server_offers.*-rsa4096\]",
         r"test_mysql_traps::.*\[mariadb",
+        r"test_own_statements::test_own_tables_are_measured.*\[((mysql|mariadb|firebird)-|postgresql-jdbc)",
+        r"test_own_statements::.*\[mariadb",
+        r"test_own_statements::.*\[(mysql|firebird)-jdbc",
+        r"test_own_statements::test_(connecting|a_table_that_may).*\[(mysql|firebird)\]",
         r"test_owndata::test_(any_table|a_table_as_wide).*\[(mysql|mariadb|sqlite)\]",
         r"test_pages::test_axe.*\[(1300-dark|390)",
         r"test_passwords::test_a_server_without_encryption.*\[(mysql|mariadb)\]",

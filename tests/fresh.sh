@@ -2,7 +2,8 @@
 # Runs the README's two commands on bare machines: minimal Debian 12 and 13 with exactly the packages that README.md lists, each as
 # root and as an ordinary user. Run it before every release.
 #   tests/fresh.sh [wheels] [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
-# With `wheels`: the roots have Python and nothing else, and `pip install` of the wheels in dist/ and `ciphercost quick` are tried.
+# With `wheels`: the roots have Python and nothing else. There the wheels in dist/ are installed, and then tried: `ciphercost quick`, all
+# lists, the help of each study, two small studies, and every command block of README.md and docs/ that is marked `sh`.
 # A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
 # processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
 # settings are read-only in there, so idle cores halt.
@@ -135,7 +136,7 @@ try() {
     local version=$1 user=$2 label=$3 log began=$SECONDS status line home=/root
     shift 3
     [ "$user" = root ] || home=/home/$user
-    log=$logs/debian-$version-$user-${label##* }.log
+    log=$logs/debian-$version-$user-${label// /-}.log
     echo "Debian $version, $user: $* (log: ${log#"$here"/})"
     watched "$log" enter "$work/$version" "$user" "$home" "$home/ciphercost" "$@"
     status=$?
@@ -156,12 +157,25 @@ try_clone() {
 # try_wheels VERSION USER DIRECTORY: install the wheels.
 try_wheels() {
     cp $wheels "$3"
+    mkdir "$3/documents" && git archive "$commit" README.md docs tests/helpers/documented.py | tar -x -C "$3/documents"
     give "$@"
     try "$1" "$2" "pip install" bash -c 'python3 -m venv . && bin/pip install ./*.whl && du -sm --exclude="*.whl" .'
     try "$1" "$2" "ciphercost versions" bin/ciphercost --version -v
     try "$1" "$2" "ciphercost doctor" bin/ciphercost doctor --fix
     try "$1" "$2" "ciphercost quick" \
         bash -o pipefail -c 'bin/ciphercost quick --no-progress | tee quick.txt && ! grep "OpenSSL does not use" quick.txt'
+    try "$1" "$2" "ciphercost list" bash -e -c 'bin/ciphercost list; for each in engines mechanisms workloads studies runs grants; do bin/ciphercost list $each; done'
+    try "$1" "$2" "help of studies" bash -e -c '
+        for each in $(bin/python -c "from ciphercost.studies import catalogue; print(*catalogue.names())"); do
+            bin/ciphercost replicate "$each" --help
+            bin/ciphercost replicate "$each" --engine none-such && exit 1
+            [ $? = 2 ]
+        done'
+    try "$1" "$2" "replicate valkey-tls" bin/ciphercost replicate valkey-tls --quick --time 3s --duration 1s --runs 2 --no-progress
+    try "$1" "$2" "replicate mysql-tls" bin/ciphercost replicate mysql-tls --engine mariadb --rows 1000 --iterations 1 --queries 100 --quick --time 2s --no-progress
+    try "$1" "$2" "documented blocks" bash -c 'PATH=$PWD/bin:$PATH; python documents/tests/helpers/documented.py documents'
+    try "$1" "$2" "extra ray" bash -c 'for each in ./ciphercost-*.whl; do bin/pip install "$each[ray]"; done'
+    try "$1" "$2" "page of ray" bash -c 'PATH=$PWD/bin:$PATH; python documents/tests/helpers/documented.py documents docs/how-to/many-load-machines.md'
 }
 
 # give VERSION USER: the user's home and what is in it.

@@ -112,6 +112,7 @@ def everything() -> Iterator[Need]:
     yield Need("OpenSSL libraries", lambda: _libraries(fetch=False), _libraries)
     yield Need("hops", lambda: _hops(fetch=False), _hops)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
+    yield Need("further load generators", other_tools.further, lambda: tools.together(other_tools.FURTHER))
     yield Need("mariadb-dump", other_tools.dumps, lambda: tools.together(other_tools.DUMPS))
 
 

@@ -28,6 +28,9 @@ TOOLS = tools.Tools(
     ),
     "bookworm",
 )
+FURTHER = tools.Tools(
+    "further-loaders", ("apache2-utils", "redis-tools"), ("usr/bin/ab", "usr/bin/redis-benchmark"), "bookworm"
+)
 DUMPS = tools.Tools("dumps", ("mariadb-client",), ("usr/bin/mariadb-dump",), "trixie")
 """What dumps a server, if the server's own packages have no such tool."""
 SECONDS = 60
@@ -37,6 +40,14 @@ def place() -> Path | None:
     """The directory of the programs; None if they weren't fetched."""
     try:
         return tools.together(TOOLS, fetch=False)
+    except MissingServer:
+        return None
+
+
+def further() -> Path | None:
+    """The directory of FURTHER; None if they weren't fetched."""
+    try:
+        return tools.together(FURTHER, fetch=False)
     except MissingServer:
         return None
 
@@ -65,4 +76,4 @@ def run(*argv: object, env: Mapping[str, str] | None = None, cwd: Path | None = 
 
 
 if __name__ == "__main__":
-    print(tools.together(TOOLS))
+    print(tools.together(TOOLS), tools.together(FURTHER))

@@ -8,7 +8,6 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,7 +20,6 @@ from ciphercost.engines.firebird import (
     FirebirdServer,
     RunningServer,
     answers,
-    database_in,
     home_of,
 )
 from ciphercost.host import marks, supervisor
@@ -185,8 +183,8 @@ def test_an_unusable_url_is_refused_before_anything_else(url: str, words: str) -
 
 
 def test_a_url_names_an_alias_or_a_path() -> None:
-    assert database_in(urlsplit("firebird://h/employee")) == "employee"
-    assert database_in(urlsplit("firebird://h//data/a%20b.fdb")) == "/data/a b.fdb"
+    assert ENGINE.connection_string("firebird://h/employee").database == "employee"
+    assert ENGINE.connection_string("firebird://h//data/a%20b.fdb").database == "/data/a b.fdb"
 
 
 def test_a_running_server_is_found_but_not_changed(

@@ -117,7 +117,7 @@ def test_swapped_ports_are_refused(tmp_path: Path, require_server: RequireServer
         argv = ("--ca", str(made.secrets / "tls-ecdsa-p256" / "ca.pem"), *LOAD)
         for (clear, tls), words in (
             ((ports[0], ports[0]), "the server does not speak TLS on this port (its answer was not encrypted)"),
-            ((ports[1], ports[1]), "plain arm: GET: the server answers 400"),
+            ((ports[1], ports[1]), "takes TLS, so it is no http address: name the port of http://"),
             ((ports[1], ports[0]), "encrypted arm: the server does not speak TLS"),
         ):
             urls = ("--url", f"http://localhost:{clear}/", "--url", f"https://localhost:{tls}/")
@@ -265,7 +265,7 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         ),
         (("url:tls", *PAIR[:2], *PAIR[:2]), "--url: two URLs with http://"),
         (("url:tls", *PAIR, *PAIR[:2]), "--url is given 3 times"),
-        (("url:tls", "--url", "http://u:secret@localhost/", *PAIR[2:]), "holds a user or a password"),
+        (("url:tls", "--url", "http://u:secret@localhost/", *PAIR[2:]), "put 'Authorization: Basic …' into a file"),
         (("url:tls", "--url", "http://localhost:0/", *PAIR[2:]), "write http://HOST/…"),
         (("url:tls", "--url", "http://localhost:99999/", *PAIR[2:]), "with a port up to 65535"),
         (("url:tls", "--url", "http:///", *PAIR[2:]), "write http://HOST/…"),
@@ -281,8 +281,13 @@ PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
         (("nginx@1.22:tls", "--set", "http=2"), "can't speak unencrypted HTTP/2"),
         (("nginx:tls", "--set", "resumption=on"), "resumption=on: nginx has no such option"),
         (("mysql:tls", "--set", "resumption=tickets"), "resumption=tickets: mysql has no such option"),
-        (("nginx:tls", *PAIR[:2]), "url:tls --url http://…"),
-        (("apache:tls", *PAIR), "apache needs one URL"),
+        (("nginx:tls", *PAIR[:2]), "write url:tls instead of nginx:tls"),
+        (("apache:tls", *PAIR), "run url:tls --url http://localhost:1/ --url https://localhost:1/"),
+        (("url:tls", "--url", "http://localhost:1/#/cart", *PAIR[2:]), "no client sends #/cart to a server"),
+        (("url:tls", *PAIR, "--header", "Host: secret"), "header Host can't be set: it comes from the URL"),
+        (("url:tls", *PAIR, "--header", "@none"), "--header @none: can't read it"),
+        (("url:tls", *PAIR, "--header", "A: secret", "--print-spec"), "a spec holds no header's value"),
+        (("postgresql:tls", "--header", "A: secret"), "only web servers take headers"),
         (("nginx:tls", "--set", "size=0"), "size must be at least 1"),
         (("nginx:tls", "--set", "version=1.2", "--set", "group=x25519mlkem768"), "no post-quantum groups"),
         (

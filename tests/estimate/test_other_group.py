@@ -16,7 +16,7 @@ def cell(library: str, negotiated: str, group: str = "") -> Cell:
 def test_another_key_exchange_of_another_library_is_named() -> None:
     warned = with_other_group(cell("openssl-3.5", "X25519MLKEM768"), cell("openssl-3.0", "X25519"))
     (warning,) = [each for each in warned.warnings if each.code == "groups-differ"]
-    assert warning.text.startswith("the key exchange is X25519MLKEM768 here and X25519 in the reference")
+    assert warning.text.startswith("the key exchange is X25519MLKEM768 here and X25519 with the first cell")
 
 
 @pytest.mark.parametrize(

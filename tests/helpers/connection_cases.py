@@ -92,3 +92,10 @@ WITHOUT_TLS = {
     ),
 }
 """By engine; each on a server that offers no TLS."""
+DEMANDING = (
+    Case("sslmode=allow", 1, (WEAK, PATH, "The server refuses unencrypted connections")),
+    Case(
+        "sslmode=verify-full&sslrootcert={ca}", 0, ("ENCRYPTED, proven by server and client", "it enforces encryption")
+    ),
+)
+"""On a PostgreSQL that refuses unencrypted connections."""

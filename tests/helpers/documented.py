@@ -1,7 +1,8 @@
 """The command blocks of README.md and docs/ that are marked `sh`, and a program that runs them. It needs only the standard library.
 
 documented.py ROOT [PAGE]…      runs the blocks of each page below ROOT with the `ciphercost` on PATH, each page in a new directory
-                                below this one, and prints a line for each page. Exit status 1 if one failed.
+                                below this one, and prints a line for each page. Exit status 1 if one failed. Pages that need an extra are
+                                    run only if they are named.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _planned(command: str, used: bool) -> str:
 
 def main(root: Path, wanted: list[str]) -> int:
     failed = 0
-    for page in wanted or pages(root):
+    for page in wanted or [each for each in pages(root) if each not in EXTRAS]:
         place, began = Path(Path(page).stem), time.monotonic()
         place.mkdir()
         done = subprocess.run(

@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -67,12 +67,12 @@ class Environment(NamedTuple):
         return kept | {"PATH": ":".join([str(self.bin), *others])}
 
     def run(
-        self, argv: Sequence[str | Path], cwd: Path, timeout: float = 250, **more: str
+        self, argv: Sequence[str | Path], cwd: Path, more: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a program of it and capture the output. `more`: variables. stdin is empty."""
         return subprocess.run(
-            [self.bin / argv[0], *argv[1:]], cwd=cwd, env=self.variables | more, capture_output=True, text=True, check=False,
-            timeout=timeout, stdin=subprocess.DEVNULL,
+            [self.bin / argv[0], *argv[1:]], cwd=cwd, env={**self.variables, **(more or {})}, capture_output=True, text=True, check=False,
+            timeout=600, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
 

@@ -1003,7 +1003,9 @@ def test_a_summary_cut_anywhere_never_gives_other_figures(name: str, tmp_path: P
             continue
         assert len(found) == len(whole), text[:end]
         for own, all_of_it in zip(found, whole, strict=True):
-            assert own.figures == all_of_it or ("cut-off" in noted and own.figures.items() <= all_of_it.items()), text[:end]
+            assert own.figures == all_of_it or ("cut-off" in noted and own.figures.items() <= all_of_it.items()), text[
+                :end
+            ]
 
 
 @given(

@@ -334,7 +334,8 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     assert found.figures["throughput"] == one(r"transactions:\s+\d+\s+\(([\d.]+) per sec", text)
     assert found.operations == one(r"total number of events:\s+(\d+)", text)
     assert found.figures["latency_mean"] == pytest.approx(one(r"sum:\s+([\d.]+)", text) / found.operations)
-    assert found.figures["latency_p50"] <= found.figures["latency_p99"]
+    if found.operations >= 1000:  # a busy machine may do fewer in two seconds, too few for a 99th percentile
+        assert found.figures["latency_p50"] <= found.figures["latency_p99"]
     # It measures each time separately, so a delay in between makes its figures contradict each other.
     off = abs(found.operations / one(r"total time:\s+([\d.]+)s", text) / found.figures["throughput"] - 1)
     assert ("contradiction" in {note.code for note in found.notes}) == (off > 0.02)
@@ -416,6 +417,67 @@ def result_of(directory: Path) -> Result:
     return conclude.result_of(directory)
 
 
+def test_ab_is_read_with_and_without_tls_and_kept_connections(
+    site: dict[str, str], require: Require, tmp_path: Path
+) -> None:
+    tools = other_tools.further()
+    require(tools, "no ApacheBench here: python tests/other_tools.py")
+    assert tools is not None
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for number, (arm, url) in enumerate(site.items()):
+        said = run(tools / "ab", "-k", "-n", "2000", "-c", "4", url)
+        (tmp_path / f"run{number}.txt").write_text(said)
+        found = only(said, alone)
+        assert found.scheme == {"plain": "http", "encrypted": "https"}[arm]
+        assert found.figures["throughput"] == one(r"Requests per second:\s+([\d.]+)", said)
+        assert (found.operations, found.clients, found.server) == (2000, 4, "nginx")
+        assert found.workload.endswith(", kept alive")
+        assert found.encryption.get("protocol", "") == {"plain": "", "encrypted": "TLSv1.3"}[arm]
+        assert cut_off(said, found.figures, alone, 17) > 20
+    (cell,) = imported(sorted(tmp_path.glob("run*")), tmp_path / "made").cells
+    assert set(cell.arms) == {"plain", "encrypted"}
+    each = only(run(tools / "ab", "-n", "100", "-c", "4", site["plain"]), tmp_path)
+    assert "connect-each" in {note.code for note in each.notes}
+
+
+def test_redis_benchmark_says_the_same_in_every_form(
+    require: Require, require_server: RequireServer, tmp_path: Path
+) -> None:
+    tools = other_tools.further()
+    require(tools, "no redis-benchmark here: python tests/other_tools.py")
+    assert tools is not None
+    installation, engine, run_id = require_server("valkey"), engines.get("valkey"), run_directory.new_id()
+    with Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        server = engine.start(installation, scratch / "data", run_supervisor, settings={}, logs=scratch)
+        fields = server.connection()
+        words: list[object] = [
+            tools / "redis-benchmark",
+            "-p",
+            fields["port"],
+            "-n",
+            "3000",
+            "-c",
+            "4",
+            "-t",
+            "set,get",
+        ]
+        if fields.get("password"):
+            words += ["--user", fields["user"], "-a", reveal(fields["password"])]
+        whole, quiet, table = (run(*words, *more) for more in ((), ("-q",), ("--csv",)))
+        server.stop()
+    for text in (whole, quiet, table):
+        found = all_of(text, tmp_path)
+        assert [each.workload for each in found] == ["SET", "GET"]
+        assert all(each.figures["throughput"] > 0 and each.figures["latency_p50"] > 0 for each in found)
+    (first, _) = all_of(whole, tmp_path)
+    assert (first.clients, first.operations, first.factors) == (4, 3000, {"payload": "3"})
+    assert first.figures["throughput"] == one(r"throughput summary: ([\d.]+)", whole)
+    assert first.figures["latency_p99"] == float(whole.split("max\n")[1].split()[4])
+
+
 def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
     # Unencrypted HTTP/2, which nginx supports from 1.25.1.
     with (
@@ -455,15 +517,17 @@ def test_cut_off_anywhere_it_is_refused_or_the_figures_are_the_same(
     assert cut_off(text, whole, tmp_path) > 100
 
 
-def cut_off(text: str, whole: dict[str, float], directory: Path) -> int:
+def cut_off(text: str, whole: dict[str, float], directory: Path, step: int = 3) -> int:
     """Return how many truncations of a text were refused.
 
-    The figures of every other truncation must be those of the whole text.
+    Every other truncation must have the figures of the whole text, or the throughput alone.
     """
     refused = 0
-    for end in range(0, len(text), 3):
+    for end in range(0, len(text), step):
         try:
-            assert only(text[:end], directory).figures == whole, text[:end]
+            found = only(text[:end], directory)
+            cut = "cut-off" in {note.code for note in found.notes}
+            assert found.figures == whole or (cut and found.figures.items() <= whole.items()), text[:end]
         except UsageError:
             refused += 1
     return refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -10,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ciphercost.load.connection_string import ConnectionString, Place, firebird, libpq, mysql, option_files, pg_service
+from ciphercost.load.connection_string import (
+    ConnectionString,
+    Place,
+    firebird,
+    jdbc,
+    libpq,
+    mysql,
+    option_files,
+    pg_service,
+)
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import reveal
 
@@ -237,3 +247,60 @@ def test_a_name_that_means_a_socket_to_mysqls_own_clients_is_said() -> None:
     assert "MySQL's own clients then use a Unix-domain socket" in note
     assert mysql.read("mysql://127.0.0.1/d", "mysql").notes == ()
     assert mysql.read("mysql://localhost/d?protocol=tcp", "mysql").notes == ()
+
+
+# ── hosts of JDBC URLs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "made"),
+    [
+        ("jdbc:mysql://h/shop?a=b", ["jdbc:mysql://h/shop?a=b"]),
+        ("jdbc:mysql://address=(host=h)(port=3307)/shop", ["jdbc:mysql://h:3307/shop"]),
+        ("jdbc:mysql://address=(host=::1)(port=1)(user=me)/d?x=y", ["jdbc:mysql://[::1]:1/d?x=y&user=me"]),
+        ("jdbc:mysql://(host=a,port=1,sslMode=REQUIRED)/d", ["jdbc:mysql://a:1/d?sslMode=REQUIRED"]),
+        ("jdbc:mysql:loadbalance://h1,h2:7/shop", ["jdbc:mysql://h1:3306/shop", "jdbc:mysql://h2:7/shop"]),
+        ("jdbc:mysql:replication://h1/shop", ["jdbc:mysql://h1:3306/shop"]),
+        ("jdbc:mysql://h1,address=(host=h2)(port=2)/", ["jdbc:mysql://h1:3306/", "jdbc:mysql://h2:2/"]),
+        ("jdbc:mysql://[h1,h2]/d", ["jdbc:mysql://h1:3306/d", "jdbc:mysql://h2:3306/d"]),
+        ("jdbc:mariadb:sequential://h1:1,h2/d?sslMode=trust", ["jdbc:mariadb://h1:1/d?sslMode=trust", "jdbc:mariadb://h2:3306/d?sslMode=trust"]),
+        ("jdbc:mariadb://address=(host=h)(port=1)(type=primary)/d", ["jdbc:mariadb://h:1/d"]),
+        ("jdbc:postgresql://h1:1,h2/shop?ssl=true", ["jdbc:postgresql://h1:1/shop?ssl=true", "jdbc:postgresql://h2:5432/shop?ssl=true"]),
+        ("jdbc:postgresql:shop?user=me", ["jdbc:postgresql://localhost:5432/shop?user=me"]),
+        ("jdbc:postgresql:/", ["jdbc:postgresql://localhost:5432/"]),
+        ("jdbc:postgresql:///shop", ["jdbc:postgresql://localhost:5432/shop"]),
+        ("jdbc:firebirdsql://h:1//d.fdb", ["jdbc:firebirdsql://h:1//d.fdb"]),
+        ("jdbc:firebirdsql:h/1:/d.fdb?x=y", ["jdbc:firebirdsql://h:1//d.fdb?x=y"]),
+    ],
+)  # fmt: skip
+def test_every_form_of_a_jdbc_url_becomes_a_url_for_each_host(url: str, made: list[str]) -> None:
+    assert [each.url for each in jdbc.singles(url)] == made
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("jdbc:mysql+srv://h/d", "SRV records"),
+        ("jdbc:mysql:replication+srv://h/d", "SRV records"),
+        ("jdbc:mysql:loadbalanced://h/d", "did you mean 'loadbalance'"),
+        ("jdbc:mysql://address=(port=1)/d", "form that is not supported"),
+        ("jdbc:mysql://address=(host=h)(port=many)/d", "is not a number"),
+        ("jdbc:mariadb://address=(host=h)(localSocket=/x)/d", "Unix-domain socket"),
+        ("jdbc:mysql://address=(protocol=pipe)(host=h)/d", "a local connection"),
+        ("jdbc:h2:tcp://h/d", "H2"),
+        ("jdbc:firebirdsql:embedded:/d.fdb", "in this process"),
+        ("jdbc:oracle:thin:@h", "no engine has this JDBC scheme"),
+        ("jdbc:", "no engine has this JDBC scheme"),
+    ],
+)
+def test_a_jdbc_url_that_can_not_be_examined_is_refused_in_one_line(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        jdbc.singles(url)
+    assert "\n" not in str(caught.value)
+
+
+@given(text=some.text(some.sampled_from("h1,:/?()=[]@;&. address"), max_size=25))
+def test_no_jdbc_url_is_an_internal_error(text: str) -> None:
+    for begin in ("jdbc:mysql://", "jdbc:mariadb:replication://", "jdbc:postgresql:", "jdbc:firebirdsql:"):
+        with contextlib.suppress(UsageError):
+            assert jdbc.singles(begin + text)

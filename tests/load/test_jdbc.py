@@ -222,7 +222,12 @@ def test_a_connection_for_each_insert_is_anybodys_choice() -> None:
 # ── who is the server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("tls", "met"), [("off", "clear"), ("require", "accepted"), ("verify-ca", "refused")])
+def log_in_and_ask(agent: Agent, fields: dict[str, Any]) -> None:
+    agent.connect("plain", **fields)
+    agent.query("plain", "SELECT 1")
+
+
+@pytest.mark.parametrize(("tls", "met"), [("off", "clear"), ("require", "statement"), ("verify-ca", "refused")])
 def test_an_impostor_knows_who_checks(
     mariadb: ServerCopies, secured: Server, tmp_path: Path, tls: str, met: str
 ) -> None:
@@ -232,20 +237,19 @@ def test_an_impostor_knows_who_checks(
         Agent() as agent,
         pytest.raises(AgentError),
     ):
-        agent.connect("plain", **{**fields, "port": impostor.port, "tls": tls})
+        log_in_and_ask(agent, {**fields, "port": impostor.port, "tls": tls})
     assert impostor.met == [met]
 
 
 def test_a_postgresql_client_meets_an_impostor_too(tmp_path: Path) -> None:
     fields = {"driver": "postgres", "host": "127.0.0.1", "user": "u", "database": "d"}
-    for tls, met in (("off", "clear"), ("require", "accepted"), ("verify-ca", "refused")):
-        pki = tmp_path / tls
+    for tls, met in (("off", "clear"), ("require", "statement"), ("verify-ca", "refused")):
         with (
-            Impostor("postgres", "127.0.0.1", 1, pki, certificate="ecdsa-p256") as impostor,
+            Impostor("postgres", "127.0.0.1", 1, tmp_path, certificate="ecdsa-p256", way="let in") as impostor,
             Agent() as agent,
             pytest.raises(AgentError),
         ):
-            agent.connect("plain", **fields, port=impostor.port, tls=tls)
+            log_in_and_ask(agent, {**fields, "port": impostor.port, "tls": tls})
         assert impostor.met == [met]
 
 
@@ -300,7 +304,7 @@ def test_who_checks_nothing_is_not_called_verified(mariadb: ServerCopies, secure
     with agent_of("9.7.0", properties="sslMode=REQUIRED") as agent:
         said = agent.connect("full", **fields)
         assert (said["encrypted"], said["verified"]) == (True, False)
-        assert said["checked"] == "it accepts an impostor with its own certificate"
+        assert said["checked"].startswith("it accepts an impostor with its own certificate, which relays the login")
 
 
 def test_a_slice_of_another_driver_is_an_error(mariadb: ServerCopies, secured: Server) -> None:
@@ -371,6 +375,20 @@ def test_an_application_that_checks_nothing_is_told_so(mariadb: ServerCopies, ba
     proven, text = prove_jdbc_url.examine(url.format(base=base))
     assert not proven
     assert words in " ".join(text.split())
+
+
+def test_each_host_of_an_applications_url_is_examined(mariadb: ServerCopies, base: str) -> None:
+    place, _, rest = base.removeprefix("//").partition("/")
+    port = place.partition(":")[2]
+    hosts = f"address=(host=localhost)(port={port}),127.0.0.1:{port}"
+    url = f"jdbc:mariadb:sequential://{hosts}/{rest}&sslMode=verify-ca&serverSslCert={ca_of(mariadb)}"
+    proven, text = prove_jdbc_url.examine(url)
+    assert proven, text
+    assert f"localhost:{port} (1 of the 2 servers that the URL names)" in text
+    assert f"127.0.0.1:{port} (2 of the 2 servers that the URL names)" in text
+    assert text.count("certificate authority only") == 2
+    with pytest.raises(UsageError, match="SRV records"):
+        prove_jdbc_url.examine("jdbc:mysql+srv://db/shop")
 
 
 def test_what_an_application_gets_by_default_depends_on_its_drivers_version(mariadb: ServerCopies, base: str) -> None:
@@ -471,7 +489,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     }
     assert all(each.low < each.ratio < each.high for each in newest.client_against_reference.values())
     text = formats.get("terminal")(result)
-    assert "driver=9.7.0 against the reference, plain: server CPU" in " ".join(text.split())
+    assert "driver=9.7.0 against driver=5.1.49, plain: server CPU" in " ".join(text.split())
     assert not any("password" in path.read_text() for path in directory.glob("*.json*"))
 
 

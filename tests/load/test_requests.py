@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +74,47 @@ def test_the_shop_marks_what_it_should() -> None:
     marked = [each.name for each in workloads.get("shop").transaction if requests.marks(each.script)]
     assert marked == ["buy"]
     assert not workloads.has_marks(workloads.get("file"))
+
+
+def test_headers_and_bodies_belong_to_the_request_above(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('a,"$5"\n')
+    text = (
+        "\\set id random(1, 9)\n"
+        "POST /item?of=:id\n"
+        "    Content-Type: text/csv\n"
+        "    X-Request: :id-:size\n"
+        "    < rows.csv\n"
+        "\n"
+        "GET /\n"
+        "Accept-Language: de\n"
+        'PATCH /item {"id": :id};\n'
+    )
+    post, get, patch = requests.parse(text, {"size": 7}, directory=tmp_path).statements
+    assert (post.sql, post.headers, post.body) == (
+        "POST /item?of=$1",
+        "Content-Type: text/csv\nX-Request: $1-7",
+        'a,"$5"\n',
+    )
+    assert (post.parameters, get.headers, get.body) == (("id",), "Accept-Language: de", None)
+    assert (patch.sql, patch.headers) == ('PATCH /item {"id": $1}', "")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Cookie: s3cr3t\nGET /", "line 1: no request is above this line"),
+        ("GET /\nHost: s3cr3t", "line 2: header Host can't be set"),
+        ("GET /\nA: s3cr3t\na: s3cr3t", "line 3: header a is given twice"),
+        ("GET /\n< body.txt", "line 2: a GET request has no body"),
+        ("POST / a=b\n< body.txt", "line 2: the request above has a body already"),
+        ("POST /\n< none.txt", "line 2: can't read the body in none.txt: No such file"),
+        ("POST /\n< bytes", "line 2: the body in bytes is not UTF-8 text"),
+        ("THINK 5\nA: b", "no request is above"),
+    ],
+)
+def test_lines_that_belong_to_no_request_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError) as refused:
+        requests.parse(text, {}, directory=tmp_path)
+    assert words in str(refused.value)
+    assert "s3cr3t" not in str(refused.value)

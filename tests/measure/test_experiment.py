@@ -70,7 +70,7 @@ def test_the_table_starts_with_the_lowest_cost_and_keeps_failed_cells(tmp_path: 
     fake("--busy 50000 --sd 0.001 --die-busy 74000")
     text = formats.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
     text = text[text.index("one experiment") :]
-    places = [text.index(word) for word in ("effect=2%", "the reference  ", "effect=20%", "effect=50%: FAILED")]
+    places = [text.index(word) for word in ("effect=2%", "effect=10%  ", "effect=20%", "effect=50%: FAILED")]
     assert places == sorted(places), text
     assert "4 cells in the same 8 sessions" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text

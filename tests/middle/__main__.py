@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from middle import logins
 from middle.attacks import ATTACKS
 from middle.behind import CLIENTS, server
 from middle.case import CASES, CONTROLS, Case, Outcome, attempt
@@ -53,8 +54,9 @@ def main(argv: Sequence[str]) -> int:
                 outcomes.append(each)
                 print(f"{line(each)}\n{each.text if each.wrong else ''}".rstrip(), flush=True)
     keep(asked.kept, outcomes)
-    print(f"\n{table(outcomes)}")
-    return 0 if not any(each.wrong for each in outcomes) else 1
+    print(f"\n{table(outcomes)}\n\nA man in the middle who goes on to the login:\n")
+    differ = logins.main(asked.servers.split(), asked.clients.split())
+    return 0 if not any(each.wrong for each in outcomes) and not differ else 1
 
 
 def keep(path: Path, outcomes: Sequence[Outcome]) -> None:

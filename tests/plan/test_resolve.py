@@ -55,6 +55,7 @@ ALLOWED = {
     "runs/doctor.py": "every engine there is",
     "runs/fixes.py": "every engine there is",
     "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
+    "runs/prove_url.py": "`prove` of a URL asks what its string means before there is a cell to resolve",
     "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
     "runs/import_run.py": "imported runs have no cells",
     # They read records.

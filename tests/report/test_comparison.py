@@ -501,3 +501,48 @@ def test_tls_of_2008_and_of_today_differ(require_postgresql: object, tmp_path: P
     assert pair.change["throughput"].low > 1
     assert {each.name for each in pair.factors} == {"set version", "set cipher"}
     assert {each.name for each in pair.also} >= {"protocol", "cipher"}
+
+
+# ── what a comment on a pull request must not look like ───────────────────────────────────────────────────────────────
+
+
+def unresolved_pair() -> Comparison:
+    """Two runs within the budget whose costs can't be told apart, with page faults ×3.86 that are noise."""
+    faults, same = {"faults_per_op": estimate(1.1, 0.9)}, {"faults_per_op": estimate(4.2, 0.9)}
+    levels = {arm: {"throughput": 1000.0, "faults_per_op": 0.5} for arm in ("plain", "encrypted")}
+    cells = [costing(0.8, 0.08, arms=levels), costing(0.78, 0.08, arms=levels)]
+    made = [
+        msgspec.structs.replace(each, overhead=each.overhead | more)
+        for each, more in zip(cells, (faults, same), strict=True)
+    ]
+    return comparison.compare([run(made[0], name="a"), run(made[1], name="b")], limit=0.4, strict=True)
+
+
+def test_a_gate_that_passes_says_if_nothing_is_resolved() -> None:
+    found = unresolved_pair()
+    assert found.gates[0].outcome == "pass"
+    assert found.exit_status == 0, "the budget is kept, whatever the comparison shows"
+    text = comparison_formats.get("md")(found)
+    assert text.startswith("### ⚠️ PASS, but nothing is resolved: encryption costs at most 40 % in 1 cell")
+    assert "✅ pass" in text, "the cell itself is within the budget"
+    terminal = comparison_formats.get("terminal")(found)
+    assert terminal.startswith("PASS, but nothing is resolved: ")
+    said = " ".join(terminal.split())
+    assert "nothing is resolved: of 1 cost compared, 1 is unresolved, so this can't say whether a cost changed" in said
+
+
+def test_something_resolved_is_no_reason_to_doubt() -> None:
+    a, b = (
+        run(costing(ratio, 0.001), costing(0.9, 0.001, workload="b"), name=name)
+        for ratio, name in ((0.8, "a"), (0.7, "b"))
+    )
+    text = comparison_formats.get("md")(comparison.compare([a, b], limit=0.4))
+    assert text.startswith("### ✅ PASS: encryption costs at most 40 % in 2 cells")
+
+
+@pytest.mark.parametrize("name", ["md", "terminal"])
+def test_noise_has_no_row_but_is_named(name: str) -> None:
+    text = " ".join(comparison_formats.get(name)(unresolved_pair()).split())
+    assert "×3.8" not in text
+    assert "not shown, because it is noise: page faults; --format csv has it" in text
+    assert "faults_per_op" in comparison_formats.get("csv")(unresolved_pair())

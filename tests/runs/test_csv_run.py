@@ -26,6 +26,7 @@ def test_the_users_own_rows_are_measured(tmp_path: Path, require_server: Require
     (tmp_path / "orders.csv").write_text(ORDERS)
     done = ciphercost("run", target, "--csv", "orders.csv", *SHORT, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "read orders.csv: 300 rows, 7 columns (Order ID integer" in done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert (cell["workload"], cell["rows"], cell["factors"]["csv"]) == ("mixed-crud", 300, "orders.csv")
     assert all(arm.get("errors", 0) == 0 for arm in cell["arms"].values())

@@ -204,8 +204,12 @@ def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tup
     with_it = ciphercost("prove", encrypted, "--ca", "ca.pem", cwd=tmp_path)
     assert with_it.returncode == 0, with_it.stdout + with_it.stderr
     assert "ENCRYPTED, proven" in with_it.stdout
-    # nginx answers an unencrypted request on that port with 400.
-    assert "it enforces encryption" in with_it.stdout
+    # nginx answers an unencrypted request on that port with 400, which says nothing about its http address.
+    assert "it enforces encryption" not in with_it.stdout
+    assert "takes TLS, so an unencrypted request to it is no control" in " ".join(with_it.stdout.split())
+    both = ciphercost("prove", plain, encrypted, "--ca", "ca.pem", cwd=tmp_path)
+    assert both.returncode == 0, both.stdout + both.stderr
+    assert "ENCRYPTED, proven by every witness" in both.stdout
     clear = ciphercost("prove", plain, "--ca", "ca.pem", cwd=tmp_path)
     assert clear.returncode == 1
     assert "NOT PROVEN" in clear.stdout
@@ -231,6 +235,18 @@ def test_prove_says_that_a_redirect_enforces_encryption(
     words = " ".join(done.stdout.split())
     assert "the server answers 301 (to https://localhost:" in words
     assert "The server refuses unencrypted connections: it enforces encryption" in words
+
+
+def test_prove_says_that_a_site_asks_for_a_client_certificate(tmp_path: Path, require_server: RequireServer) -> None:
+    with (
+        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
+        made.started({"certificate": "rsa2048", "client-cert": "on"}) as server,
+    ):
+        ca = str(next(made.secrets.rglob("ca.pem")))
+        done = ciphercost("prove", urls(server)[1], "--ca", ca, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "No required SSL certificate was sent" in done.stderr
+    assert "The server asks for a client certificate, which ciphercost can't present yet" in done.stderr
 
 
 def test_prove_can_start_its_own_server(tmp_path: Path, name: str) -> None:

@@ -24,7 +24,7 @@ from ciphercost.host.procfs import tree
 from ciphercost.host.relay import Relay
 from ciphercost.load import agent
 from ciphercost.model import run_directory
-from ciphercost.model.errors import AgentError
+from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.provision import leftover_schemas, scratch_schema
 from ciphercost.runs import pipeline
@@ -218,6 +218,15 @@ def test_a_run_that_is_told_to_end_leaves_the_server_as_it_was(
     assert "Traceback" not in said
 
 
+UNENCRYPTED = {
+    "postgresql": "sslmode=disable",
+    "mysql": "ssl-mode=DISABLED",
+    "mariadb": "ssl=0",
+    "firebird": "wire_crypt=Disabled",
+}
+"""By engine: what a URL asks so that nothing is encrypted."""
+
+
 def used(server: UserServer, command: str, place: Path) -> str:
     """How strongly this `clean` encrypts its login: the agent's `tls` or `wire_crypt`."""
     words = shlex.split(command)
@@ -261,6 +270,8 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
         assert used(server, printed, tmp_path) == ("verify-full" if server.by_ca else "require")
         # Nor is one that leaves the authority out, on the machine that knows how the run logged in.
         assert used(server, f"clean --url {server.url}", tmp_path) == ("verify-full" if server.by_ca else "require")
+        with pytest.raises(UsageError, match="a run of this machine logged in to that server encrypted"):
+            used(server, f"clean --url {server.url}?{UNENCRYPTED[server.engine.name]}", tmp_path)
         done = ciphercost(*shlex.split(printed), cwd=tmp_path, **server.environment)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
         assert server.state() == before

@@ -97,7 +97,10 @@ def two_types(asked: Asked) -> bytes:
 
 def with_cookie(asked: Asked) -> bytes:
     """A page for those who are logged in."""
-    if asked.headers.get("cookie") == "session=s3cr3t-cookie" and asked.headers.get("authorization") == "Bearer s3cr3t-word":
+    if (
+        asked.headers.get("cookie") == "session=s3cr3t-cookie"
+        and asked.headers.get("authorization") == "Bearer s3cr3t-word"
+    ):
         return html("<h1>Welcome</h1>" + WORDS)
     return html("no", status="401 Unauthorized")
 

@@ -129,6 +129,8 @@ class UserServer:
         self.engine = engines.get(name)
         self.installation = installation
         self.ca = ca
+        self.ca_at_server = ca
+        """The same file, where the server can read it."""
         self._start = start
         self._started()
         self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
@@ -243,11 +245,12 @@ def user_server(
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         ca = directory / "ca.pem"
-        own = dict(settings or {})
+        own, at_server = dict(settings or {}), ca
         if "tls" in mechanisms.of(engine):
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
             marks.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())
+            at_server = made.ca
             own = own or HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
@@ -255,6 +258,7 @@ def user_server(
             prepare(installation, scratch / "server", run_supervisor)
         start = partial(engine.start, installation, scratch / "server", run_supervisor, settings=own, logs=directory)
         found = UserServer(name, installation, start, ca)
+        found.ca_at_server = at_server
         try:
             found.ask(*MINE[name])
             yield found

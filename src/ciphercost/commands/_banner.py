@@ -12,19 +12,23 @@ if TYPE_CHECKING:
     from ciphercost.plan.planned import PlannedCell
 
 INDENT = "=== "
+CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+"""Methods of requests that a site may answer by changing something."""
 
 
 def lines(spec: Any) -> list[str]:
-    """The banner's lines; none if ciphercost starts every server itself, for this machine alone.
+    """The banner's lines; none if ciphercost starts every server itself, for this machine alone, and the workloads show all that is asked.
 
     Raises UsageError for a spec that can't be run.
     """
-    from ciphercost.plan import conditions, specs
+    from ciphercost.plan import conditions, shown, specs
     from ciphercost.report.layout import wrap
 
     planned = specs.plan(spec)
     reached = dict.fromkeys(conditions.who_reaches_it(cell.conditions, cell.engine) for cell in planned)
     opened = [line for text in reached if text for line in wrap(f"{text[0].upper()}{text[1:]}.", INDENT, f"{INDENT}  ")]
+    unseen = dict.fromkeys(text for cell in planned for text in shown.not_shown(cell))
+    opened += [line for text in unseen for line in wrap(f"{text}.", INDENT, f"{INDENT}  ")]
     cells = [cell for cell in planned if cell.spec.url]
     if not cells:
         return opened
@@ -61,10 +65,23 @@ def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
 def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the cells create on one server, and how much load they make."""
     from ciphercost.model.terms import MOST_ERRORS
-    from ciphercost.plan import specs
+    from ciphercost.plan import connection_strings, specs
 
     if all(cell.engine.language == "http" for cell in cells):
         yield "ciphercost sends requests and creates nothing"
+        methods = {
+            each.sql.removeprefix("SECURE ").split(maxsplit=1)[0]
+            for cell in cells
+            for _, _, script in cell.program.transactions
+            for each in script.statements
+        }
+        if changing := sorted(methods & set(CHANGING)):
+            yield (
+                f"your {' and '.join(changing)} requests may change what the site stores, thousands of times; the arms' answers to them are "
+                "not compared"
+            )
+        if names := dict.fromkeys(name for cell in cells for name in cell.header_names):
+            yield f"every request has your {', '.join(names)}; in the plain arm anyone on the way can read them"
     else:
         yield from _creates(cells)
     yield f"at most {specs.most_connections(cells)} connections at once"
@@ -76,3 +93,4 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     if all(slow := {cell.spec.max_latency for cell in cells}):
         stops += f" or its 99th percentile is above {1e3 * max(slow):g} ms"
     yield stops
+    yield from dict.fromkeys(each for cell in cells for each in connection_strings.remarks(cell.spec, cell.engine))

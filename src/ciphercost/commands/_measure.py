@@ -89,10 +89,12 @@ def has_failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
-    """Print what ciphercost does to servers that the user already runs, and who can reach its own. Raises UsageError."""
-    from ciphercost.commands import _banner
+    """Print what ciphercost does to servers that the user already runs, who can reach its own, and what it read in the user's
+    rows. Raises UsageError.
+    """
+    from ciphercost.commands import _banner, _rows_read
 
-    for line in _banner.lines(spec):
+    for line in (*_banner.lines(spec), *_rows_read.lines(spec)):
         click.echo(line, err=True)
 
 

@@ -175,8 +175,13 @@ MEASURE = (
     click.option(
         "--csv",
         metavar="FILE",
-        help="Your own rows: runs mixed-crud on a table made from this file.",
+        help="Your own rows: runs mixed-crud on a table made from this file. Its first line names the columns.",
         shell_complete=_completers.files,
+    ),
+    click.option(
+        "--no-header",
+        is_flag=True,
+        help="The first line of --csv is a row; the columns are named column1, column2 …",
     ),
     click.option(
         "--set",

@@ -53,6 +53,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
         csv=given["csv"] or "",
+        no_header=bool(given.get("no_header")),
         headers=names,
         headers_file=headers_file,
         cpu_crypto=given["cpu_crypto"] or "on",

@@ -39,8 +39,15 @@ from ciphercost.commands._options import DIRECTORY, JSON, options
     click.option(
         "--columns",
         metavar="MAP",
-        help="Meaning of a table's columns: time=elapsed_ms,arm=mode,operations=n,latency=p50:us,factor=dbms. Also "
-        "run=COLUMN or run=row (each row is one run), and decimal=point or decimal=comma.",
+        help="Meaning of a table's columns, e.g. throughput=tps,arm=mode. Roles: throughput (per second), time (of a row) and "
+        "latency (s, ms or us: latency=p95:us), operations (in a row's time), cpu (% or share), arm, clients, workload, factor "
+        "(repeatable: sets cells apart), run (a run's name; run=row: each row is one run), at (seconds since 1970), decimal "
+        "(point or comma).",
+    ),
+    click.option(
+        "--no-header",
+        is_flag=True,
+        help="The first line of a table is a row; --columns names column1, column2 …",
     ),
     click.option(
         "--engine",
@@ -62,8 +69,9 @@ from ciphercost.commands._options import DIRECTORY, JSON, options
 def import_(files: tuple[Path, ...], **given: Any) -> None:
     """Import results of other tools and estimate costs from them.
 
-    Reads output of pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, hyperfine, and any table. FILE is a file or
-    a folder. The content shows the tool; words in the file name show the arm (plain, off, notls, … or tls, ssl, on, …).
+    Reads output of pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, ab, redis-benchmark, valkey-benchmark,
+    memtier_benchmark, hyperfine, and any table (CSV, Markdown, psql, mysql). FILE is a file or a folder. The content shows
+    the tool; words in the file name show the arm (plain, off, notls, … or tls, ssl, on, …).
     """
     from ciphercost.runs import import_run
 

@@ -9,7 +9,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
-from ciphercost.commands._options import JSON, NO_PROGRESS, options
+from ciphercost.commands._options import HEADER_OPTION, JSON, NO_PROGRESS, options
 from ciphercost.commands.replicate import all_studies
 
 
@@ -19,16 +19,18 @@ from ciphercost.commands.replicate import all_studies
     metavar="RUN|latest",
     shell_complete=_completers.runs,
 )
-@options(JSON, NO_PROGRESS)
+@options(HEADER_OPTION, JSON, NO_PROGRESS)
 def resume(run_: str, **given: Any) -> None:
     """Resume a run that was interrupted or whose cells failed.
 
     Keeps every complete session and repeats the unfinished one. Runs record no passwords, so ciphercost reads or asks for
-    them again.
+    them again; nor do they record the values of headers, which --header gives again.
     """
+    from ciphercost.load import headers
     from ciphercost.model import run_directory
     from ciphercost.runs import replicate, replicate_all, resume, spread
 
+    headers.remember(given.pop("headers"))
     if (several := replicate_all.find(run_)) is not None:
         all_studies(several, given)
     if (over := spread.find(run_)) is not None:

@@ -250,6 +250,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     schemes = MappingProxyType({"firebird": "wire-crypt"})
     refuses_clear = ("28000",)  # WireCrypt = Required
     refuses_anonymous = "the server asks for a password and none was given"
+    give_password = connection_string.INSTEAD
     password_from = "ISC_PASSWORD"  # noqa: S105 - where it is, not what it is
     tls_witness = (
         "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "

@@ -269,6 +269,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
     refuses_clear = ("28000",)  # pg_hba.conf has no line for an unencrypted connection
     refuses_anonymous = "the server asks for a password and none was given"
+    give_password = libpq.INSTEAD
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     tls_round_trips = 1  # SSLRequest, and the server's one-letter reply
     tls_begins = "either"

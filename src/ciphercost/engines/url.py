@@ -17,6 +17,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
 from ciphercost.load import headers
+from ciphercost.load.trust import wants_certificate
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
 from ciphercost.model.url import split
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"
@@ -205,10 +207,14 @@ class Url(HasTls, TakesUrl):
         """Return nothing: the server's TLS is configured already."""
         return {}
 
-    def hint(self, code: str) -> str:
+    def hint(self, code: str, text: str = "") -> str:
+        if wants_certificate(text):
+            return super().hint(code, text)
         return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
 
-    def advice(self, url: str, agent: Agent, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+    def advice(self, url: str, agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+        if wants_certificate(str(error)):
+            return self.hint(error.code, str(error))
         plain, encrypted = pair(url)
         both = {"plain": plain, "encrypted": encrypted}
         return advice.of(
@@ -224,7 +230,7 @@ class Url(HasTls, TakesUrl):
             f"To check that one too, name it: ciphercost prove http://{plain.authority.partition(':')[0]}:PORT{plain.path} {url}"
         )
 
-    def place(self, url: str) -> str:
+    def called(self, url: str) -> str:
         return pair(url)[1].shown
 
     def workload_fields(
@@ -250,7 +256,7 @@ class Url(HasTls, TakesUrl):
         answer = Answer.of(rows[0])
         if not answer.succeeded:
             return "", ""
-        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch)
+        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch) or re.search(r"[ -~]{8,64}", answer.stretch)
         return AGENT, stretch[0] if stretch else answer.server or answer.type
 
     def said(self, fields: Mapping[str, object]) -> str:

@@ -202,7 +202,7 @@ def with_other_group(cell: Cell, reference: Cell) -> Cell:
     if len(libraries) == 1 or not group or not other or group == other or cell.factors.get("group"):
         return cell
     text = (
-        f"the key exchange is {group} here and {other} in the reference, because the libraries prefer different ones; "
+        f"the key exchange is {group} here and {other} with {reference.variant or 'the first cell'}, because the libraries prefer different ones; "
         "name one with --set group=x25519 to compare the libraries alone"
     )
     return msgspec.structs.replace(cell, warnings=[*cell.warnings, Warning_("groups-differ", text)])
@@ -267,7 +267,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         reason=reason,
         encryption=known.encryption,
         cores=known.cores,
-        conditions=conditions.named(known.spec) | ({"idle": known.idle} if known.idle else {}),
+        conditions=conditions.named(known.spec)
+        | ({"headers": ", ".join(registered(known).headers)} if registered(known).headers else {})
+        | ({"idle": known.idle} if known.idle else {}),
         floor=known.floor,
         enciphered=known.enciphered,
         predicted=predicted(known, found) if found else {},
@@ -290,6 +292,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
             *(found.warnings if found else []),
             *not_resumed(known, found),
             *paced(facts.machine, known, found),
+            *closing(known, found),
         ],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
@@ -305,6 +308,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         variant=known.spec.variant,
         embedded=registered(known).embedded,
         protects=registered(known).protects,
+        place=registered(known).place,
         mechanism_factors=registered(known).factors,
     )
 
@@ -319,6 +323,37 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
         known.encryption, known.factors.get("group", ""), registered(known).tls_round_trips, resumed
     )
     return link_model.predict(known.spec, trips, known.clients, found.arms)
+
+
+CLOSES, SELDOM = 0.5, 0.02
+"""Connections per request from which the server closes every one, and below which closing is not worth a word."""
+
+
+def closing(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
+    """The warning that the server closes connections that the load would keep. Pure."""
+    if found is None or not known.keeps_connections:
+        return []
+    share = {}
+    for arm, each in found.arms.items():
+        requests = each.get("operations", 0) * max(1.0, each.get("rows_per_op", 1.0))
+        share[arm] = each.get("connects", 0) / requests if requests else 0.0
+    most = max(share.values(), default=0.0)
+    if most < SELDOM:
+        return []
+    arms = " and ".join(arm for arm, each in share.items() if each >= most / 2)
+    where = f"in the {arms} arm{'s' * (' ' in arms)}"
+    if most >= CLOSES:
+        text = (
+            f"the server closes every connection after one request ({where}), so each request pays for a new one, which with encryption "
+            "means a handshake; let the server keep connections alive to measure encryption on open ones"
+        )
+    else:
+        after = round(1 / most)
+        text = (
+            f"the server closes a connection after about {after} requests ({where}), so one in {after} pays for a new one, which with "
+            "encryption means a handshake"
+        )
+    return [Warning_("server-closes", text)]
 
 
 def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:

@@ -17,6 +17,8 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
 from ciphercost.model.spec import ARMS, Arm
 
+NAMING_PARTS = 3
+"""Parts of a path that may name the server: the file and two folders."""
 SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, required …"
 
 
@@ -37,7 +39,7 @@ def arms(
             number = commands.setdefault(tuple(each.names), len(commands) + 1)
             each.arm, by = arm_of(source, each, wanted, loose, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
-            narrower = server_in(source.names, each.server or each.engine)
+            narrower = server_in(source.path.parts[: -1 - NAMING_PARTS : -1], each.server or each.engine)
             each.server = narrower or each.server
             # Commands may contain passwords, so only this word goes into the record.
             each.names = []

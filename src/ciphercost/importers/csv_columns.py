@@ -72,6 +72,44 @@ def columns(text: str) -> list[Column]:
     return found
 
 
+GUESSES = (
+    (
+        "throughput",
+        (
+            r"tps|qps|rps|ops|iops|throughput|rate"
+            r"|(?:transactions|queries|requests|ops|operations|req|tx)(?:_| |/)?(?:/|per)?[ _]?s(?:ec(?:ond)?)?"
+        ),
+    ),
+    (
+        "latency",
+        (
+            r"(?:mean|avg|average|p50|median)?[ _]?(?:lat(?:ency)?|response[ _]?time)(?:[ _]?(?:mean|avg|average|p50))?(?:[ _(\[].*)?"
+            r"|(?:mean|avg|p50)(?:[ _(\[].*)?"
+        ),
+    ),
+    ("time", r"(?:elapsed|duration|time|seconds|runtime)(?:[ _(\[].*)?"),
+    ("arm", r"mode|arm|tls|ssl|use_?ssl|ssl[-_]?mode|encrypted|encryption|tde|variant|config"),
+    ("clients", r"clients?|threads?|connections?|conns?|concurrency"),
+    ("cpu", r"cpu.*%?"),
+)
+"""Roles, and names of columns that usually have them."""
+
+
+def suggested(header: list[str]) -> str:
+    """Return a map for a table with these columns, as far as their names tell; empty: no figure is among them. Pure."""
+    made: dict[str, str] = {}
+    for role, names in GUESSES:
+        fits = [name for name in header if re.fullmatch(names, name.strip(), re.IGNORECASE) and "," not in name]
+        if fits:
+            made[role] = fits[0]
+    if "throughput" in made:
+        made.pop("time", None)
+    if not made.keys() & set(FIGURES):
+        return ""
+    words = ",".join(f"{role}={name}" for role, name in made.items())
+    return f"--columns '{words}'" if re.search(r"[^\w=,.:/-]", words) else f"--columns {words}"
+
+
 def unit_of(column: Column, in_cells: bool = False) -> str:
     """Return the unit: as stated, or from the end of the column's name. Raises Bad if neither gives one.
 

@@ -12,7 +12,8 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.spec import Arm
 
 OWN_LINE = re.compile(
-    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench)"
+    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench"
+    r"|This is ApacheBench|Copyright |Licensed to |Benchmarking |SSL/TLS Protocol:|TLS Server Name:|Document )"
     r"(?!.*\bPGSSLMODE=).*",
     re.IGNORECASE,
 )
@@ -68,7 +69,8 @@ def heading(line: str, number: int) -> Heading | None:
 
 def measured(readings: list[Reading], headings: list[Heading]) -> list[Reading]:
     """Return the runs without those that a line above calls a warm-up, with a note on them. Raises Bad if none is left."""
-    kept, left = [], []
+    kept: list[Reading] = []
+    left: list[Reading] = []
     begins = [0, *(reading.line for reading in readings)]
     for after, reading in zip(begins, readings, strict=False):
         said = [each for each in headings if after < each.line < reading.line and each.warm_up is not None]

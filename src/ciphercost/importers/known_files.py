@@ -43,7 +43,7 @@ INSTEAD = {
 KNOWN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^Benchmark (?:#?1|\S+): .*\n\s+Time \(", re.MULTILINE), "hyperfine's screen output, which is rounded; run it with --export-json FILE"),
     (re.compile(r"\Acommand,mean,stddev,median,user,system,min,max"), "hyperfine's CSV, which lacks the time of each run; run it with --export-json FILE"),
-    (re.compile(r"^\| Command \| Mean \[\w+\] \| Min ", re.MULTILINE), "hyperfine's Markdown, which lacks the time of each run; run it with --export-json FILE"),
+    (re.compile(r"^\| Command \| Mean \[\w+\] \| Min ", re.MULTILINE), "hyperfine's Markdown, which lacks single times; run it with --export-json FILE"),
     (re.compile(r"^ATOP - ", re.MULTILINE), "atop's screen output; print its file with `atop -r FILE -P CPU,MEM`, and import that"),
     (re.compile(r"^(?:RESET|SEP)\s*$", re.MULTILINE), "atop's output without CPU lines; run `atop -P CPU,MEM`"),
     (re.compile(r"\A\s*<(?:!doctype html|html|table)\b", re.IGNORECASE), f"HTML; save the tool's printed output, or {AS_TABLE}"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ciphercost.importers import csv_columns, formats
 from ciphercost.importers.formats import Bad, Lines, clean, csv, without_secrets
+from ciphercost.importers.formats._csv_frames import table as table_in
 from ciphercost.importers.headings import Heading, heading, measured, under_headings
 from ciphercost.importers.known_files import unread_binary, unread_text
 from ciphercost.importers.unwrap import Wrapping, without_colours, wrapping
@@ -185,6 +186,15 @@ def batched(lines: Iterable[str], size: int) -> Iterator[list[str]]:
         yield block
 
 
+def suggestion(head: str) -> str:
+    """Return the map of columns that the names of a table suggest; empty: they suggest none."""
+    try:
+        header = table_in(Lines(head.splitlines(keepends=True)[:200])).header
+    except Bad:
+        return ""
+    return csv_columns.suggested(header)
+
+
 def format_of(head: str, around: Wrapping, columns: list[csv_columns.Column], label: str) -> str:
     """Return the importer whose mark the text contains. Raises UsageError if two do, Unknown if none does."""
     fits = formats.recognised("\n".join(around.off(line) for line in head.split("\n")))
@@ -201,10 +211,11 @@ def format_of(head: str, around: Wrapping, columns: list[csv_columns.Column], la
         return "csv"
     known = ", ".join(name.replace("_", "-") for name in formats.names() if name != "csv")
     first = next((line for line in head.splitlines() if line.strip()), "")
-    if any(first.count(each) >= 1 for each in (";", ",", "\t")):
+    if any(first.count(each) >= 1 for each in (";", ",", "\t", "|")) or first.startswith("+-"):
+        asked = clean(suggestion(head)) or csv_columns.EXAMPLE
         raise Unknown(
             f"{label}, line 1: if this is a table ('{without_secrets(first[:300])[:60]}'), map its columns: "
-            f"{csv_columns.EXAMPLE}. Formats that need no map: {known}",
+            f"{asked}. Formats that need no map: {known}",
             f"possibly tables (map their columns: {csv_columns.EXAMPLE})",
         )
     raise Unknown(

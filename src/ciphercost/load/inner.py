@@ -28,6 +28,11 @@ _MAY_TOUCH = {
     "RETURN", "ROWS", "SELECT", "SKIP", "THEN", "TO", "VALUES", "WHEN", "WHERE",
 }  # fmt: skip
 """Words that may stand directly before a variable."""
+_TYPES = {
+    "BIT", "BOOL", "BOOLEAN", "BYTEA", "CIDR", "DATE", "INET", "INTERVAL", "JSON", "JSONB", "NUMERIC", "POINT", "TIME",
+    "TIMESTAMP", "TIMESTAMPTZ", "TIMETZ", "UUID", "XML",
+}  # fmt: skip
+"""Types whose literals are written as type and string: interval '5 days'."""
 WHY = "ciphercost sends variables as parameters, which can only be whole values"
 
 
@@ -58,11 +63,13 @@ def replaced(
     if token.kind == "name" or string is None:
         what = "a quoted name" if token.kind == "name" else "this string"
         raise UsageError(f"{where}: ':{name}' is in {what}: {WHY}; write it outside of quotes")
-    if before.kind == "word" and before.text.upper() not in _BEFORE_STRINGS:
+    if before.kind == "word" and before.text.upper() in _TYPES:
         raise UsageError(
             f"{where}: ':{name}' is in a literal of type {before.text}: {WHY}; write CAST(… || :{name} AS {before.text})"
         )
     prefix, content = string.groups()
+    if len(inside) == 1 and content == f":{name}" and dialect in ("", "postgresql"):
+        return place(name)  # the server takes its type from where it stands, as it does for '42'
     pieces: list[str] = []
     at = 0
     for match in _INNER.finditer(content):
@@ -74,25 +81,8 @@ def replaced(
         at = match.end()
     if at < len(content):
         pieces.append(f"{prefix}'{content[at:]}'")
-    if len(pieces) == 1 and dialect in ("", "postgresql"):
-        return place(inside[0][2])  # the server takes its type from where it stands, as it does for '42'
     begin, between, end = _JOINED.get(dialect, _JOINED[""])
     return f"{begin}{between.join(pieces)}{end}"
-
-
-_BEFORE_STRINGS = _MAY_TOUCH | {
-    "CASE",
-    "END",
-    "ESCAPE",
-    "FROM",
-    "ILIKE",
-    "SET",
-    "SIMILAR",
-    "DISTINCT",
-    "RETURNING",
-    "USING",
-}
-"""Words that may stand before a string without being its type."""
 
 
 def check_apart(before: Token, name: str, where: str) -> None:

@@ -48,7 +48,7 @@ def parse(
     """
     variables, lines = declared(text, parameters, where)
     drawn = {variable.name for variable in variables}
-    statements = []
+    statements: list[Statement] = []
     for number, line in enumerate(lines, start=1):
         here = f"{where}, line {number}"
         if _HEADER.match(line.strip()):

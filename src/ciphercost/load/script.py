@@ -47,6 +47,17 @@ class Statement(msgspec.Struct, frozen=True):
     """Of a request: its body as it is in a file. None: it is in the text, or there is none."""
 
 
+KV = "kv"
+"""The dialect of a key-value store's commands."""
+_READING_COMMANDS = re.compile(
+    r"(?:BITCOUNT|DBSIZE|ECHO|EXISTS|GET|GETBIT|GETRANGE|GETS|HEXISTS|HGET|HGETALL|HKEYS|HLEN|HMGET|"
+    r"HSTRLEN|HVALS|LINDEX|LLEN|LPOS|LRANGE|MGET|PING|PTTL|SCARD|SDIFF|SINTER|SISMEMBER|SMEMBERS|"
+    r"SMISMEMBER|STRLEN|SUNION|TTL|TYPE|VERSION|XLEN|XRANGE|ZCARD|ZCOUNT|ZRANGE|ZRANK|ZSCORE)\b",
+    re.IGNORECASE,
+)
+"""Commands of key-value stores that change nothing."""
+
+
 class Script(msgspec.Struct, frozen=True):
     variables: tuple[Variable, ...]
     statements: tuple[Statement, ...]
@@ -56,6 +67,8 @@ class Script(msgspec.Struct, frozen=True):
     @property
     def read_only(self) -> bool:
         """Whether every statement only reads, judging by its words."""
+        if self.dialect == KV:
+            return all(_READING_COMMANDS.match(each.sql) is not None for each in self.statements)
         return all(_reads(each.sql, self.dialect) for each in self.statements)
 
 
@@ -355,24 +368,29 @@ def _statement(
     """A statement with `$1`, `$2` … for the variables that are drawn. `fixed`: values that never change, by name."""
     opened = opens(found.sql, where)
     order: list[str] = []
+    numbers: dict[str, str] = {}
 
     def place(name: str) -> str:
-        if name not in order:
-            order.append(name)
-        return f"${order.index(name) + 1}"
+        if name not in numbers:
+            numbers[name] = another(name)
+        return numbers[name]
+
+    def another(name: str) -> str:
+        # A parameter has one type: the same variable in a string is another one.
+        order.append(name)
+        return f"${len(order)}"
 
     written: list[str] = []
-    nothing = Token("code", "")
-    tokens = found.tokens
-    for number, token in enumerate(tokens):
-        before = tokens[number - 1] if number else nothing
-        # The last token that is more than white space or a comment.
-        word = next((each for each in tokens[:number][::-1] if each.kind != "comment" and each.text.strip()), nothing)
+    before = word = this = Token("code", "")  # `word`: the last one that is more than white space or a comment
+    for token in found.tokens:
+        before, this = this, token
+        if before.kind != "comment" and before.text.strip():
+            word = before
         text, name = token.text, token.text.removeprefix(":")
         if token.kind == "comment":
             written.append("" if text in (OPEN, SEAL) else text)
         elif token.kind in ("string", "name"):
-            written.append(inner.replaced(token, word, drawn, fixed, place, where, dialect))
+            written.append(inner.replaced(token, word, drawn, fixed, another, where, dialect))
         elif token.kind == "place":
             raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{text}'")
         elif token.kind == "question" and dialect not in ("", "postgresql"):
@@ -388,6 +406,8 @@ def _statement(
             written.append(place(name))
         elif name in fixed:
             written.append(str(fixed[name]))
+        elif found.body:
+            written.append(text)  # a variable of that body
         else:
             raise UsageError(f"{where}: ':{name}' is not set; {nearest(name, [*drawn, *fixed])}")
     return Statement("".join(written).strip(), tuple(order), open=opened)

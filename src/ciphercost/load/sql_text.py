@@ -27,6 +27,8 @@ class Statement(NamedTuple):
     line: int
     """Where it begins, counted from 1."""
     tokens: list[Token]
+    body: bool = False
+    """Whether other statements are in it, between BEGIN and END."""
 
     @property
     def sql(self) -> str:
@@ -108,7 +110,7 @@ def tokens(text: str, dialect: str, where: str) -> Iterator[Token]:
         if found.start() > at:
             yield Token("code", text[at : found.start()])
         kind, end = "code", found.end()
-        match _group(found):
+        match found.lastgroup:  # the alternative itself: groups within it close before it
             case "bracketed":
                 end = _comment_end(text, found.start(), nested=rules.nested)
                 kind = "comment"
@@ -129,11 +131,6 @@ def tokens(text: str, dialect: str, where: str) -> Iterator[Token]:
         at = end
     if at < len(text):
         yield Token("code", text[at:])
-
-
-def _group(found: re.Match[str]) -> str:
-    """The name of the alternative that matched; groups within it do not count."""
-    return next(name for name, value in found.groupdict().items() if value is not None and name not in ("q", "tag"))
 
 
 def _comment_end(text: str, start: int, *, nested: bool) -> int:
@@ -167,10 +164,16 @@ _LONGEST_OPENING = 12
 _NOT_CASE = ("IF", "LOOP", "WHILE", "REPEAT", "FOR")
 """Words after END that close what no BEGIN or CASE opened."""
 _CLIENTS = {
-    "DELIMITER": "a command of MySQL's own client; write the statements with `;`: between BEGIN and END of a body it ends nothing",
-    "SET TERM": "a command of Firebird's isql; write the statements with `;`: between BEGIN and END of a body it ends nothing",
+    "mysql": (
+        "DELIMITER",
+        "a command of MySQL's own client; write the statements with `;`: between BEGIN and END of a body it ends nothing",
+    ),
+    "firebird": (
+        "SET TERM",
+        "a command of Firebird's isql; write the statements with `;`: between BEGIN and END of a body it ends nothing",
+    ),
 }
-"""Commands of clients that servers do not know."""
+"""By dialect: a command of its client that the server does not know."""
 
 
 def statements(text: str, dialect: str, where: str) -> list[Statement]:
@@ -188,7 +191,7 @@ def statements(text: str, dialect: str, where: str) -> list[Statement]:
     def close() -> None:
         nonlocal held, words, line, depth, parentheses
         if line:
-            found.append(Statement(line, _stripped(held)))
+            found.append(Statement(line, _stripped(held), _has_body(words) and "BEGIN" in words))
         held, words, line, depth, parentheses = [], [], 0, 0, 0
 
     for token in tokens(text, dialect, where):
@@ -201,7 +204,7 @@ def statements(text: str, dialect: str, where: str) -> list[Statement]:
         at += token.text.count("\n")
         if token.kind == "word":
             words.append(token.text.upper())
-            _check_client(words, f"{where}, line {line}")
+            _check_client(words, dialect, f"{where}, line {line}")
             depth = max(0, depth + _step(words))
         elif token.kind == "end":
             words.append(token.text)
@@ -231,10 +234,10 @@ def _has_body(words: list[str]) -> bool:
     return _BODIES.match(" ".join(words[:_LONGEST_OPENING])) is not None
 
 
-def _check_client(words: list[str], where: str) -> None:
-    for command, reason in _CLIENTS.items():
-        if " ".join(words) == command:
-            raise UsageError(f"{where}: {command} is {reason}")
+def _check_client(words: list[str], dialect: str, where: str) -> None:
+    command, reason = _CLIENTS.get(dialect, ("", ""))
+    if len(words) <= 2 and " ".join(words) == command:
+        raise UsageError(f"{where}: {command} is {reason}")
 
 
 def _stripped(held: list[Token]) -> list[Token]:

@@ -17,6 +17,12 @@ NOTHING_IN_CLEAR = "ciphercost sent nothing unencrypted to the server after that
 CERTIFICATE = f"The server's certificate was rejected, so {NOTHING_IN_CLEAR}"
 ENCRYPTION = f"The connection could not be encrypted, so {NOTHING_IN_CLEAR}"
 FAILED = f"The encrypted arm failed, so {NOTHING_IN_CLEAR}"
+CERTIFICATE_WANTED = "The server asks for a client certificate, which ciphercost can't present yet: let this user log in without one, on a test copy"
+_WANTED = re.compile(
+    r"asks for a client certificate|requires a valid client certificate|certificate[ _]required|No required SSL certificate|"
+    r"client certificate (?:is )?required",
+    re.IGNORECASE,
+)
 _REJECTED = {
     "unknown authority|PKIX path building|find valid certification path|trust anchor": (
         "It is signed by an unknown authority: if this is the right server, name its CA with --ca FILE"
@@ -42,6 +48,7 @@ _REJECTED = {
 }
 """By a pattern in the message of OpenSSL's or a driver's: what is wrong with the certificate, and what to do."""
 _NOT_ENCRYPTED = {
+    "by ALPN": "The server speaks TLS here, but not that version of HTTP: remove --set http=2 or http=3, or name another version",
     r"TLS version|protocol_version|protocol version|No appropriate protocol": (
         "Client and server have no TLS version in common: ask for one that the server accepts with --set version=…, or "
         "configure the server for TLS 1.2 or newer"
@@ -56,7 +63,8 @@ _NOT_ENCRYPTED = {
     ),
     "": (
         "Check that the server has encryption switched on, that --ca names its CA, and that it allows the requested "
-        "version and cipher. A server without encryption can only be measured with `none`"
+        "version and cipher. Or it asks for a client certificate, which ciphercost can't present yet. A server without encryption "
+        "can only be measured with `none`"
     ),
 }
 """The same for other failures of a handshake."""
@@ -101,11 +109,18 @@ def encrypted_first(arms: Iterable[Arm]) -> list[Arm]:
 
 def words(text: str, code: str) -> str:
     """Explain a failure of the encrypted arm to the user. Pure; nothing else depends on it."""
+    if wants_certificate(text):
+        return f"{FAILED}. {CERTIFICATE_WANTED}"
     if code != "tls" and not code.startswith("08"):  # SQLSTATE 08…: a JDBC driver's connection exceptions
         return FAILED
     if advice := _advice(_REJECTED, text):
         return f"{CERTIFICATE}. {advice}"
     return f"{ENCRYPTION}. {_advice(_NOT_ENCRYPTED, text)}"
+
+
+def wants_certificate(text: str) -> bool:
+    """Whether a server refused a connection because it had no client certificate, by the error's text. Pure."""
+    return bool(_WANTED.search(text))
 
 
 def _advice(known: Mapping[str, str], text: str) -> str:

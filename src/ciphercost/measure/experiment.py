@@ -23,7 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.crew import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure import enciphered, fio, profiling, round_trips
+from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.facts import (
     describe,
@@ -37,6 +37,7 @@ from ciphercost.measure.facts import (
     describe_rows,
     describe_session,
     describe_version,
+    opened,
     warn,
 )
 from ciphercost.measure.fleet_cell import load_clients, on_those_left
@@ -307,8 +308,7 @@ def open_unit(
     on_those_left(lambda: agent.program(bench.program))
 
     def open_arm(arm: Arm) -> None:
-        fields = pair.connect[arm]
-        answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
+        answer = opened(facts, session, pair, arm, agent)
         load_connections.load_connections(bench.engine, bench.mechanism, pair, agent, arm, answer, connected)
         describe_version(facts, str(answer["server_version"]))
 
@@ -322,6 +322,7 @@ def open_unit(
         return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed, facts.spec.max_rate)
 
     describe_rows(facts, on_those_left(compare_rows))
+    warn(facts, site.COMPRESSED, site.compressed(bench, pair, own))
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
@@ -352,9 +353,7 @@ def open_unit(
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
-    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises
-    Unproven.
-    """
+    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
         # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.
@@ -364,12 +363,9 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
-    try:
-        witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors)
-    except Unproven as error:
-        if bench.cell.url and not pair.closed and (what := users_server.what_to_do(bench, pair, agent)):
-            raise Unproven(f"{error}. {what}") from None
-        raise
+    enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected) if bench.cell.url else ""
+    advice = functools.partial(users_server.what_to_do, bench, pair, agent)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced, advice)
     return connected
 
 

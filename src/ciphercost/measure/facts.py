@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan import conditions
+from ciphercost.plan import conditions, shown
 from ciphercost.prove import client_witness, column_checks
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache
@@ -110,6 +111,7 @@ def describe(facts: CellFacts, bench: Bench) -> None:
         facts.warnings.append(Warning_("reads-from-memory", FROM_MEMORY.format(bench.cell.engine, bench.cell.workload)))
     if reached := conditions.who_reaches_it(bench.planned.conditions, bench.engine):
         facts.warnings.append(Warning_("listens", reached))
+    facts.warnings += [Warning_(shown.CODE, text) for text in shown.not_shown(bench.planned)]
     if bench.cell.url:
         facts.warnings += [
             Warning_(
@@ -217,6 +219,7 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
         facts.encryption["hop"] = ", ".join(titles)
     if "encrypted" in pair.ways and (own := pair.ways["encrypted"].own_tls):
         facts.encryption["implementation"] = own
+    facts.keeps_connections = not any(fields.get("per_request") for fields in pair.connect.values())
     facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 
@@ -324,6 +327,22 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
     if not pair.embedded:
         session = len({each.session for each in facts.openings}) + 1
         facts.openings += [Opening(session, arm, seconds) for arm, seconds in pair.openings.items()]
+
+
+def opened(facts: CellFacts, session: int, pair: ServerPair, arm: Arm, agent: LoadClient) -> dict[str, Any]:
+    """Open an arm's connections for the load, and return the agent's answer with `per_request`.
+
+    Of an embedded database at rest, records how long it takes to open, once per arm and session: its file, and what its key is derived from.
+    That is the controller's time for the agent's answer, divided by the number of connections.
+    """
+    fields = pair.connect[arm]
+    began = time.monotonic()
+    answer: dict[str, Any] = agent.connect(arm, **fields)
+    seconds = (time.monotonic() - began) / int(str(fields.get("connections", 1)))
+    known = any((each.session, each.arm) == (session, arm) for each in facts.openings)
+    if pair.embedded and pair.rest is not None and not known:
+        facts.openings = [*facts.openings, Opening(session, arm, seconds)]
+    return answer | {"per_request": fields.get("per_request", False)}
 
 
 def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:

@@ -46,6 +46,9 @@ class Display:
     def phase(self, cell: int, session: int, name: str) -> None:
         """Show what the cell does now."""
 
+    def expect(self, cell: int, load_seconds: float, operation_s: float) -> None:
+        """The cell's load takes that long instead, because an operation takes `operation_s` seconds."""
+
     def slice(self, cell: int, seconds: float, rate: float, arm: str, marks: Sequence[str] | None = None) -> None:
         """A slice ended. `marks`: why it is suspect, if it counts."""
 

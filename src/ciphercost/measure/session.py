@@ -17,7 +17,7 @@ import msgspec
 from ciphercost.host import unused_memory
 from ciphercost.host.idle import Awake
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
-from ciphercost.measure import limits, load_witness, search
+from ciphercost.measure import limits, load_witness, new_estimate, search
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
 from ciphercost.measure.progress import Display
@@ -191,6 +191,7 @@ class CellMeasurement:
         if not self.facts.slice_seconds:
             self.facts.slice_seconds = self._pilot(session)
             self.record.save_facts()
+            new_estimate.say(self.display, self.number, self.facts, self.budget)
             yield
         self._warm_up(session)
         self._pair.by_arm["encrypted"].handshakes()  # discard these: they only collect tickets for resumption

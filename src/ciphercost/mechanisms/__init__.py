@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from ciphercost.engines import Engine
 
 
+Acts = Literal["", "operation", "connection", "handshake", "write", "start"]
+"""When a factor acts, which decides what workloads show it: in each operation; when a connection or database opens; both, but mostly when a connection
+opens; when data is written; before the load, when a server starts or a directory is mounted. Empty: not declared, which a test refuses."""
+
+
 class Factor(msgspec.Struct, frozen=True):
     """One option of a mechanism. `values[0]` is the default; without values any text is accepted."""
 
@@ -39,6 +44,7 @@ class Factor(msgspec.Struct, frozen=True):
     """Other spellings of some values."""
     paths: bool = False
     """A path, which has a slash, is a value too."""
+    acts: Acts = ""
 
 
 class Route(msgspec.Struct, frozen=True):

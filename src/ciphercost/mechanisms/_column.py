@@ -32,6 +32,7 @@ IV = Factor(
     "iv",
     ("random", "fixed"),
     "random: a new one for each value, stored with it; fixed: the same for all values, as in the published study",
+    acts="operation",
 )
 BLOCK = 16
 """Bytes of an AES block, and of its IV."""

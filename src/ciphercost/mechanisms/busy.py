@@ -20,7 +20,7 @@ class Busy(Mechanism):
     title = "a known busy wait (control)"
     layer = "control"
     engines = ("null",)
-    factors = (Factor("effect", (), "how much longer the encrypted arm's operation is, e.g. 2%"),)
+    factors = (Factor("effect", (), "how much longer the encrypted arm's operation is, e.g. 2%", acts="operation"),)
     protects = "nothing: it shows that an effect of known size is detected"
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:

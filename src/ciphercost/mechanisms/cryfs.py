@@ -47,8 +47,8 @@ class Cryfs(EncryptingDaemon):
     daemon = "cryfs"
     wrong_password = "did you enter the correct password"  # noqa: S105 - what CryFS prints
     factors = (
-        Factor("cipher", CIPHERS, "of blocks; CryFS's own default is xchacha20-poly1305"),
-        Factor("block", ("16KB", "4KB", "32KB", "64KB"), "size of a block, which is one file below"),
+        Factor("cipher", CIPHERS, "of blocks; CryFS's own default is xchacha20-poly1305", acts="operation"),
+        Factor("block", ("16KB", "4KB", "32KB", "64KB"), "size of a block, which is one file below", acts="operation"),
     )
 
     def make(self, below: Path, password: Path, rest: Rest) -> None:

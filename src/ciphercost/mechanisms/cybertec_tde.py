@@ -52,7 +52,7 @@ class CybertecTde(VendorTde):
     vendor = "Cybertec's PostgreSQL with TDE (PGEE)"
     variable = "CIPHERCOST_CYBERTEC_BINDIR"
     protects = "stolen disks and copied files of the whole cluster; not against anyone who can log in or read the server's memory"
-    factors = (Factor("bits", ("128", "192", "256"), "length of the AES key"),)
+    factors = (Factor("bits", ("128", "192", "256"), "length of the AES key", acts="operation"),)
 
     def lacks(self, bindir: Path) -> str:
         return "" if f"--{OPTION}" in initdb_help(bindir) else f"its initdb has no --{OPTION}"

@@ -32,7 +32,7 @@ class EdbTde(VendorTde):
     vendor = "EDB Postgres Advanced Server or Extended Server, version 15 or later"
     variable = "CIPHERCOST_EDB_BINDIR"
     protects = "stolen disks and copied files of the whole cluster; not against anyone who can log in or read the server's memory"
-    factors = (Factor("bits", ("128", "256"), "length of the AES key"),)
+    factors = (Factor("bits", ("128", "256"), "length of the AES key", acts="operation"),)
 
     def lacks(self, bindir: Path) -> str:
         return "" if f"--{OPTION}" in initdb_help(bindir) else f"its initdb has no --{OPTION}"

@@ -38,7 +38,11 @@ class DuckDbEncryption(AtRest):
     engines = ("duckdb",)
     witnesses = ("server", "disk", "client")
     protects = "a stolen or copied database file; not against a process that reads the application's memory"
-    factors = (Factor("cipher", ("gcm", "ctr"), "AES-256-GCM, which authenticates each block, or AES-256-CTR"),)
+    factors = (
+        Factor(
+            "cipher", ("gcm", "ctr"), "AES-256-GCM, which authenticates each block, or AES-256-CTR", acts="operation"
+        ),
+    )
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """The key is random (64 hexadecimal digits), the same for the whole run, and lies in `secrets`. DuckDB derives its key of

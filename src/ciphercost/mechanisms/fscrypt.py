@@ -50,7 +50,14 @@ class Fscrypt(AtRest):
     loaded_once = True
     direct_io = False
     key_states = ("missing", "wrong")
-    factors = (Factor("mode", tuple(policy.MODES), "cipher of file contents and names; some kernels lack some modes"),)
+    factors = (
+        Factor(
+            "mode",
+            tuple(policy.MODES),
+            "cipher of file contents and names; some kernels lack some modes",
+            acts="operation",
+        ),
+    )
 
     def __init__(self) -> None:
         self._keys: dict[Path, bytes] = {}

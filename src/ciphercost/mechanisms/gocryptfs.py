@@ -57,14 +57,18 @@ class Gocryptfs(EncryptingDaemon):
     daemon = ENCRYPTING
     wrong_password = "password incorrect"  # noqa: S105 - what gocryptfs says
     factors = (
-        Factor("cipher", tuple(CIPHERS), "cipher of file contents"),
+        Factor("cipher", tuple(CIPHERS), "cipher of file contents", acts="operation"),
         Factor(
-            "library", ("auto", "openssl", "go"), "library that encrypts; auto: the one that gocryptfs finds faster"
+            "library",
+            ("auto", "openssl", "go"),
+            "library that encrypts; auto: the one that gocryptfs finds faster",
+            acts="operation",
         ),
         Factor(
             "scrypt",
             ("16", "10", "14", "18", "20"),
             "log2 of the work to derive the key from the password at mounting; not part of the load",
+            acts="start",
         ),
     )
 

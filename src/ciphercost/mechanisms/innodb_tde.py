@@ -60,7 +60,10 @@ class InnodbTde(AtRest):
     )
     factors = (
         Factor(
-            "logs", ("on", "off"), "encrypt the redo, undo and binary logs too; off leaves the data in them unencrypted"
+            "logs",
+            ("on", "off"),
+            "encrypt the redo, undo and binary logs too; off leaves the data in them unencrypted",
+            acts="write",
         ),
     )
     key_states: tuple[KeyState, ...] = ("missing", "wrong")

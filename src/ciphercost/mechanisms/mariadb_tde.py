@@ -67,6 +67,7 @@ class MariadbTde(AtRest):
             tuple(CIPHERS),
             "mode of AES-256",
             {value.lower().replace("_", "-"): key for key, value in CIPHERS.items()},
+            acts="operation",
         ),
     )
     key_states: tuple[KeyState, ...] = ("missing", "wrong")

@@ -51,8 +51,8 @@ class TwoPaths(AtRest):
     loaded_once = True
     direct_io = False
     factors = (
-        Factor("plain", (), "directory on a file system that is not encrypted"),
-        Factor("encrypted", (), "directory on one that is encrypted, and otherwise the same"),
+        Factor("plain", (), "directory on a file system that is not encrypted", acts="operation"),
+        Factor("encrypted", (), "directory on one that is encrypted, and otherwise the same", acts="operation"),
     )
 
     def serves(self, engine: Engine) -> bool:

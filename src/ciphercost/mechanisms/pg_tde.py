@@ -108,10 +108,24 @@ class PgTde(VendorTde):
     )
     factors = (
         Factor(
-            "wal", ("on", "off"), "whether the write-ahead log is encrypted; off leaves every row in it unencrypted"
+            "wal",
+            ("on", "off"),
+            "whether the write-ahead log is encrypted; off leaves every row in it unencrypted",
+            acts="write",
         ),
-        Factor("cipher", ("aes_128", "aes_256"), "cipher of tables and log", {"128": "aes_128", "256": "aes_256"}),
-        Factor("preload", ("both", "encrypted"), "arms that load the library; both: encryption is the only difference"),
+        Factor(
+            "cipher",
+            ("aes_128", "aes_256"),
+            "cipher of tables and log",
+            {"128": "aes_128", "256": "aes_256"},
+            acts="operation",
+        ),
+        Factor(
+            "preload",
+            ("both", "encrypted"),
+            "arms that load the library; both: encryption is the only difference",
+            acts="operation",
+        ),
     )
 
     def lacks(self, bindir: Path) -> str:

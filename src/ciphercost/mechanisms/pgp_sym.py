@@ -26,14 +26,20 @@ class PgpSym(OfExtension):
         "which contain it; a changed value is detected (OpenPGP's MDC)"
     )
     factors = (
-        Factor("cipher", ("aes256", "aes192", "aes128"), "the message's cipher"),
-        Factor("kdf", tuple(KDF), "how each value's key is derived from the passphrase (pgcrypto's s2k-mode)"),
+        Factor("cipher", ("aes256", "aes192", "aes128"), "the message's cipher", acts="operation"),
+        Factor(
+            "kdf",
+            tuple(KDF),
+            "how each value's key is derived from the passphrase (pgcrypto's s2k-mode)",
+            acts="operation",
+        ),
         Factor(
             "kdf_iter",
             (),
             "iterated: number of hashed bytes, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952",
+            acts="operation",
         ),
-        Factor("mdc", ("on", "off"), "whether a changed message is detected"),
+        Factor("mdc", ("on", "off"), "whether a changed message is detected", acts="operation"),
     )
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:

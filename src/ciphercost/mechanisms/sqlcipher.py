@@ -58,11 +58,16 @@ class SqlCipher(AtRest):
     protects = "a stolen or copied database file; not against a process that reads the application's memory"
     factors = (
         Factor(
-            "page_size", ("4096", "1024", "2048", "8192", "16384", "32768", "65536"), "bytes per page, in both arms"
+            "page_size",
+            ("4096", "1024", "2048", "8192", "16384", "32768", "65536"),
+            "bytes per page, in both arms",
+            acts="operation",
         ),
-        Factor("hmac", (*HMAC, "off"), "authentication of each page"),
-        Factor("kdf", ("raw", "passphrase"), "what the key is made from each time a database is opened"),
-        Factor("kdf_iter", (), f"rounds of PBKDF2 for a passphrase ({ITERATIONS})"),
+        Factor("hmac", (*HMAC, "off"), "authentication of each page", acts="operation"),
+        Factor(
+            "kdf", ("raw", "passphrase"), "what the key is made from each time a database is opened", acts="connection"
+        ),
+        Factor("kdf_iter", (), f"rounds of PBKDF2 for a passphrase ({ITERATIONS})", acts="connection"),
     )
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:

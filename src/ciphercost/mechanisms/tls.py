@@ -68,47 +68,65 @@ class Tls(Mechanism):
             "version",
             ("1.3", "1.2", *OLD),
             "protocol version, the only one that the client offers; 1.1 and 1.0 if server and OpenSSL still have them",
+            acts="handshake",
         ),
         Factor(
             "cipher",
             (*SUITES_12, *SUITES_CBC),
             "cipher suite, the only one that the client offers; CBC: with version=1.2, and the only kind in 1.1 and 1.0",
+            acts="operation",
         ),
         Factor(
             "certificate",
             tuple(CERTIFICATES),
             "key of the server's certificate and of its CA; RSA below 2048 bits: on web servers only",
             {"ecdsa": "ecdsa-p256"},
+            acts="connection",
         ),
-        Factor("group", ("", *GROUPS), "key exchange group; empty: client and server negotiate it"),
-        Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain only, nothing"),
+        Factor("group", ("", *GROUPS), "key exchange group; empty: client and server negotiate it", acts="connection"),
+        Factor(
+            "verify",
+            ("full", "ca", "require"),
+            "what the client checks: chain and name, chain only, nothing",
+            acts="connection",
+        ),
         Factor(
             "client-cert",
             ("off", "on"),
             "whether the server requires a client certificate too (mutual TLS): on web servers that ciphercost starts",
+            acts="connection",
         ),
         Factor(
             "resumption",
             ("off", "on", "tickets", "cache", EARLY),
             "whether new connections may resume an earlier session; on a web server: by tickets (kept by the client), cache (by the server), or "
             "0-rtt (tickets, and the first request goes before the handshake is complete)",
+            acts="connection",
         ),
         Factor(
             "share",
             ("all", "checkout"),
             "on a web server: encrypt all requests, or only those that the workload marks",
+            acts="operation",
         ),
         Factor(
             "library",
             ("", *tls_library.SUITES),
             "the server's OpenSSL, in both arms: of a Debian suite, or the two libraries in a directory; empty: its own",
             paths=True,
+            acts="operation",
         ),
-        Factor("hop", ("", *hops.names()), "what stands between client and server, in both arms; empty: nothing"),
+        Factor(
+            "hop",
+            ("", *hops.names()),
+            "what stands between client and server, in both arms; empty: nothing",
+            acts="operation",
+        ),
         Factor(
             "ends",
             ("hop", "server"),
             "with a hop: where encryption ends, at the hop (two Envoys encrypt between themselves) or at the server",
+            acts="operation",
         ),
     )
 

@@ -26,7 +26,11 @@ class WireCrypt(Mechanism):
     decided_settings = MappingProxyType({"wirecryptplugin": "cipher", "wirecrypt": ""})
     witnesses = ("server", "wire", "client")
     protects = "data on the network: reading it between client and server; not changing it, and the client does not verify the server"
-    factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one that the client offers"),)
+    factors = (
+        Factor(
+            "cipher", tuple(PLUGINS), "wire encryption plugin, the only one that the client offers", acts="operation"
+        ),
+    )
 
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
         return {"cipher": PLUGINS[factors["cipher"]]} if factors.get("cipher") else {}

@@ -17,7 +17,8 @@ from ciphercost.model.terms import Amount, Count, Ordinal, Seed, Status
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Time from the start of an arm's server to its first answer, including fetching and unwrapping its keys."""
+    """Time from the start of an arm's server to its first answer, including fetching and unwrapping its keys. Of an embedded database: time
+    to open it, including the derivation of its key."""
 
     session: Ordinal
     arm: Arm
@@ -44,6 +45,10 @@ class Registered(msgspec.Struct, frozen=True):
     """Witnesses that must pass for each arm."""
     factors: list[str]
     """Names of the mechanism's own factors; a cell's other factors belong to its workload and client."""
+    place: str = ""
+    """What reports call the server instead of the engine's name: the host of a web site. Empty: the engine's name."""
+    headers: list[str] = []
+    """Names of headers that the user adds to requests. Their values are in no record."""
 
 
 UNREGISTERED = Registered("", False, 0, "", "", "", [], [])
@@ -83,6 +88,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     void_sessions: list[Ordinal] = []
     """Sessions that were repeated: their slices stay in the record but are not estimated."""
     config_diff: list[str] = []
+    keeps_connections: bool = False
+    """The load keeps its connections open from one operation to the next. False also in records of older versions."""
     separate_processes: bool = False
     """Each arm has its own server processes."""
     encryption: dict[str, str] = {}

@@ -34,8 +34,8 @@ MYSQL = (
     Grant(
         "run, calibrate and clean, also with column encryption",
         f"GRANT {', '.join(MYSQL_RIGHTS)} ON `ciphercost\\_%`.* TO '{{user}}'@'%'",
-        "ciphercost can't create, fill or drop its database ciphercost_<run>, so it measures nothing; --sql works without this right, "
-        "on your own tables",
+        "ciphercost can't create, fill or drop its database ciphercost_<run>, so it measures no workload that has tables; "
+        "--sql needs only the rights of its statements, such as SELECT on your tables; --workload connect needs none",
     ),
 )
 GRANTS: dict[str, tuple[Grant, ...]] = {
@@ -44,8 +44,8 @@ GRANTS: dict[str, tuple[Grant, ...]] = {
         Grant(
             "run, calibrate and clean, also with column encryption",
             'GRANT CREATE ON DATABASE "{database}" TO "{user}"',
-            "ciphercost can't create its schema ciphercost_<run>, so it measures nothing; --sql works without this right, on your own "
-            "tables",
+            "ciphercost can't create its schema ciphercost_<run>, so it measures no workload that has tables; "
+            "--sql needs only the rights of its statements, such as SELECT on your tables; --workload connect needs none",
         ),
         Grant(
             "optional: pgcrypto-… and pgp-sym, once in that database",
@@ -60,8 +60,8 @@ GRANTS: dict[str, tuple[Grant, ...]] = {
         Grant(
             "run, calibrate and clean, also with column encryption; DatabaseAccess in firebird.conf must also allow the directory",
             "GRANT CREATE DATABASE TO USER {user}",
-            "ciphercost can't create its database file ciphercost_<run> beside yours, so it measures nothing; --sql works without this "
-            "right, on your own tables",
+            "ciphercost can't create its database file ciphercost_<run> beside yours, so it measures no workload that has "
+            "tables; --sql needs only the rights of its statements, such as SELECT on your tables; --workload connect needs none",
         ),
     ),
 }

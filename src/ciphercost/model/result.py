@@ -304,7 +304,7 @@ class Cell(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why there is no number, if the status is not ok."""
     encryption: dict[str, str] = {}
-    """As negotiated: protocol, cipher, group, key, resumed, verified."""
+    """As negotiated: protocol, cipher, group, key, resumed, verified; verified_by, if not a certificate authority."""
     cores: dict[str, str] = {}
     conditions: dict[str, str] = {}
     """Conditions of both arms that differ from the defaults: cpu_crypto, bandwidth, delay, mtu, loss."""
@@ -359,6 +359,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Cost of this cell's client ÷ that of the reference: throughput_plain, server_cpu_plain, … Empty unless both cells have `traffic`."""
     against_reference: Estimate | None = None
     """For a cell that shares its sessions: its throughput ratio ÷ that of the first cell."""
+    place: str = ""
+    """What reports call the server instead of the engine's name: the host of the user's web site. Empty: the engine's name."""
     embedded: bool = False
     """The database runs inside the agent, so its CPU time is part of the client's."""
     protects: str = ""

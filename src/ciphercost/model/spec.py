@@ -54,6 +54,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """A file with the user's statements, instead of a workload."""
     csv: str = ""
     """A file with the user's rows, instead of generated ones."""
+    no_header: bool = False
+    """The first line of `csv` is a row, so the columns are named column1, column2 …"""
     headers: list[str] = []
     """Names of headers that every request of a web page has. Their values, given by `--header`, are in no record."""
     headers_file: str = ""

@@ -69,6 +69,8 @@ def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> Non
 
 def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     """Raises UsageError if the server does not understand the workload's language."""
+    if cell.no_header and not cell.csv:
+        raise UsageError("--no-header describes the file of --csv; add --csv FILE, or remove --no-header")
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv: {cell.engine} has no tables to load the file into; remove --csv")
     if engine.foreign and not cell.sql and cell.workload not in FOREIGN_WORKLOADS:
@@ -163,6 +165,12 @@ def _check_early(planned: PlannedCell) -> None:
         )
 
 
+def _both(url: str) -> str:
+    """`--url http://… --url https://…`, with the addresses that were given."""
+    given = {each.partition(":")[0].lower(): each for each in url.split()}
+    return " ".join(f"--url {given.get(scheme, f'{scheme}://…')}" for scheme in ("http", "https"))
+
+
 def check_server(planned: PlannedCell) -> None:
     """Raises UsageError if the server does not support the cell's connections, HTTP version, --ca, certificate or --url."""
     cell, engine = planned.spec, planned.engine
@@ -202,6 +210,11 @@ def check_server(planned: PlannedCell) -> None:
     if planned.factors.get("hop") and planned.client:
         raise UsageError("hop: only with the Rust agent; remove --client jdbc")
     if (cell.url or engine.foreign) and not engine.embedded:
+        if engine.language == "http" and not isinstance(engine, TakesUrl):
+            raise UsageError(
+                f"{cell.engine} is started by ciphercost; to measure a web server that you run, write url:{cell.mechanism} instead of "
+                f"{cell.engine}:{cell.mechanism}: ciphercost run url:{cell.mechanism} {_both(cell.url)}"
+            )
         if len(cell.url.split()) > (engine.urls if isinstance(engine, TakesUrl) else 1):
             raise UsageError(f"--url is given {len(cell.url.split())} times, but {cell.engine} needs one URL; give one")
         TakesUrl.of(engine).check_url(cell.url)

@@ -113,6 +113,7 @@ def worded(conditions: dict[str, str]) -> str:
     words["listen"] = "server on {}"
     words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
     words["settings"] = "{}"
+    words["headers"] = "own headers ({})"
     # Polling is the default, so it is not printed, although `conditions["idle"]` records it.
     if conditions.get("idle") == "halt":
         words["idle"] = "idle cores {}"

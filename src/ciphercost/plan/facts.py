@@ -9,6 +9,8 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.load import headers
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
@@ -35,6 +37,8 @@ def registered(spec: CellSpec) -> Registered:
         protects=mechanisms.protection(mechanism),
         witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.silent(mechanism.layer)],
         factors=[each.name for each in mechanism.factors],
+        place=engine.called(spec.url) if isinstance(engine, TakesUrl) else "",
+        headers=list(headers.of(spec.headers, spec.headers_file)[0]),
     )
 
 

@@ -100,10 +100,12 @@ def prepare(
     if cell.csv:
         if cell.sql:
             raise UsageError("--csv and --sql both define the operation; remove one of them")
+        if workload.records and cell.no_header:
+            raise UsageError("--no-header: the register's file names its columns in its first line; remove --no-header")
         if workload.records:
             return workloads.prepare(workload, engine.dialect, parameters, cell.rows, codec, Path(cell.csv))
         if cell.rows:
             raise UsageError("--rows does not work with --csv, which loads all rows of the file; remove --rows")
-        return tables.program(Path(cell.csv), cell.workload, engine.dialect)
+        return tables.program(Path(cell.csv), cell.workload, engine.dialect, header=not cell.no_header)
     marked_only = cell.factors.get("share", "all") != "all"
     return workloads.prepare(workload, engine.dialect, parameters, cell.rows, codec, marked_only=marked_only)

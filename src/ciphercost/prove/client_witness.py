@@ -95,12 +95,18 @@ def describe(answer: Mapping[str, Any]) -> str:
     if answer.get("peer_key"):
         words.append(str(answer["peer_key"]))
     if answer.get("peer") or answer.get("peer_key"):  # a certificate may have no name
-        words.append("peer verified" if answer.get("verified") else "peer not verified")
+        words.append(f"peer verified{_by(answer)}" if answer.get("verified") else "peer not verified")
     if answer.get("resumed"):
         words.append("resumed")
     if answer.get("checked"):
         words.append(str(answer["checked"]))
     return ", ".join(words)
+
+
+def _by(answer: Mapping[str, Any]) -> str:
+    """By what the peer was verified, if that is not a certificate authority. Pure."""
+    by = answer.get("verified_by")
+    return {"password": " by the password", "channel binding": " by channel binding"}.get(str(by), "")
 
 
 def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -120,6 +126,8 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
         found = {"http": "HTTP/3"} | found
     if answer.get("peer") or answer.get("peer_key"):
         found["verified"] = "yes" if answer.get("verified") else "no"
+        if _by(answer):
+            found["verified_by"] = str(answer["verified_by"])
         if "resumed" in answer:
             found["resumed"] = "yes" if answer["resumed"] else "no"
     return found

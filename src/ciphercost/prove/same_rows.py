@@ -29,6 +29,8 @@ ASKED = 8
 """Operations that each arm repeats if the arms' answers differ."""
 REPETITIONS = 3
 """How often it repeats them, each time on a new connection."""
+PATIENCE = 2.0
+"""Seconds of an arm's operations that are compared, if they are slow."""
 SECONDS = 60
 """Longest time for the operations that are compared."""
 NOT_SQL = ("http", "resp", "memcached")
@@ -69,10 +71,18 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
     def run(arm: Arm) -> AgentSlice:
         return agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=operations, rate=most_per_second)
 
+    few = 2
     if not program.per_request:
-        # Compare only a few very long answers.
-        one = agent.slice(next(iter(pair.connect)), SECONDS, discard=0.0, seed=seed, operations=1)
-        operations = max(1, min(operations, MOST_COMPARED // max(1, one.bytes_received)))
+        # Compare only a few very long answers, or slow ones. Both arms, since a driver may change a statement's format after
+        # some runs.
+        began = time.monotonic()
+        longest = max(
+            agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=1).bytes_received for arm in pair.connect
+        )
+        in_time = PATIENCE * len(pair.connect) / (time.monotonic() - began)
+        connections = int(str(pair.connect["plain"].get("connections", 1)))
+        operations = max(1, min(operations, MOST_COMPARED // max(1, longest), int(connections * in_time)))
+        few = max(1, min(ASKED, int(in_time)))
     answers = {arm: run(arm) for arm in pair.connect}
     for arm, answer in answers.items():
         if answer.errors:
@@ -91,7 +101,7 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
     if not draws.drawable(program):
         return differs
     # First on new connections: what belongs to a session stays the same within it.
-    verdict = _repeated(pair, agent, program, seed, most_per_second)
+    verdict = _repeated(pair, agent, program, seed, few, most_per_second)
     if verdict.differs or verdict.note:
         return verdict
     if any(each.kind == "sequence" for _, _, script in program.transactions for each in script.variables):
@@ -107,13 +117,14 @@ def _same(one: AgentSlice, other: AgentSlice) -> bool:
     return (one.rows, one.checksum) == (other.rows, other.checksum)
 
 
-def _repeated(pair: ServerPair, agent: LoadClient, program: Program, seed: int, most_per_second: float) -> Verdict:
-    """Repeat a few operations in each arm, arms in turn, and compare the answers. A server that refuses them here has
+def _repeated(
+    pair: ServerPair, agent: LoadClient, program: Program, seed: int, count: int, most_per_second: float
+) -> Verdict:
+    """Repeat `count` operations in each arm, arms in turn, and compare the answers. A server that refuses them here has
     answered nothing.
     """
     driver = str(pair.connect["plain"].get("driver"))
     sql = driver not in NOT_SQL
-    count = 2 if program.per_request else ASKED
     made = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
     texts = {arm: [[text for text, _ in each] for each in made[arm]] for arm in ARMS}
     names = [

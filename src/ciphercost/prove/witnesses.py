@@ -8,11 +8,13 @@ one.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
 from ciphercost.load.trust import encrypted_first
@@ -85,18 +87,51 @@ def unproven(
     return proof_verdict.unproven(proofs, [each for each in mechanism.required(factors) if each not in mute], arms)
 
 
+def enforces(engine: Engine, proofs: list[Proof]) -> bool:
+    """Whether your own server has refused the unencrypted arm because it is unencrypted, after the encrypted one got in. Pure.
+
+    Any other failure of the plain arm proves nothing, nor does a refusal that the encrypted arm gets too.
+    """
+    encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
+    plain = [proof for proof in proofs if proof.arm == "plain"]
+    codes = engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()
+    return bool(plain and encrypted and encrypted[0].passed and not plain[0].passed and plain[0].code in codes)
+
+
+def instead(engine: Engine, mechanism: Mechanism, proofs: list[Proof], connected: Mapping[str, Any]) -> str:
+    """The target to measure if your own server refuses unencrypted connections; empty: it does not, or is a web site. Pure.
+
+    `connected`: what the encrypted arm negotiated.
+    """
+    if engine.foreign or not enforces(engine, proofs):  # a web site's own advice says what to measure instead
+        return ""
+    found = re.match(
+        r"\d+" if engine.dialect == "postgresql" else r"\d+\.\d+", str(connected.get("server_version", ""))
+    )
+    return f"{engine.name}{f'@{found[0]}' if found else ''}:{mechanism.name}"
+
+
 def require(
     proofs: list[Proof],
     mechanism: Mechanism,
     mute: tuple[Witness, ...] = (),
     closed: str = "",
     factors: Mapping[str, str] = NOTHING,
+    enforced: str = "",
+    advice: Callable[[], str] = str,
 ) -> None:
     """Raises Unproven, naming the witness, unless both arms of a cell with these factors are proven. `closed`: why one was not
-    tried (`ServerPair.closed`).
+    tried (`ServerPair.closed`); `enforced`: the target that ciphercost could start instead of your own server, which refuses
+    unencrypted connections; `advice`: returns what the user can do, or "".
     """
+    if enforced:
+        raise Unproven(
+            "the server refuses unencrypted connections, so it has no unencrypted arm to measure. Allow them from this machine on a "
+            f"test copy, or measure one that ciphercost starts: ciphercost run {enforced}"
+        )
     if reason := unproven(proofs, mechanism, mute=mute, factors=factors):
-        raise Unproven(f"{reason}. {closed}" if closed else reason)
+        more = closed or advice()
+        raise Unproven(f"{reason}. {more}" if more else reason)
 
 
 def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:

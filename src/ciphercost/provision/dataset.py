@@ -54,7 +54,9 @@ class Dataset(msgspec.Struct, frozen=True):
         apart = self.origin("encrypted") == "encrypted" and (self.separate or self.in_columns)
         own = (mechanism.name, self.planned.factors, self.planned.secret) if apart else ()
         parameters = sorted(self.program.parameters.items())
-        return repr((self.installation, self.program.name, parameters, self.planned.spec.csv, own))
+        return repr(
+            (self.installation, self.program.name, parameters, self.planned.spec.csv, self.planned.spec.no_header, own)
+        )
 
     def origin(self, place: str) -> str:
         """The template that a place's data is copied from."""

@@ -25,7 +25,7 @@ from ciphercost.load.trust import words
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.terms import PREFIX
-from ciphercost.plan import targets
+from ciphercost.plan import connection_strings, targets
 from ciphercost.provision import scratch_schema
 from ciphercost.provision.bench import users_tls
 from ciphercost.provision.scratch_schema import Fate, Mark, read_mark
@@ -107,14 +107,17 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
 def reached(engine: TakesUrl, server: Server, ca: str, directory: Path) -> dict[str, object]:
     """Fields of the agent's `connect`: encrypted as the authority or the URL asks, else as the run's own note of this server says.
 
-    Without any of them: encrypted, if the server offers that. `directory`: for a file of authorities. Raises RunError.
+    Without any of them: encrypted, if the server offers that. `directory`: for a file of authorities. Raises RunError, and
+    UsageError for a URL that asks for no encryption where a run's connection was encrypted.
     """
     fields = server.connection()
     asked: ConnectionString | None = getattr(server, "asked", None)
     note = scratch_schema.way_in(engine.name, fields)
-    level = asked.level if asked else ""
+    level = connection_strings.level_of(asked, ca) if asked else ""
     by_note = dict(note.encryption) if note and note.encryption else {}
-    if level == "disable":
+    if asked and level == "disable":
+        if by_note:
+            raise UsageError(f"{asked.said}: a run of this machine logged in to that server encrypted; remove it")
         return fields
     if ca or level:
         strength = {"prefer": "require", "allow": "require"}.get(level, level) or "verify-full"

@@ -66,7 +66,7 @@ def advice(bench: Bench, agent: LoadClient, arm: Arm, servers: Mapping[str, Serv
 def what_to_do(bench: Bench, pair: ServerPair, agent: LoadClient) -> str:
     """Advice about the first arm that failed while it was to be proven, if its server is yours. Empty: none."""
     engine = bench.engine
-    for arm in pair.login_order:
+    for arm in pair.login_order if bench.cell.url else ():
         if (error := pair.failures.get(arm)) and isinstance(engine, TakesUrl):
             return engine.advice(bench.cell.url, agent, arm, pair.connect[arm], error)
     return ""
@@ -94,7 +94,9 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
 def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
-    return RunError(f"can't log in to your {bench.engine.title}{arm}: {error.words}. {what}".rstrip(". ") + ".")
+    trying = "get the page from" if bench.engine.language == "http" else "log in to"
+    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words}. {what}"
+    return RunError(f"{said.rstrip('. ')}.")
 
 
 def ready(bench: Bench, pair: ServerPair) -> None:

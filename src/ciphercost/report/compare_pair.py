@@ -25,10 +25,13 @@ from ciphercost.report.match_cells import changes, unlike
 from ciphercost.report.words import cell_text, figure_text
 
 ACHIEVED = (
-    "protocol", "cipher", "group", "peer_key", "verified", "key", "implementation", "server_library", "client_library",
+    "protocol", "cipher", "group", "peer_key", "verified", "verified_by", "key", "implementation", "server_library",
+    "client_library",
 )  # fmt: skip
 """Keys of `encryption` that may differ between two cells with the same request."""
 PAIRS_ONLY = "these server pairs only"
+EXACT = 1e-6
+"""A narrower interval is that of counts that are equal in every block."""
 QUICK_ALPHA = 0.01
 """Level at which quick runs differ. The interval of a single session includes neither the scatter between starts of a server nor that
 between moments of a busy machine. Of 211 pairs of 30 equal quick runs, on two cores with a load of 7, 8 % differed at the 5 % level."""
@@ -107,7 +110,16 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
             if each.code in MIND
         ],
         reason=reason,
+        noise=[name for name in change if is_noise(a, b, name, change[name])],
     )
+
+
+def is_noise(a: Cell, b: Cell, metric: str, change: Estimate) -> bool:
+    """Whether a counter's change says nothing: it is not resolved, or both cells have almost nothing of it."""
+    if metric not in figure_text.FLOORS:
+        return False
+    exact = change.high / change.low < 1 + EXACT
+    return (change.low <= 1 <= change.high and not exact) or all(figure_text.is_noise(cell, metric) for cell in (a, b))
 
 
 def _stated(interval: Interval, *, quick: bool) -> Estimate:

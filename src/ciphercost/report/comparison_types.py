@@ -74,6 +74,8 @@ class Pair(msgspec.Struct, frozen=True):
     """Warnings of either cell that matter for this comparison."""
     reason: str = ""
     """Why there is no verdict."""
+    noise: list[str] = []
+    """Metrics that reports leave out: counters whose change is not resolved, or of which both cells have almost nothing."""
 
 
 class Alone(msgspec.Struct, frozen=True):

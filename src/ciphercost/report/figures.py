@@ -45,8 +45,7 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "unit": (str, "of both levels"),
     "warnings": (
         str,
-        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice, `disturbed-mostly`: in half "
-        "of them or more, both arms alike",
+        "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice, `disturbed-mostly`: in half or more",
     ),
 }
 """Columns in order: type and meaning. All but the first two may be empty (None)."""

@@ -64,6 +64,9 @@ class Lines(Display):
             self._seen.add((cell, session))
             self.say(f"{self._titles[cell]}: session {session}, {name}{self._so_far(cell)}")
 
+    def expect(self, cell: int, load_seconds: float, operation_s: float) -> None:
+        self.say(slower(self._titles[cell], load_seconds, operation_s))
+
     def interval(self, cell: int, estimate: Asked) -> None:
         self._asked[cell] = estimate
 
@@ -363,6 +366,11 @@ class Screen(Display):
             own.marks.update(marks)
         self._draw()
 
+    def expect(self, cell: int, load_seconds: float, operation_s: float) -> None:
+        own = self._cells[cell]
+        own.load_s = max(own.load_s, load_seconds)
+        self.say(slower(own.title, load_seconds, operation_s))
+
     def interval(self, cell: int, estimate: Asked) -> None:
         self._cells[cell].asked = estimate
 
@@ -395,6 +403,11 @@ class Screen(Display):
 def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
     """`5 cells: about 75 s, of which 60 s load`. Pure."""
     return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, of which {minutes(load_seconds)} load"
+
+
+def slower(title: str, load_seconds: float, operation_s: float) -> str:
+    """`url:tls page: an operation takes 0.7 s, so its load takes about 95 s instead`. Pure."""
+    return f"{title}: an operation takes {operation_s:.2g} s, so its load takes about {minutes(load_seconds)} instead"
 
 
 def pick(progress: bool) -> Display:

@@ -104,4 +104,7 @@ def asked(given: Mapping[str, Any]) -> Choices:
             f"--arm {only} assigns all files to one arm; remove --plain, --encrypted and every other --arm"
         )
     columns = csv_columns.columns(given["columns"]) if given.get("columns") else []
-    return Choices(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)
+    if given.get("no_header") and not columns:
+        raise UsageError("--no-header describes a table; add --columns, e.g. --columns throughput=column3,arm=column1")
+    header = not given.get("no_header")
+    return Choices(given.get("plain") or (), given.get("encrypted") or (), words, only, columns, header)

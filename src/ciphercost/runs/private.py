@@ -130,6 +130,8 @@ def _walk(value: Any, hide: Change, name: str = "") -> Any:
     match value:
         case str() if name == "command":
             return _command(value, hide)
+        case str() if name == "place":
+            return hide(f"//{value}").removeprefix("//")
         case str() if name in PATHS:
             return hide(_file(value))
         case str():

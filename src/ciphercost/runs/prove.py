@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
@@ -120,13 +119,9 @@ def judge(
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # Any other failure of the plain arm proves nothing, nor does a refusal that the encrypted arm gets too.
-    engine = bench.engine
-    codes = engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()
     both = bool(bench.cell.url and plain and encrypted)
-    failed = both and encrypted[0].passed and not plain[0].passed
-    elsewhere = no_control(bench, plain[0].code) if failed else ""
-    refused = bool(elsewhere) or (failed and plain[0].code in codes)
+    elsewhere = no_control(bench, plain[0].code) if both and encrypted[0].passed and not plain[0].passed else ""
+    refused = bool(elsewhere) or (bool(bench.cell.url) and witnesses.enforces(bench.engine, proofs))
     if refused:
         lines += wrap(
             elsewhere

@@ -28,26 +28,20 @@ from ciphercost.host import marks, supervisor
 from ciphercost.host.canary_scan import canary
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
-from ciphercost.load.connection_string import option_files
+from ciphercost.load.agent import Agent
+from ciphercost.load.connection_string import jdbc, option_files
+from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
-from ciphercost.load.jdbc.drivers import Driver
-from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
+from ciphercost.load.jdbc.drivers import STORE_PASSWORD, Driver
+from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
 
-SCHEMES = {
-    "mysql": "mysql",
-    "mariadb": "mariadb",
-    "postgresql": "postgresql",
-    "firebirdsql": "firebird",
-    "firebird": "firebird",
-}
-"""Engines by the word after `jdbc:`."""
-PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432, "firebird": 3050}
 DENIED = ("1045", "28P01", "28000")
 """Error codes of a server for a wrong or missing password."""
 _PLACE = re.compile(r"//(?:[^/@?]*@)?(?P<place>(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+)(?::(?P<port>\d+))?)(?=[/?;]|$)")
@@ -75,22 +69,23 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def read(url: str) -> Address:
-    """Parse a JDBC URL. Raises UsageError for an unknown database or a password in the URL. Pure."""
-    match = re.match(r"jdbc:([a-z]+):", url)
-    if match is None or match[1] not in SCHEMES:
-        word = match[1] if match else url.removeprefix("jdbc:").partition(":")[0]
-        raise UsageError(f"jdbc:{word}: no engine has this JDBC scheme; {nearest(word, SCHEMES)}")
-    engine = SCHEMES[match[1]]
-    if _SECRET.search(url):
-        variable = TakesUrl.of(engines.get(engine)).password_from
-        raise UsageError(
-            "the URL contains a password, and every user of this machine can read command lines; remove it from the URL and "
-            f"set {variable}"
-        )
+    """Parse a JDBC URL of one host. Raises UsageError for an unknown database. Pure."""
+    engine = SCHEMES[url.split(":")[1].lower()]
     place = _PLACE.search(url)
     if place is None:
         return Address(url, engine)
     return Address(url, engine, place["host"].strip("[]"), int(place["port"] or PORTS[engine]))
+
+
+def refuse_password(url: str) -> None:
+    """Raises UsageError for a password in a JDBC URL. Pure."""
+    if _SECRET.search(url):
+        engine = SCHEMES.get(url.partition(":")[2].partition(":")[0].lower(), "")
+        where = f"set {TakesUrl.of(engines.get(engine)).password_from}" if engine else "set it in the environment"
+        raise UsageError(
+            "the URL contains a password, and every user of this machine can read command lines; remove it from the URL and "
+            f"{where}"
+        )
 
 
 class Probe:
@@ -116,11 +111,14 @@ class Probe:
         loopback = _is_loopback(address)
         self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
         """Whether the driver can reach the relay under the server's own name."""
+        self._hosts: list[str] = []
+        """An option of the virtual machine by which the server's name is this machine's."""
         self._between = self._agent
         if address.host and not loopback and self._own_name:
             hosts = place / "hosts"
             hosts.write_text(f"127.0.0.1 {address.host}\n")
-            self._between = self._stack.enter_context(java.agent([f"-Djdk.net.hosts.file={hosts}"], log=self._log))
+            self._hosts = [f"-Djdk.net.hosts.file={hosts}"]
+            self._between = self._stack.enter_context(java.agent(self._hosts, log=self._log))
 
     def close(self) -> None:
         self._stack.close()
@@ -132,7 +130,12 @@ class Probe:
         except AgentError as error:
             if error.code == "driver":
                 raise UsageError(str(error)) from None
-            raise RunError(f"the application can't connect: {error.words}") from None
+            more = ""
+            if wants_certificate(str(error)):
+                more = f". {CERTIFICATE_WANTED.removesuffix(': let this user log in without one, on a test copy')}"
+            elif error.code.startswith(DENIED) and not self._fields.get("password"):
+                more = f". No password was given: {TakesUrl.of(self.engine).give_password}"
+            raise RunError(f"the application can't connect: {error.words}{more}") from None
 
     def _login(self) -> dict[str, object]:
         try:
@@ -145,7 +148,14 @@ class Probe:
 
     def between(self, port: int, host: str = "") -> str:
         """Connect to this port of 127.0.0.1, or of `host` by that name. Returns the reason for a failure, or ""."""
-        agent = self._agent if host else self._between
+        return self._reached(self._agent if host else self._between, port, host)
+
+    def _with_authorities(self, port: int, store: Path) -> str:
+        """The same in a virtual machine that trusts the authorities in this store."""
+        with java.agent([*self._hosts, *java.trusting(store, STORE_PASSWORD)], log=self._log) as agent:
+            return self._reached(agent, port)
+
+    def _reached(self, agent: Agent, port: int, host: str = "") -> str:
         shown = host or ("" if self._own_name else "127.0.0.1")
         relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
         try:
@@ -179,18 +189,45 @@ class Probe:
         name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
         speech = jdbc_agent.SPEECHES[self.engine.driver]
         found = verify.refuses_impostor(speech, self._target(), self.address.port, self.place, self.between, name=name)
-        if found.by != "certificate":
-            return found, False
-        named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
-        return verify.Verdict(found.by, f"{found.words}, {more}"), named
+        named = False
+        if found.by == "certificate":
+            named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
+            found = verify.Verdict(found.by, f"{found.words}, {more}")
+        if not found.by or found.by == "channel binding" or named:
+            return found, named
+        found = verify.refuses_any_authority(
+            found, speech, self._target(), self.address.port, self.place, self._with_authorities
+        )
+        return found, named
 
     def _target(self) -> str:
         return address_of(self.address.host, self.address.port)
 
 
 def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
-    """(encrypted and verified, text to print). Raises CiphercostError if it can't connect or the driver rejects the URL."""
-    address = read(url)
+    """(every server encrypted and verified, text to print). A URL that names several servers is examined once for each.
+
+    Raises CiphercostError if it can't connect or the driver rejects the URL.
+    """
+    refuse_password(url)
+    found: list[tuple[bool, str]] = []
+    every = jdbc.singles(url)
+    for number, each in enumerate(every, start=1):
+        try:
+            proven, text = _examine_one(read(each.url), jars, client)
+        except RunError as error:
+            if len(every) == 1:
+                raise
+            proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
+        title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
+        if len(every) == 1:
+            title = f"{each.place}, with the URL's properties\n" if each.url != url else ""
+        found.append((proven, f"{title}{text}"))
+    return all(proven for proven, _ in found), "\n".join(text for _, text in found)
+
+
+def _examine_one(address: Address, jars: str, client: str) -> tuple[bool, str]:
+    """The same for one server."""
     cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
     driver = options.driver_of(cell)
     options.check_java(driver)

@@ -60,6 +60,42 @@ Threads fairness:
 """
 
 
+AB = b"""This is ApacheBench, Version 2.3 <$Revision: 1 $>
+Server Software:        nginx/1.28.0
+Server Port:            443
+SSL/TLS Protocol:       TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256
+
+Document Path:          /
+Concurrency Level:      100
+Time taken for tests:   5.000 seconds
+Complete requests:      50000
+Failed requests:        0
+Requests per second:    %d.00 [#/sec] (mean)
+Time per request:       10.000 [ms] (mean)
+  50%%      9
+ 100%%     96 (longest request)
+"""
+REDIS = b"""====== SET ======
+  1000000 requests completed in 8.30 seconds
+  50 parallel clients
+  3 bytes payload
+
+  throughput summary: %d.93 requests per second
+          avg       min       p50       p95       p99       max
+        0.212     0.080     0.207     0.287     0.367     1.023
+"""
+MEMTIER = b"""ALL STATS
+Type         Ops/sec     Hits/sec   Misses/sec    Avg. Latency     p50 Latency     p99 Latency   p99.9 Latency       KB/sec
+Totals        %d.74         0.00     98123.40         1.83130         1.78300         3.96700         5.24700      4578.22
+"""
+H2LOAD = b"""starting benchmark...
+spawning thread #0: 64 total client(s). Timing-based test with 0s of warm-up time and 10s of main duration for measurements.
+Application protocol: http/1.1
+finished in 10.00s, %d.00 req/s, 2.40MB/s
+requests: 200000 total, 200064 started, 200000 done, 200000 succeeded, 0 failed, 0 errored, 0 timeout
+request     :      393us      4.62ms       3.10ms     3.63ms     4.06ms     3.20ms       623us    90.88%%
+req/s       :     302.17      327.98      312.37     322.39     326.86     312.50       4.97    95.31%%
+"""
 HYPERFINE = b'{"results": [{"command": "curl", "mean": %s, "stddev": 0.1, "times": [1.4, 1.6], "exit_codes": [0, 0]}]}'
 
 
@@ -68,4 +104,12 @@ def seeds(place: Path) -> Iterator[bytes]:
     yield BETWEEN.join((WRK % (b"", 1, 7000), WRK % (b"s", 2, 5000)))
     yield BETWEEN.join((SYSBENCH % (9000, 900), SYSBENCH % (8000, 800)))
     yield BETWEEN.join((b"time,ops\n1,100\n2,120\n", b"time,ops\n1,90\n2,95\n"))
+    for sample in (AB, REDIS, MEMTIER, H2LOAD):
+        yield BETWEEN.join((sample % 20000, sample % 15000))
+    quoted = b"".join(
+        b"2026-11-21T09:08:07.123Z > " + line for line in (SYSBENCH % (9000, 900)).splitlines(keepends=True)
+    )
+    yield BETWEEN.join(
+        (quoted, b" Running Primer json\n" + WRK % (b"", 1, 7000) + b"Concurrency: 8\n" + WRK % (b"", 1, 7000))
+    )
     yield BETWEEN.join((HYPERFINE % b"1.5", HYPERFINE % b"2.5"))

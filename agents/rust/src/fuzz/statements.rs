@@ -15,7 +15,8 @@ pub fn parse(data: &[u8]) {
     }
     check_cuts(&text, statements);
     check_cuts(&text, firebird::sql::split);
-    let statement = Statement { sql: text.to_string(), parameters: vec![0; usize::from(values % 4)], ..Statement::default() };
+    let statement =
+        Statement { sql: text.to_string(), parameters: vec![0; usize::from(values % 4)], ..Statement::default() };
     let operation = Operation::of_text("a 'value' \\ \"of\"\r\n\0 any ? $1 kind");
     for backslash in [false, true] {
         let _ = mysql::placeholders::with_marks(&statement, backslash);

@@ -13,7 +13,7 @@ use openssl::ssl::{
     SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::verify::X509VerifyFlags;
-use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
+use openssl::x509::{GeneralNameRef, X509NameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::net::IpAddr;
@@ -221,7 +221,7 @@ impl TlsClient {
         let verdict = ssl.verify_result();
         if self.verify_chain && verdict != X509VerifyResult::OK {
             let (subject, names) = REFUSED.take().unwrap_or_default();
-            return Failure::tls(rejected(&subject, verdict, &names, &self.name));
+            return Failure::tls(rejected(&subject, &issued(ssl), verdict, &names, &self.name));
         }
         match stack {
             Some(stack) if has_reason(stack, &[WRONG_VERSION_NUMBER, PACKET_LENGTH_TOO_LONG, HTTP_REQUEST]) => {
@@ -230,6 +230,7 @@ impl TlsClient {
             Some(stack) if has_reason(stack, &[UNSUPPORTED_PROTOCOL, WRONG_SSL_VERSION, ALERT_PROTOCOL_VERSION]) => {
                 Failure::tls(format!("the server does not accept TLS version {}", self.versions))
             }
+            Some(stack) if has_reason(stack, &[ALERT_CERTIFICATE_REQUIRED]) => Failure::tls(CLIENT_CERTIFICATE),
             Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
             }
@@ -329,14 +330,24 @@ const WRONG_VERSION_NUMBER: i32 = 267;
 const PACKET_LENGTH_TOO_LONG: i32 = 198;
 const HTTP_REQUEST: i32 = 156;
 const ALERT_NO_APPLICATION_PROTOCOL: i32 = 1120;
+/// In TLS 1.3 it comes after the handshake, which is over for the client when it has sent no certificate.
+pub const ALERT_CERTIFICATE_REQUIRED: i32 = 1116;
+pub const CLIENT_CERTIFICATE: &str = "the server asks for a client certificate";
 
 /// OpenSSL's errors if client and server have no TLS version in common.
 const UNSUPPORTED_PROTOCOL: i32 = 258;
 const WRONG_SSL_VERSION: i32 = 266;
 const ALERT_PROTOCOL_VERSION: i32 = 1070;
 
-/// Why a certificate was rejected. `subject`, `names`: its own; `wanted`: the name that it should have.
-fn rejected(subject: &str, verdict: X509VerifyResult, names: &str, wanted: &str) -> String {
+/// Subject and issuer of the certificate that the server presented as its own.
+fn issued(ssl: &SslRef) -> String {
+    let own = ssl.peer_cert_chain().and_then(|chain| chain.get(0));
+    own.map_or_else(String::new, |own| format!("subject {}, issuer {}", subject(own), named_as(own.issuer_name())))
+}
+
+/// Why a certificate was rejected. `subject`, `names`: its own; `issued`: subject and issuer of the server's, which may be another
+/// one; `wanted`: the name that it should have.
+fn rejected(subject: &str, issued: &str, verdict: X509VerifyResult, names: &str, wanted: &str) -> String {
     let certificate = format!("the server's certificate ({subject})");
     match verdict.as_raw() {
         3 => format!("--ca has no revocation list of the authority that signed {certificate}; add its CRL"),
@@ -344,7 +355,8 @@ fn rejected(subject: &str, verdict: X509VerifyResult, names: &str, wanted: &str)
         10 => format!("{certificate} has expired"),
         11 | 12 => "the revocation list (CRL) in --ca is out of date; get the newest one".to_string(),
         2 | 18 | 19 | 20 | 21 | 27 => {
-            format!("{certificate} is signed by an unknown authority; name that with --ca")
+            let both = if issued.is_empty() { subject } else { issued };
+            format!("the server's certificate ({both}) is signed by an unknown authority; name that with --ca")
         }
         23 => format!("{certificate} has been revoked"),
         // The refused certificate is the one above the server's.
@@ -361,7 +373,7 @@ fn holds_revocation_lists(path: &str) -> bool {
     std::fs::read(path).is_ok_and(|pem| pem.windows(BEGIN.len()).any(|part| part == BEGIN))
 }
 
-fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
+pub fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
     stack.errors().iter().any(|error| codes.contains(&error.reason_code()))
 }
 
@@ -412,7 +424,11 @@ thread_local! {
 
 /// "CN=localhost", "O=Example,CN=db".
 fn subject(certificate: &X509Ref) -> String {
-    let entries = certificate.subject_name().entries().map(|entry| {
+    named_as(certificate.subject_name())
+}
+
+fn named_as(name: &X509NameRef) -> String {
+    let entries = name.entries().map(|entry| {
         let field = entry.object().nid().short_name().unwrap_or("?");
         format!("{field}={}", entry.data().to_string().unwrap_or_default())
     });

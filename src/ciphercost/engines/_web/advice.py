@@ -12,7 +12,7 @@ from ciphercost.engines._web.family import asked
 from ciphercost.model.errors import AgentError
 
 if TYPE_CHECKING:
-    from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
     from ciphercost.model.spec import Arm
 
 LOGIN = re.compile(r"(?i)\b(log-?in|sign-?in|auth|sso|session/new|accounts?)\b")
@@ -48,7 +48,7 @@ def of_code(code: str) -> str:
     return STATUS.get(status, OURS if status >= 500 else f"Name a page that answers 200, not {status}")
 
 
-def of(agent: Agent, arm: Arm, fields: Mapping[str, object], error: AgentError, urls: Mapping[str, str]) -> str:
+def of(agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError, urls: Mapping[str, str]) -> str:
     """What is wrong with this arm, and what to do. `fields`: of its `connect`; `urls`: of both arms. It asks the server again."""
     if re.fullmatch(r"status-3\d\d(-https)?", error.code) and error.code != "status-304":
         return _of_redirect(_location(agent, fields), arm, urls)
@@ -72,7 +72,7 @@ def _on_tls_port(urls: Mapping[str, str]) -> str:
     return f"Port {plain.port} takes TLS, so it is no http address: name the port of http:// in --url http://{plain.hostname}:PORT{plain.path or '/'}"
 
 
-def _location(agent: Agent, fields: Mapping[str, object]) -> str:
+def _location(agent: LoadClient, fields: Mapping[str, object]) -> str:
     """Where the server sends a client that asks for the page; empty: nowhere, or it no longer answers."""
     with contextlib.suppress(AgentError):
         agent.connect("advice", **_single(fields))
@@ -83,7 +83,7 @@ def _location(agent: Agent, fields: Mapping[str, object]) -> str:
     return ""
 
 
-def _answers(agent: Agent, fields: Mapping[str, object]) -> bool:
+def _answers(agent: LoadClient, fields: Mapping[str, object]) -> bool:
     """Whether the server answers a request over a connection of these fields."""
     try:
         agent.connect("advice", **_single(fields))

@@ -397,6 +397,10 @@ def _older(version: str, since: str) -> bool:
     return bool(version) and versions.version_key(version) < versions.version_key(since)
 
 
+NO_CERTIFICATE = re.compile(r"No required SSL certificate was sent|client certificate (?:is )?required", re.IGNORECASE)
+"""What a page says where a client certificate is missing: nginx's words, and others'."""
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What a query returns of a response (PROTOCOL.md, HTTP)."""
 
@@ -438,7 +442,8 @@ def request_ok(agent: LoadClient, arm: str, request: str) -> Answer:
         return answer
     to = f" (to {answer.location}; ciphercost follows no redirects)" if answer.location else ""
     secure = "-https" if answer.location.startswith("https:") else ""
-    raise AgentError(f"{request}: the server answers {answer.status}{to}", f"status-{answer.status}{secure}")
+    why = f" ({found[0]})" if (found := NO_CERTIFICATE.search(answer.body)) else ""
+    raise AgentError(f"{request}: the server answers {answer.status}{to}{why}", f"status-{answer.status}{secure}")
 
 
 def answers(address: str, port: int) -> bool:

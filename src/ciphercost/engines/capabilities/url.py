@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
 
 if TYPE_CHECKING:
-    from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
     from ciphercost.model.errors import AgentError
     from ciphercost.model.spec import Arm
 
@@ -27,6 +28,8 @@ class TakesUrl(Capability):
     """URL schemes of this kind of server, each with the mechanism that `ciphercost prove URL` looks for."""
     password_from: str = ""
     """Environment variable that holds the password."""
+    give_password: str = ""
+    """What to do if there is none: `set PGPASSWORD, or put it into ~/.pgpass`."""
     refuses_anonymous: str = ""
     """Text in the agent's error when the server refuses a connection without a password."""
 
@@ -56,27 +59,35 @@ class TakesUrl(Capability):
     def check_pair(self, url: str) -> None:
         """Refuse a URL that does not lead to both arms. Raises UsageError."""
 
-    def hint(self, code: str) -> str:
-        """Return what the user should check when neither arm can connect. `code`: the agent's error code."""
+    hides_certificate: str = ""
+    """What to add if a refused login may be one without a client certificate, which the server does not say."""
+
+    def hint(self, code: str, text: str = "") -> str:
+        """Return what the user should check when neither arm can connect. `code`, `text`: of the agent's error."""
+        if wants_certificate(text):
+            return CERTIFICATE_WANTED
+        if self.refuses_anonymous and self.refuses_anonymous in text:
+            return f"{self.give_password[:1].upper()}{self.give_password[1:]}; there is no terminal to ask on."
         if code == "connect":
             return "Is the server running, and are host and port in the URL right?"
-        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?"
+        more = f" {self.hides_certificate}" if self.hides_certificate else ""
+        return f"Does --url name the user and database, and does {self.password_from} (or its file) hold the password?{more}"
 
     def advice(
         self,
         url: str,  # noqa: ARG002
-        agent: Agent,  # noqa: ARG002
+        agent: LoadClient,  # noqa: ARG002
         arm: Arm,  # noqa: ARG002
         fields: Mapping[str, object],  # noqa: ARG002
         error: AgentError,
     ) -> str:
         """Say what is wrong with this arm, and what to do. It may ask the server again, with the arm's own `fields` of `connect`."""
-        return self.hint(error.code)
+        return self.hint(error.code, str(error))
 
     def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
         """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""
         return ""
 
-    def place(self, url: str) -> str:  # noqa: ARG002
+    def called(self, url: str) -> str:  # noqa: ARG002
         """Return what reports call this server instead of the engine's name; empty: the engine's name."""
         return ""

@@ -40,16 +40,20 @@ class Impostor:
         certificate: str,
         name: str = "",
         way: Way = "relayed",
+        signed: bool = False,
     ) -> None:
         """`host`, `port`: the real server; `certificate`: its kind, because a client may request suites of that kind;
-        `name`: the server's.
+        `name`: the server's; `directory`: where its certificate is, or will be; `signed`: by an authority, whose certificate is `ca`, in any protocol.
         """
         self._conversation = CONVERSATIONS[speech]
         self._target = (host, port)
         self._way = way
         # No server uses these files: they stay this process's own.
         kind = UNBOUND if way == "unbound" else certificate
-        pki = Pki(directory, kind, name=name, self_signed=self._conversation.self_signed)
+        self_signed = self._conversation.self_signed and not signed
+        made = directory / f"{kind}{'-self-signed' if self_signed else ''}"
+        pki = Pki(made, kind, name=name, self_signed=self_signed, reuse=True)
+        self.ca = pki.ca
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.load_cert_chain(pki.certificate, pki.key)

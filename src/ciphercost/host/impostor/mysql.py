@@ -8,7 +8,8 @@ from typing import ClassVar
 from ciphercost.host.impostor.conversation import Conversation, Did, Ended, Proof, Receive, Way, receive
 
 CLIENT_SSL = 0x0800
-TLS_REQUEST_BYTES = 4 + 32
+HEADER_BYTES = 4
+TLS_REQUEST_BYTES = HEADER_BYTES + 32
 MOST_BYTES = 1 << 16
 """Largest packet of a login."""
 OK, MORE, SWITCH, ERROR = 0x00, 0x01, 0xFE, 0xFF
@@ -82,7 +83,7 @@ class Mysql(Conversation):
         plugin, data = REQUESTS[self.way]
         self._say(number, bytes([SWITCH]) + plugin.encode() + b"\0" + data)
         answer = packet(self.receive)
-        if plugin == SHA2:
+        if plugin == SHA2 and len(answer) > HEADER_BYTES:  # without a password there is nothing more to ask for
             self._say(answer[3] + 1, bytes([MORE]) + FULL)
             packet(self.receive)
         return "password"

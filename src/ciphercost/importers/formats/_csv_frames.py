@@ -17,7 +17,8 @@ BARS = str.maketrans("│┃║｜", "||||")
 RULE = re.compile(r"[\s|+:=\-\u2500-\u257f]*[-=\u2500-\u257f]{2}[\s|+:=\-\u2500-\u257f]*")
 RECORD = re.compile(r"\*{4,} \d+\. row \*{4,}|[-─]\[ RECORD \d+ \][-─+┬┼]*|\* Record \d+")
 FOOTER = re.compile(
-    r"\(\d+ rows?\)|\d+ rows? in set.*|\d+ rows?\b.*|Time: [\d.,]+ ms.*|Empty set.*|Query OK.*|\d+ warnings?.*|\\\w+.*|(?:mysql|MariaDB|sqlite|D|psql|[\w\[\]()]+)[=\-\w\[\]() ]*[>#].*",
+    r"\(\d+ rows?\)|\d+ rows? in set.*|\d+ rows?\b.*|Time: [\d.,]+ ms.*|Empty set.*|Query OK.*|\d+ warnings?.*|\\\w+.*"
+    r"|[\w\[\]()]+[=\-\w\[\]() ]*[>#].*",
     re.IGNORECASE,
 )
 """Row counts, times and prompts."""

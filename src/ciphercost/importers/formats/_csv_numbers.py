@@ -49,7 +49,7 @@ def bare(row: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
             continue
         text = re.sub(r"(?<=\d)['\u2019](?=\d{3})", "", SPREAD.sub(r"\1", text))
         if role in ("time", "latency") and (match := WITH_UNIT.fullmatch(text)):
-            name = match[2].lower().replace("µ", "µ")
+            name = match[2].lower()
             scale = SECONDS[UNITS.get(name, name)] / SECONDS[units[role]]
             text = match[1].strip() if scale == 1 else _scaled(match[1], scale)
         elif role in ("throughput", "operations") and (match := WITH_RATE.fullmatch(text)):

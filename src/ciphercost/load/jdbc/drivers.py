@@ -24,6 +24,8 @@ from ciphercost.model.secret import Secret
 
 Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird", "h2"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
+BY_PASSWORD = (3, 4)
+"""The first MariaDB Connector/J that does not need the certificate of a CA."""
 SERVICE = "META-INF/services/java.sql.Driver"
 STORE_PASSWORD = "public-certificates"  # noqa: S105 - a trust store holds nothing secret; Java wants a password all the same
 TITLES: dict[Family, str] = {
@@ -221,11 +223,16 @@ def address(driver: Driver, target: Target, wish: TlsRequest, more: Mapping[str,
     """Return URL and properties. `more` properties override the rest. Raises UsageError for what this version can't do.
     Pure.
     """
-    checks = wish.mode in ("verify-ca", "verify-full") and driver.family != "jaybird"
+    checks = wish.mode in ("verify-ca", "verify-full") and driver.family != "jaybird" and not checks_by_password(driver)
     if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
         raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate; name it with --ca FILE")
     url, properties, unsaid = _FAMILIES[driver.family](driver, target, wish)
     return Address(url, {**properties, **(more or {})}, unsaid)
+
+
+def checks_by_password(driver: Driver) -> bool:
+    """Whether this driver needs no certificate of a CA: it verifies a MariaDB server by the password instead. Pure."""
+    return driver.family == "mariadb" and versions.version_key(driver.version) >= BY_PASSWORD
 
 
 Told = tuple[str, dict[str, str], tuple[str, ...]]
@@ -279,7 +286,7 @@ def _mariadb(driver: Driver, target: Target, wish: TlsRequest) -> Told:
             properties["disableSslHostnameVerification"] = "true"
     else:
         properties["sslMode"] = "trust" if wish.mode == "require" else wish.mode
-    if wish.mode != "require":
+    if wish.mode != "require" and wish.ca:
         properties["serverSslCert"] = str(Path(wish.ca).absolute())
     if wish.protocol:
         properties["enabledSslProtocolSuites"] = f"TLSv{wish.protocol}"

@@ -152,6 +152,12 @@ def command(options: Iterable[str] = (), *, aes: bool = True) -> list[str]:
     return [str(find()), *STEADY, *(() if aes else WITHOUT_AES), *options, "-jar", str(jar())]
 
 
+def trusting(store: Path, password: str) -> list[str]:
+    """Return options of a virtual machine that trusts the authorities in a PKCS12 store instead of its own."""
+    values = {"": str(store), "Type": "PKCS12", "Password": password}
+    return [f"-Djavax.net.ssl.trustStore{part}={value}" for part, value in values.items()]
+
+
 def agent(
     options: Iterable[str] = (),
     *,

@@ -12,11 +12,12 @@ from ciphercost.host import versions
 from ciphercost.host.impostor import CONVERSATIONS, Impostor, Speech
 from ciphercost.host.impostor.conversation import WORDS, Way
 from ciphercost.host.relay import Relay
-from ciphercost.load.jdbc.drivers import Driver
+from ciphercost.load.jdbc.drivers import Driver, trust_store
 from ciphercost.model.errors import AgentError
 
 OTHER_NAMES = ("127.0.0.2", "127.0.0.3")
 """Addresses of this machine. A certificate contains at most one: the one on which its server listens."""
+OTHER_HOST = "impostor.example"
 MOST_SHOWN = 400
 NOTHING_IN_COMMON = re.compile(
     r"protocol_version|handshake_failure|insufficient_security|No appropriate protocol|cipher", re.IGNORECASE
@@ -58,23 +59,53 @@ def refuses_impostor(
     conversation = CONVERSATIONS[speech]
     first = conversation.ways[0]
     at_login = False
-    for way in conversation.ways:
-        if way not in (first, "no TLS") and not at_login:
-            continue  # it has refused the certificate before the login, and would do so again
-        with (
-            tempfile.TemporaryDirectory(dir=place) as own,
-            Impostor(speech, host, port, Path(own) / "impostor", certificate=kind, name=name, way=way) as impostor,
-        ):
-            reason = call(impostor.port)
-        met = impostor.met
-        if worst := next((did for did in GIVES_IN if did in met), ""):
-            return Verdict("", _accepts(worst, way))
-        if not met or "unclear" in met or not reason:
-            shown = reason[:MOST_SHOWN] or "it could connect"
-            return Verdict("", f"the test could not determine whether it refuses an impostor ({shown})")
-        at_login |= way == first and "ended" in met
+    with tempfile.TemporaryDirectory(dir=place) as own:
+        for way in conversation.ways:
+            if way not in (first, "no TLS") and not at_login:
+                continue  # it has refused the certificate before the login, and would do so again
+            with Impostor(speech, host, port, Path(own), certificate=kind, name=name, way=way) as impostor:
+                reason = call(impostor.port)
+            met = impostor.met
+            if worst := next((did for did in GIVES_IN if did in met), ""):
+                return Verdict("", _accepts(worst, way))
+            if not met or "unclear" in met or not reason:
+                shown = reason[:MOST_SHOWN] or "it could connect"
+                return Verdict("", f"the test could not determine whether it refuses an impostor ({shown})")
+            at_login |= way == first and "ended" in met
     by: By = conversation.proof if at_login else "certificate"
     return Verdict(by, REFUSES[by])
+
+
+def refuses_any_authority(
+    found: Verdict, speech: Speech, host: str, port: int, place: Path, call: Callable[[int, Path], str]
+) -> Verdict:
+    """Return `found`, the verdict on a driver that checks no name, unless it accepts an impostor with a certificate of an authority
+    that Java trusts, for another name. Anybody can get such a one for a name of their own.
+
+    `call(port, store)`: connect there with these certificates as Java's own; returns the reason why it failed.
+    """
+    with (
+        tempfile.TemporaryDirectory(dir=place) as own,
+        Impostor(
+            speech,
+            host,
+            port,
+            Path(own),
+            certificate="rsa2048",
+            name=OTHER_HOST,
+            way="let in",
+            signed=True,
+        ) as impostor,
+    ):
+        reason = call(impostor.port, trust_store(impostor.ca, Path(own) / "authorities.p12"))
+    if any(did in impostor.met for did in GIVES_IN):
+        accepts = "it accepts an impostor with a certificate of any authority that Java trusts, for any name"
+        return Verdict("", f"{found.words}, but {accepts}")
+    if not reason or "unclear" in impostor.met or not impostor.met:
+        shown = reason[:MOST_SHOWN] or "it could connect"
+        unknown = "the test could not determine whether it accepts any authority that Java trusts"
+        return Verdict("", f"{found.words}, but {unknown} ({shown})")
+    return found
 
 
 def _accepts(did: str, way: Way) -> str:

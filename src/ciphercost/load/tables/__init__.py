@@ -51,11 +51,13 @@ class Survey(msgspec.Struct, frozen=True):
     gauges: tuple[ColumnDetector, ...]
     rows: int
     samples: tuple[tuple[str, ...], ...]
+    header: bool = True
+    """Whether the file's first line names its columns."""
 
 
-def survey(path: Path) -> Survey:
+def survey(path: Path, *, header: bool = True) -> Survey:
     """Read the whole file, once as long as it does not change. Raises UsageError with the faulty line."""
-    return _survey(path, _stamp(path))
+    return _survey(path, _stamp(path), header)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -65,9 +67,9 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=8)
-def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
+def _survey(path: Path, stamp: tuple[int, ...], header: bool) -> Survey:
     delimiter = csvfile.delimiter_of(path)
-    found = csvfile.rows(path, delimiter)
+    found = csvfile.rows(path, delimiter, header=header)
     titles = tuple(next(found)[1])
     gauges = tuple(ColumnDetector() for _ in titles)
     adders = [gauge.add for gauge in gauges]
@@ -86,11 +88,11 @@ def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
             samples[place] = tuple(values)
     if not rows:
         raise UsageError(f"--csv {path}: contains no rows, only the header line")
-    return Survey(path, stamp, delimiter, titles, gauges, rows, tuple(samples))
+    return Survey(path, stamp, delimiter, titles, gauges, rows, tuple(samples), header)
 
 
-def program(path: Path, workload: str, dialect_name: str) -> Program:
-    """Return the workload on the file's table, in one server's SQL.
+def program(path: Path, workload: str, dialect_name: str, *, header: bool = True) -> Program:
+    """Return the workload on the file's table, in one server's SQL. `header`: whether its first line names the columns.
 
     Raises UsageError: bad file, too large a row, unsuitable workload.
     """
@@ -103,10 +105,10 @@ def program(path: Path, workload: str, dialect_name: str) -> Program:
         raise UsageError(f"{where}: this server does not support --csv: {nearest(dialect_name, dialects.DIALECTS)}")
     dialect = dialects.DIALECTS[dialect_name]
     # Check the first row alone, so that a file with too many columns is not read to its end.
-    _, titles = next(csvfile.rows(path))
+    _, titles = next(csvfile.rows(path, header=header))
     dialects.check_width(dialect, len(titles), where)
     names(titles, f"{where}, line 1")
-    known = survey(path)
+    known = survey(path, header=header)
     columns = dialects.fit(dialect, known.gauges, known.titles, where)
     made = Scripts(dialect, columns, known)
     weights = WORKLOADS[workload]
@@ -144,7 +146,7 @@ class Load:
         self._same()
         created = dialects.create(self.dialect, TABLE, self.columns)
         yield Step(created, created)
-        found = csvfile.rows(path, known.delimiter)
+        found = csvfile.rows(path, known.delimiter, header=known.header)
         next(found)
         try:
             for sql, first, last in dialects.inserts(self.dialect, TABLE, self.columns, found):

@@ -1,7 +1,8 @@
 """Detects the type of each column of a CSV file from its values. Pure.
 
 A column gets a type only if every value can be read back unchanged: `007` stays text, and so does a number with more
-digits than a server's numbers have. An empty value is NULL, except in a text column, where it is the empty text.
+digits than a server's numbers have. A decimal comma becomes a point, unless every comma may separate thousands.
+An empty value is NULL, except in a text column, where it is the empty text.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ point exceed 308 together, and 17 digits may follow."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)?\.[0-9]+").fullmatch
+_COMMA = re.compile(r"-?(?:0|[1-9][0-9]*),[0-9]+").fullmatch
+_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}").fullmatch
 _DOUBLE = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]{1,3}").fullmatch
 _BOOLEAN = re.compile(r"true|false", re.IGNORECASE).fullmatch
 # MySQL's dates start in the year 1000.
@@ -43,10 +46,10 @@ _TIMESTAMP = re.compile(
 class Seen:
     """Kinds of values as bits, so that a set of kinds is one number. Fast, since every value of the file is checked."""
 
-    INTEGER, DECIMAL, DOUBLE, BOOLEAN, DATE, TIMESTAMP, TEXT = (1 << n for n in range(7))
+    INTEGER, DECIMAL, DOUBLE, BOOLEAN, DATE, TIMESTAMP, TEXT, COMMA = (1 << n for n in range(8))
 
 
-NUMBERS = Seen.INTEGER | Seen.DECIMAL | Seen.DOUBLE
+NUMBERS = Seen.INTEGER | Seen.DECIMAL | Seen.DOUBLE | Seen.COMMA
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -65,6 +68,8 @@ class Column(msgspec.Struct, frozen=True):
     """For a decimal: number of all its digits."""
     scale: int = 0
     """For a decimal: digits after the point. For a timestamp: digits of the fractional second."""
+    comma: bool = False
+    """The file writes this number with a decimal comma."""
 
     def is_null(self, value: str) -> bool:
         return not value and self.kind != "text"
@@ -73,7 +78,7 @@ class Column(msgspec.Struct, frozen=True):
 class ColumnDetector:
     """What is known so far about the values of one column."""
 
-    __slots__ = ("exact", "high", "length", "low", "scale", "seen", "whole", "wide")
+    __slots__ = ("decimal_comma", "exact", "high", "length", "low", "scale", "seen", "whole", "wide")
 
     def __init__(self) -> None:
         self.seen = 0
@@ -85,6 +90,8 @@ class ColumnDetector:
         """Most digits before and after a decimal point, or of a fractional second."""
         self.exact = True
         """Whether a double returns every number unchanged."""
+        self.decimal_comma = False
+        """Whether a comma can't separate thousands, so that all of them are decimal."""
 
     def add(self, value: str) -> None:
         length = len(value)
@@ -111,6 +118,12 @@ class ColumnDetector:
                 self.whole, self.scale = max(self.whole, len(whole)), max(self.scale, len(fraction))
                 self._exactly(value)
                 return Seen.DECIMAL
+            if _COMMA(value):
+                whole, _, fraction = value.lstrip("-").partition(",")
+                self.whole, self.scale = max(self.whole, len(whole)), max(self.scale, len(fraction))
+                self.decimal_comma = self.decimal_comma or not _THOUSANDS(value)
+                self._exactly(value.replace(",", "."))
+                return Seen.COMMA
             if _DOUBLE(value):
                 self._exactly(value)
                 return Seen.DOUBLE
@@ -155,6 +168,7 @@ class ColumnDetector:
             bytes=self.length * (4 if self.wide else 1),
             digits=max(1, self.whole + self.scale) if kind == "decimal" else 0,
             scale=self.scale if kind in ("decimal", "timestamp") else 0,
+            comma=bool(self.seen & Seen.COMMA) and kind in ("decimal", "double"),
         )
 
     def _final(self, most_digits: int) -> Kind:
@@ -169,6 +183,8 @@ class ColumnDetector:
                 return "integer"
             case Seen.INTEGER if self.low >= -(2**63) and self.high < 2**63:
                 return "bigint"
+            case seen if seen & Seen.COMMA and (seen & (Seen.DECIMAL | Seen.DOUBLE) or not self.decimal_comma):
+                return "text"
             case seen if seen and not seen & ~NUMBERS:
                 fits = not seen & Seen.DOUBLE and seen != Seen.INTEGER and self.whole + self.scale <= most_digits
                 return "decimal" if fits else "double" if self.exact else "text"
@@ -210,7 +226,7 @@ def names(titles: Sequence[str], where: str) -> list[str]:
     if all(_is_data(title) for title in titles):
         raise UsageError(
             f"{where}: these look like values, not names ({', '.join(shown(title) for title in titles[:3])}…). "
-            "The first line must name the columns; add such a line"
+            "The first line must name the columns; add such a line, or use --no-header"
         )
     return list(found)
 

@@ -2,7 +2,8 @@
 
 It follows RFC 4180 strictly, with these exceptions. The delimiter may be `,` `;` tab or `|`, and is detected. Lines may
 end with LF alone. Blank lines are skipped. A quote inside a value that does not begin with one is an ordinary character
-(`5" pipe`). The encoding is UTF-8, with or without a byte order mark. The first line contains the column names.
+(`5" pipe`). The encoding is UTF-8, with or without a byte order mark. The first line contains the column names, unless
+the file has no header: then they are column1, column2 …
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import csv
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,8 +32,8 @@ Row = tuple[int, list[str]]
 """The line in which a row begins, and its values."""
 
 
-def rows(path: Path, delimiter: str = "") -> Iterator[Row]:
-    """Yield the header, then every row, each with as many values as the header.
+def rows(path: Path, delimiter: str = "", *, header: bool = True) -> Iterator[Row]:
+    """Yield the header, then every row, each with as many values as the header. `header`: whether the file has one.
 
     Raises UsageError with file, line and fix.
     """
@@ -42,8 +43,12 @@ def rows(path: Path, delimiter: str = "") -> Iterator[Row]:
         first = next(found, None)
         if first is None:
             raise UsageError(f"--csv {path}: the file is empty; its first line must contain the column names")
-        yield first
         columns = len(first[1])
+        if header:
+            yield first
+        else:
+            yield 0, [f"column{number}" for number in range(1, columns + 1)]
+            found = chain([first], found)
         for line, values in found:
             if len(values) != columns:
                 raise UsageError(
@@ -70,6 +75,12 @@ def delimiter_of(path: Path) -> str:
         return sound and first > 1 and widths.count(first) == len(widths), first
 
     return max(DELIMITERS, key=fit)
+
+
+def has_mark(path: Path) -> bool:
+    """Whether the file begins with a byte order mark. Raises UsageError."""
+    with opened(path) as file:
+        return file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
 
 
 @contextmanager

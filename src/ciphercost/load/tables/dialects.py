@@ -263,6 +263,8 @@ def plain(column: Column, value: str) -> str | None:
     """Convert a value of the file to text that every server accepts for that type; None for NULL. Pure."""
     if column.is_null(value):
         return None
+    if column.comma:
+        return value.replace(",", ".")
     if column.kind == "boolean":
         return value.upper()
     if column.kind == "timestamp":

@@ -41,7 +41,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.load import requests, script, secret_sql
+from ciphercost.load import commands, requests, script, secret_sql, text_file
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.program import Load, Program, Tables
 from ciphercost.load.tables import people
@@ -146,11 +146,7 @@ def read(text: str, name: str) -> Workload:
 
 def from_sql(path: Path) -> Workload:
     """Make a workload of one transaction from the user's SQL file. Raises UsageError if the file can't be read."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"can't read the SQL file {path}: {reason}") from None
+    text = text_file.read(path, "--sql")
     return Workload(
         title=f"statements of {path.name}",
         measures="your own statements",
@@ -251,10 +247,13 @@ def prepare(
         yield from hospital_sql.inserts(found(), dialect, of, workload.name)
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
-        text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        text, here = str(own.get(each.name, each.script)), _place(workload, each)
         if dialect == "http":
             asked = requests.parse(text, parameters, here, Path(workload.directory) if workload.own_sql else None)
             yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
+            return
+        if dialect in commands.DIALECTS:
+            yield each.name, each.weight, commands.parse(text, parameters, here)
             return
         if workload.own_sql:
             yield each.name, each.weight, script.parse(text, parameters, here, dialect=dialect)
@@ -312,6 +311,11 @@ def prepare(
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
+
+
+def _place(workload: Workload, transaction: Transaction) -> str:
+    """What an error in a script begins with."""
+    return f"--sql {transaction.name}" if workload.own_sql else f"workload {workload.name}, {transaction.name}"
 
 
 def _none() -> Iterator[Any]:

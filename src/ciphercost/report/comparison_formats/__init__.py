@@ -32,7 +32,34 @@ def get(name: str) -> Callable[[Comparison], str]:
 
 def headline(of: Comparison) -> str:
     """The answer in one line: the gate's outcome, or how many costs differ."""
-    return _gates(of.gates, of.limit) if of.limit is not None else compared(of)
+    if of.limit is None:
+        return compared(of)
+    said = _gates(of.gates, of.limit)
+    outcome, colon, rest = said.partition(":")
+    return f"{outcome}, but nothing is resolved{colon}{rest}" if outcome.startswith("PASS") and nothing(of) else said
+
+
+def nothing(of: Comparison) -> bool:
+    """Whether costs were compared and not one of them was decided."""
+    return bool(of.pairs) and all(pair.verdict in (None, "unresolved") for pair in of.pairs)
+
+
+def sign(of: Comparison) -> str:
+    """The worst outcome as a sign; empty without a gate if something was decided."""
+    outcomes = [gate.outcome for gate in of.gates]
+    worst = next((each for each in ("failed", "fail", "unresolved", "pass") if each in outcomes), "")
+    if worst in ("", "pass") and (nothing(of) or any(gate.doubt for gate in of.gates)):
+        return DOUBT
+    return SIGNS[worst] if worst else ""
+
+
+SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}
+DOUBT = "⚠️"
+
+
+def gate_sign(gate: Gate) -> str:
+    """The sign of one cell's gate."""
+    return DOUBT if gate.outcome == "pass" and gate.doubt else SIGNS[gate.outcome]
 
 
 def compared(of: Comparison) -> str:
@@ -47,7 +74,8 @@ def compared(of: Comparison) -> str:
     without = sum(pair.verdict is None for pair in of.pairs)
     said += [f"{without} can't be compared"] * bool(without)
     said += [f"{len(of.alone)} cells have no partner"] * bool(of.alone)
-    return f"of {len(of.pairs)} cost{'s' * (len(of.pairs) != 1)} compared, {', '.join(said)}"
+    text = f"of {len(of.pairs)} cost{'s' * (len(of.pairs) != 1)} compared, {', '.join(said)}"
+    return f"nothing is resolved: {text}, so this can't say whether a cost changed" if nothing(of) else text
 
 
 def _counted(verdict: str, count: int) -> str:
@@ -128,9 +156,9 @@ def both(pair: Pair, metric: str) -> str:
 
 
 def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
-    """(metric, label, change, its interval, both costs) of every metric that both cells have."""
+    """(metric, label, change, its interval, both costs) of every metric that both cells have, without `noise`."""
     for metric, label, _, _ in figure_text.METRICS:
-        if metric in pair.change:
+        if metric in pair.change and metric not in pair.noise:
             change = pair.change[metric]
             yield (
                 metric,
@@ -139,6 +167,12 @@ def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
                 figure_text.bounds(metric, change),
                 both(pair, metric),
             )
+
+
+def left_out(pair: Pair) -> str:
+    """Which figures are not shown because they are noise; empty: none."""
+    names = ", ".join(figure_text.LABELS[metric] for metric in pair.noise)
+    return f"not shown, because it is noise: {names}; --format csv has it" if names else ""
 
 
 def listed(changes: Iterable[Change]) -> str:

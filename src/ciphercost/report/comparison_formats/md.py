@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.estimate import notation
-from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.report.comparison_formats import (
+    LOUD,
+    compared,
+    gate_line,
+    gate_sign,
+    headline,
+    left_out,
+    listed,
+    machines,
+    shown,
+    sign,
+    verdict,
+)
 from ciphercost.report.comparison_types import Comparison, Gate, Pair
 from ciphercost.report.formats.md import MOST, SHORT, escaped, fitting, fold, item, row
 from ciphercost.report.words import figure_text
 
-SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}
-
 
 def render(of: Comparison) -> str:
     """At most MOST characters. What does not fit is left out from the end, with a note."""
-    outcomes = [gate.outcome for gate in of.gates]
-    worst = next((each for each in ("failed", "fail", "unresolved", "pass") if each in outcomes), "")
-    sign = f"{SIGNS[worst]} " if worst else ""
-    head = [f"### {sign}{escaped(headline(of))}", ""]
+    head = [f"### {f'{sign(of)} '.lstrip()}{escaped(headline(of))}", ""]
     if of.limit is not None and len(of.runs) > 1:
         head += [escaped(compared(of)), ""]
     for name, text in machines(of):
@@ -40,7 +47,7 @@ def _gate_table(of: Comparison) -> Iterator[str]:
     yield row("", "cell", "what it costs", "95 % interval")
     yield row("---", "---", "---:", "---")
     for gate in of.gates:
-        yield row(f"{SIGNS[gate.outcome]} {gate.outcome}", escaped(gate.title, SHORT), *_costs(gate))
+        yield row(f"{gate_sign(gate)} {gate.outcome}", escaped(gate.title, SHORT), *_costs(gate))
 
 
 def _costs(gate: Gate) -> tuple[str, str]:
@@ -58,7 +65,7 @@ def _table(of: Comparison) -> Iterator[str]:
     yield row("---", "---", "---:", "---:", "---", "---", *(["---"] * bool(budget)))
     for pair in of.pairs:
         gate = gates.get((pair.run, pair.cells[1]))
-        judged = [f"{SIGNS[gate.outcome]} {gate.outcome}" if gate else ""] if budget else []
+        judged = [f"{gate_sign(gate)} {gate.outcome}" if gate else ""] if budget else []
         figures = next((each for each in shown(pair) if each[0] == pair.metric), None)
         said = (escaped(pair.reason, SHORT), "", "") if figures is None else (figures[4], figures[2], figures[3])
         run = f"run {pair.run}: " if len(of.runs) > 2 else ""
@@ -113,6 +120,8 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
         for _, label, change, interval, both in shown(pair):
             yield row(label, change, interval, both)
         yield ""
+    if words := left_out(pair):
+        yield item(words)
     yield item(f"verdict: {verdict(pair, of.margin)}")
     for text in pair.mind:
         yield item(f"warning: {text}")

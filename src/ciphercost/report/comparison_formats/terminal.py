@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.report.comparison_formats import (
+    LOUD,
+    compared,
+    gate_line,
+    headline,
+    left_out,
+    listed,
+    machines,
+    shown,
+    verdict,
+)
 from ciphercost.report.comparison_types import Comparison, Pair
 from ciphercost.report.layout import figure_rows, wrap
 from ciphercost.report.words.figure_text import printable
@@ -57,6 +67,7 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
         yield from figure_rows(
             [head, *((label, change, interval, both) for _, label, change, interval, both in shown(pair))]
         )
+    yield from wrap(left_out(pair), "  ", "    ")
     yield from wrap(f"verdict: {verdict(pair, of.margin)}", "  ", "           ")
     for text in pair.mind:
         yield from wrap(f"! {text}", "  ", "    ")

@@ -58,7 +58,7 @@ def render(result: Result) -> str:
     if lost:
         shown.append(f"\n{lost} more cells did not fit into a comment.")
     room -= sum(len(line) + 1 for line in shown)
-    folded = [*(details(cell, said) for cell in result.cells), *whole_run(result)]
+    folded = [*(details(cell, result.cells, said) for cell in result.cells), *whole_run(result)]
     details_shown = list(fitting(folded, room))
     if len(details_shown) < len(folded):
         details_shown.append(
@@ -97,32 +97,33 @@ def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
         estimate = cell.overhead[key]
         second = "throughput" if other == "operations/s" else figure_text.cpu_metric(cell)
         beside = cell.overhead.get(second)
-        said = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
+        others = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
         named = escaped(name, SHORT)
         standing = f"**{cell_text.standing(cell)}**" if cell_text.standing(cell) else ""
         found = IMPORTED[verdict_text.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
         changed = notation.of_what(figure_text.cost(key, estimate), figure_text.short(cell, key))
-        yield row(named, changed, figure_text.bounds(key, estimate), *said, verdict)
+        yield row(named, changed, figure_text.bounds(key, estimate), *others, verdict)
 
 
 def row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def details(cell: Cell, said: str = "") -> str:
+def details(cell: Cell, everything: Sequence[Cell] = (), said: str = "") -> str:
     """Every figure of a cell, its proofs and its warnings, folded. `said`: the reason that the headline gives."""
-    return fold(cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell, said))
+    heading = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
+    return fold(heading, _details(cell, everything, said))
 
 
-def _details(cell: Cell, said: str) -> Iterator[str]:
+def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]:
     figures = list(figure_text.rows(cell))
     if figures:
         yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
         yield row("---", "---:", "---", "---")
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
-        yield from (item(each) for each in figure_text.without_ratio(cell))
+        yield from (item(each) for each in (*figure_text.without_ratio(cell), figure_text.opening(cell)) if each)
     if cell.status != "ok":
         # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
         known = not figures and (cell.reason == said or len(escaped(cell.reason)) <= SHORT)
@@ -132,6 +133,8 @@ def _details(cell: Cell, said: str) -> Iterator[str]:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
     if not figures:
         return
+    if cell.against_reference is not None:
+        yield item(f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}")
     if planned := capacity.line(cell):
         yield item(f"capacity planning: {planned}")
     if priced := money.line(cell):
@@ -142,8 +145,8 @@ def _details(cell: Cell, said: str) -> Iterator[str]:
         yield item(objective.line(cell))
     yield item(f"verdict: {verdict_text.verdict(cell)}")
     yield item(cell_text.proof_line(cell), 2 * LONGEST)
-    for said in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.link(cell), *cell_text.logged(cell)):
-        yield item(said)
+    for each in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.link(cell), *cell_text.logged(cell)):
+        yield item(each)
     for end in cell.profile.ends if cell.profile else ():
         yield from profiled(cell, end)
     for each in cell_text.by_severity(cell.findings):

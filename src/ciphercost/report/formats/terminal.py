@@ -30,6 +30,7 @@ from ciphercost.report.words.cell_text import (
     names,
     proof_line,
     protects,
+    reference_name,
     standing,
     storage,
     stored,
@@ -44,6 +45,7 @@ from ciphercost.report.words.figure_text import (
     cpu_metric,
     lead_metric,
     levels,
+    opening,
     plus,
     prediction,
     priced,
@@ -191,9 +193,10 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
     measured = any(cell.overhead for cell in cells)
     if measured:
         yield from wrap(f"one experiment: {len(cells)} cells in the same {sessions}, sorted by cost", "  ")
-    names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
+    first = reference_name(reference)
+    names = {id(cell): cell.variant or first for cell in cells}
     if not several:
-        yield from wrap(f"reference: {reference.variant}", "  ")
+        yield from wrap(f"each is compared with {first}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
     metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
     if measured:
@@ -206,7 +209,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
         server = worded(cpu) if cpu else ""
         yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate, more, less), server, p)
         if cell.against_reference is not None and not several:
-            yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
+            yield from wrap(f"against {first}: {beside(cell.against_reference)}", "    ", "      ")
         for words_ in taken_apart(cell, everything):
             yield from wrap(words_, "    ", "      ")
         if cell.predicted:
@@ -217,13 +220,13 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for planned in filter(None, (capacity.line(cell), money.line(cell))):
+        for planned in filter(None, (opening(cell), capacity.line(cell), money.line(cell))):
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         if limited := limit.line(cell):
             yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
         yield from objective.lines(cell, f"{names[id(cell)]}: ")
-        for said in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
-            yield from wrap(f"{names[id(cell)]}: {said}", "  ")
+        for line in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
+            yield from wrap(f"{names[id(cell)]}: {line}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
@@ -260,7 +263,9 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
                 if (each := cell.client_against_reference.get(f"{key}_{arm}"))
             ]
             if words:
-                yield from wrap(f"{names[id(cell)]} against the reference, {arm}: {', '.join(words)}", "    ", "      ")
+                yield from wrap(
+                    f"{names[id(cell)]} against {names[id(reference)]}, {arm}: {', '.join(words)}", "    ", "      "
+                )
     for text, where in _grouped(
         shown, ((names[id(cell)], each) for cell in shown for each in round_trips.lines(cell.chatter))
     ):
@@ -270,7 +275,7 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
             differ = round_trips.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
             if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
                 what = round_trips.differences(reference.chatter[arm], cell.chatter[arm])
-                text = f"{names[id(cell)]}, {arm}: sends other statements than the reference: {what}"
+                text = f"{names[id(cell)]}, {arm}: sends other statements than {names[id(reference)]}: {what}"
                 yield from wrap(text, "  ", "    ")
                 break
 
@@ -356,7 +361,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     shown = [(each.label, each.cost, each.interval, each.levels) for each in costs(cell)]
     yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
-    for words in without_ratio(cell, details=False):
+    for words in (*without_ratio(cell, details=False), opening(cell)):
         yield from wrap(words, "  ", "    ")
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")

@@ -166,6 +166,11 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda one: SEVERITIES.index(one.severity))
 
 
+def server_name(cell: Cell) -> str:
+    """`postgresql 18.4`; of the user's web site, its host."""
+    return cell.place or f"{cell.engine} {cell.version}".strip()
+
+
 def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
     """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: the words to leave out."""
     return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
@@ -174,7 +179,7 @@ def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
 def heading_words(cell: Cell) -> dict[str, str]:
     """The words of a heading, by name."""
     return {
-        "engine": f"{cell.engine} {cell.version}".strip(),
+        "engine": server_name(cell),
         "mechanism": cell.mechanism,
         "workload": cell.workload,
         # An imported record may not give the number of clients.
@@ -212,7 +217,8 @@ def proof_line(cell: Cell) -> str:
         if cell.encryption.get(name)
     ]
     if cell.encryption.get("verified"):
-        said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+        by = " by the password" if cell.encryption.get("verified_by") == "password" else ""
+        said.append(f"peer verified{by}" if cell.encryption["verified"] == "yes" else "peer NOT verified")
     if cell.encryption.get("client_certificate"):
         said.append(f"client certificate {cell.encryption['client_certificate']}")
     libraries = [
@@ -257,7 +263,7 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     """
     if len(cells) == 1 and not without:
         (only,) = cells
-        parts = [f"{only.engine} {only.version}".strip(), only.mechanism, only.workload]
+        parts = [server_name(only), only.mechanism, only.workload]
         return [
             " · ".join(
                 [*(part for part in parts if part and part not in only.variant.split()), *filter(None, [only.variant])]
@@ -284,6 +290,17 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
         f"{name} (control)" if mixed and is_control(cell) else name
         for cell, name in zip(cells, distinct(cells, found), strict=True)
     ]
+
+
+def against(cells: Sequence[Cell], cell: Cell) -> str:
+    """What a cell that shares its sessions is compared with, by its own words: `cipher=aes256-gcm`."""
+    own = [each for each in cells if each.group and each.group == cell.group] or list(cells)
+    return reference_name(next((each for each in own if not is_control(each)), own[0]))
+
+
+def reference_name(reference: Cell) -> str:
+    """`cipher=aes256-gcm`: the first value of each option that an experiment varies."""
+    return reference.variant or heading(reference)
 
 
 def distinct(cells: Sequence[Cell], found: list[str]) -> list[str]:

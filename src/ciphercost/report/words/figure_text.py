@@ -107,6 +107,14 @@ def is_noise(cell: Cell, key: str) -> bool:
     return estimate.low <= 1 <= estimate.high or most < FLOORS[key] / 10
 
 
+def opening(cell: Cell) -> str:
+    """`time to open: 1.1 → 126 ms, once for each connection`: of an embedded database, which no operation contains; empty: unknown."""
+    known = [float(cell.arms.get(arm, {}).get("start_s", 0)) * 1e3 for arm in ARMS]
+    if not cell.embedded or not all(known):
+        return ""
+    return f"time to open: {' → '.join(map(number, known))} ms, once for each connection; no operation contains it"
+
+
 def most_of(cell: Cell, key: str) -> float | None:
     """The higher level of both arms, of a metric that has a floor; None: it has none, or an arm's level is unknown."""
     known = [value for arm in ARMS if key in FLOORS and (value := level(cell, arm, key)) is not None]
@@ -247,6 +255,8 @@ def label(cell: Cell, key: str) -> str:
     """A metric's name in a table of this cell: `operations per second`, `process CPU per operation`."""
     if key == "rate_at_objective" and cell.objective is not None:
         return f"operations/s at {cell.objective.objective}"
+    if key == "start_time" and cell.embedded:
+        return "time to open"
     return PROCESS_CPU if key == "client_cpu_per_op" and cell.embedded else LABELS.get(key, key)
 
 

@@ -10,7 +10,7 @@ from ciphercost.estimate.notation import NO_CHANGE, by_factor
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
 from ciphercost.report import objective
-from ciphercost.report.words.cell_text import distinct, heading, is_control, names, without_number
+from ciphercost.report.words.cell_text import distinct, heading, is_control, names, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
@@ -170,7 +170,11 @@ def sentences(result: Result, only: str = "") -> list[str]:
         if told(result):
             return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
-    said = [*doubts(known), *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known))]
+    said = [
+        *doubts(known),
+        *unseen(known),
+        *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)),
+    ]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
     if len(known) == 1 and not only and (at := objective.sentence(known[0])):
@@ -198,6 +202,12 @@ def doubts(cells: Sequence[Cell]) -> Iterator[str]:
         )
 
 
+def unseen(cells: Sequence[Cell]) -> Iterator[str]:
+    """A sentence for each factor that a workload can't show, so that no difference is no answer about it."""
+    said = dict.fromkeys(each.text for cell in cells for each in cell.warnings if each.code == "factor-not-shown")
+    yield from (f"Not an answer about {text.partition(' ')[0]}: {text}." for text in list(said)[:2])
+
+
 def doubt(cell: Cell) -> str:
     """Why a cell's ratios are not what encryption costs, or hide it, in short; empty: nothing says so."""
     codes = {each.code for each in cell.warnings}
@@ -220,7 +230,7 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
     labels = dict(zip(map(id, cells), names(cells, without=("engine", "mechanism")), strict=True))
     alike: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in known:
-        alike.setdefault((cell.engine, cell.version, cell.mechanism), []).append(cell)
+        alike.setdefault((server_name(cell), cell.engine, cell.mechanism), []).append(cell)
     for those in alike.values():
         own = [labels[id(cell)] for cell in those]
         yield those, own if len(those) == 1 else distinct(those, own)
@@ -229,9 +239,10 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
 def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
     """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
     first = cells[0]
-    who = f"{first.engine} {first.version}".strip()
+    # A host's name says nothing of what is compared, so its mechanism is written as people write it.
+    mechanism = first.mechanism.upper() if first.place and first.mechanism == "tls" else first.mechanism
     control = " (a control)" if is_control(first) else ""
-    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{who} with {first.mechanism}{control}"
+    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{server_name(first)} with {mechanism}{control}"
     by_metric: dict[str, list[tuple[Cell, str]]] = {}
     for cell, label in zip(cells, labels, strict=True):
         by_metric.setdefault(only or lead_metric(cell), []).append((cell, label))

@@ -323,6 +323,9 @@ impl<E: Exchange> Client<E> {
                     Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                         return Err(Failure::new("timeout", error.to_string()));
                     }
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        return Err(Failure::tls(error.to_string()));
+                    }
                     Err(_) if !exchange.begun() && !fresh => return Ok(Heard::Silence),
                     Err(error) => {
                         exchange.end(false)?;

@@ -11,8 +11,7 @@ use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
 /// What `query` returns of a response: `body` is its beginning, and `length` counts all of it.
-const COLUMNS: [&str; 9] =
-    ["status", "location", "server", "body", "length", "type", "encoding", "closes", "stretch"];
+const COLUMNS: [&str; 9] = ["status", "location", "server", "body", "length", "type", "encoding", "closes", "stretch"];
 
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Parses a statement's text into a request with placeholders for an operation's values.
 
-use crate::decimal::{DIGITS, decimal};
 use super::headers::{self, Header};
+use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Parameter, Statement};
 use std::ops::Range;
@@ -17,8 +17,7 @@ pub enum Method {
 }
 
 impl Method {
-    const ALL: [Method; 6] =
-        [Method::Get, Method::Head, Method::Post, Method::Put, Method::Patch, Method::Delete];
+    const ALL: [Method; 6] = [Method::Get, Method::Head, Method::Post, Method::Put, Method::Patch, Method::Delete];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -100,7 +99,8 @@ impl Asked {
 
     /// Whether the request is always the same.
     pub fn is_fixed(&self) -> bool {
-        let mut texts = std::iter::once(&self.path).chain(self.headers.iter().map(|each| &each.value)).chain(&self.body);
+        let mut texts =
+            std::iter::once(&self.path).chain(self.headers.iter().map(|each| &each.value)).chain(&self.body);
         texts.all(|text| text.fixed().is_some())
     }
 

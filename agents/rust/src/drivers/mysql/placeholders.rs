@@ -96,7 +96,10 @@ mod tests {
 
     fn marked(sql: &str, parameters: usize) -> Result<(String, Vec<usize>)> {
         // Variable 10 is the first parameter, 11 the second, …
-        with_marks(&Statement { sql: sql.into(), parameters: (10..10 + parameters).collect(), ..Statement::default() }, true)
+        with_marks(
+            &Statement { sql: sql.into(), parameters: (10..10 + parameters).collect(), ..Statement::default() },
+            true,
+        )
     }
 
     fn same(sql: &str) {

@@ -105,7 +105,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
             *cell_text.link(cell),
             *cell_text.logged(cell),
             *round_trips.lines(cell.chatter, cell.traffic),
-            *_client(cell),
+            *_client(cell, result.cells),
         ],
         warnings=[each.text for each in cell.warnings],
     )
@@ -113,7 +113,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     """Notes below a cell's figures."""
-    yield from figure_text.without_ratio(cell)
+    yield from filter(None, (*figure_text.without_ratio(cell), figure_text.opening(cell)))
     if cell.predicted:
         yield figure_text.prediction(cell)
     if planned := capacity.line(cell):
@@ -130,7 +130,7 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if "rotation_s" in cell.key_life:
         yield f"key rotation took {notation.number(cell.key_life['rotation_s'])} s"
     if cell.against_reference is not None:
-        yield f"against the reference of its experiment: {figure_text.beside(cell.against_reference)}"
+        yield f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}"
 
 
 def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profiled]:
@@ -150,12 +150,12 @@ def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profile
         )
 
 
-def _client(cell: Cell) -> Iterator[str]:
-    """What its client costs compared with the reference's, arm by arm."""
+def _client(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
+    """What its client costs compared with that of the experiment's first cell, arm by arm."""
     for key, estimate in cell.client_against_reference.items():
         what, _, arm = key.rpartition("_")
         name = what.replace("_", " ").replace("cpu", "CPU")
-        yield f"{name}, {arm} arm, against the reference's client: {notation.worded(estimate)} ({notation.interval(estimate)})"
+        yield f"{name}, {arm} arm, against the client of {cell_text.against(everything, cell)}: {notation.worded(estimate)} ({notation.interval(estimate)})"
 
 
 def _differs(line: str) -> tuple[str, str, str]:

@@ -228,7 +228,7 @@ def _spans(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
-    """Cells with common sessions, each compared with the reference of its experiment."""
+    """Cells with common sessions, each compared with the first of its experiment."""
     named = list(zip(result.cells, labels, strict=True))
     first = {cell.group: label for cell, label in reversed(named)}
     first |= {cell.group: label for cell, label in reversed(named) if not cell_text.is_control(cell)}
@@ -238,7 +238,7 @@ def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
         if cell.against_reference is not None:
             rows.append((label, reference, figure_text.beside(cell.against_reference)))
     if rows:
-        yield Table(("cell", "reference", "ratio of throughput (encrypted ÷ plain) against the reference"), rows)
+        yield Table(("cell", "compared with", "ratio of throughput (encrypted ÷ plain) against that"), rows)
 
 
 def _study(result: Result) -> Report | None:

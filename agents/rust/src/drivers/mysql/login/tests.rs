@@ -224,7 +224,9 @@ fn the_server_may_switch_to_another_plugin_that_is_known() {
     let (sent, let_in) = after(NATIVE, &here("p"), &[&switch(ED25519, &[9; 32]), LET_IN]);
     assert_eq!(sent[1], scramble::ed25519(b"p", &[9; 32]));
     assert_eq!(let_in.unwrap(), ED25519);
-    for plugin in [CLEAR, "parsec", "auth_gssapi_client", "dialog"] {
+    let (sent, let_in) = after(NATIVE, &here("p"), &[&switch(PARSEC, &[9; 32]), b"P\0eighteen bytes: ok", LET_IN]);
+    assert_eq!((sent[1].len(), sent[2].len(), let_in.unwrap().as_str()), (0, 32 + 64, PARSEC));
+    for plugin in [CLEAR, "auth_gssapi_client", "dialog"] {
         let (sent, refused) = after(NATIVE, &here("p"), &[&switch(plugin, b"")]);
         assert_eq!(sent.len(), 1);
         assert!(refused.unwrap_err().text.contains(plugin));

@@ -149,8 +149,7 @@ final class Sql {
                 if (!text.startsWith("/*", at)) {
                     return at;
                 }
-                int end = text.indexOf("*/", at + 2);
-                return end < 0 ? text.length() : end + 2;
+                return comment(text, at, dialect == Dialect.POSTGRESQL || dialect == Dialect.OTHER);
             case '$':
                 Matcher tag = DOLLAR.matcher(text).region(at, text.length());
                 if (dialect != Dialect.POSTGRESQL || !tag.lookingAt()) {
@@ -161,6 +160,23 @@ final class Sql {
             default:
                 return at;
         }
+    }
+
+    /** The position after a comment. `nested`: comments within it have ends of their own. */
+    private static int comment(String text, int at, boolean nested) {
+        int depth = 0;
+        for (int end = at; end + 1 < text.length(); end++) {
+            if (text.startsWith("/*", end) && (nested || depth == 0)) {
+                depth++;
+                end++;
+            } else if (text.startsWith("*/", end)) {
+                end++;
+                if (--depth == 0) {
+                    return end + 1;
+                }
+            }
+        }
+        return text.length();
     }
 
     private static int quoted(String text, int at, boolean escapes) {

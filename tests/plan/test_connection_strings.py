@@ -1,0 +1,85 @@
+"""What a connection string asks of encryption becomes a factor of the cell, and a run explains the rest of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ciphercost import engines
+from ciphercost.load.connection_string import libpq, option_files
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan import connection_strings
+from ciphercost.plan.resolve import resolve
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("MYSQL_HOME", raising=False)
+    monkeypatch.setattr(option_files, "SYSTEM_FILES", ())
+    for name in (*libpq.ENVIRONMENT, "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def cell(query: str, engine: str = "postgresql", **more: object) -> CellSpec:
+    url = f"{engine}://me@127.0.0.1/shop?{query}"
+    return CellSpec(engine, str(more.pop("mechanism", "tls")), url=url, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("engine", "query", "verify"),
+    [
+        ("postgresql", "", "full"),
+        ("postgresql", "sslmode=disable", "full"),
+        ("postgresql", "sslmode=require", "require"),
+        ("postgresql", "sslmode=verify-ca", "ca"),
+        ("postgresql", "sslmode=verify-full", "full"),
+        ("mysql", "ssl-mode=REQUIRED", "require"),
+        ("mysql", "ssl-mode=VERIFY_CA", "ca"),
+        ("mariadb", "ssl-verify-server-cert=1", "full"),
+    ],
+)
+def test_a_run_verifies_what_the_string_verifies(engine: str, query: str, verify: str) -> None:
+    assert resolve(cell(query, engine)).factors["verify"] == verify
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (cell("sslmode=require", factors={"verify": "full"}), "--set verify=full contradicts sslmode=require"),
+        (cell("ssl_min_protocol_version=TLSv1.3", factors={"version": "1.3"}), "both limit the TLS version"),
+        (cell("ssl_min_protocol_version=TLSv1.3", client="jdbc"), "only the Rust agent does"),
+        (cell("sslmode=verify-full", mechanism="none"), "is measured over unencrypted connections"),
+        (cell("sslrootcert=none.pem"), "none.pem: no such file"),
+        (cell("sslcrl=list.pem&sslmode=verify-full"), "name the authority's certificate too"),
+        (cell("host=a,b"), "names 2 servers"),
+        (cell("host=/run/postgresql"), "an unencrypted local connection that no network sees"),
+        (cell("sslcert=a.pem"), "client certificates are not supported yet"),
+        (cell("wire_crypt=Maybe", "firebird", mechanism="wire-crypt"), "known: Disabled, Enabled, Required"),
+    ],
+)
+def test_a_string_that_a_run_can_not_honour_is_refused(made: CellSpec, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(made)
+    assert words in str(caught.value)
+
+
+def test_a_run_says_what_it_makes_of_the_rest() -> None:
+    made = cell("sslmode=prefer&application_name=shop&connect_timeout=3")
+    lines = connection_strings.remarks(made, engines.get("postgresql"))
+    assert [line.partition(":")[0] for line in lines] == [
+        "application_name=shop",
+        "connect_timeout=3",
+        "sslmode=prefer",
+    ]
+    assert "no effect on a run, whose one arm is unencrypted" in lines[-1]
+    assert connection_strings.remarks(cell(""), engines.get("postgresql")) == []
+
+
+def test_two_authorities_are_one_too_many(tmp_path: Path) -> None:
+    for name in ("a.pem", "b.pem"):
+        (tmp_path / name).touch()
+    with pytest.raises(UsageError, match="names another authority"):
+        resolve(cell(f"sslrootcert={tmp_path}/a.pem", ca=str(tmp_path / "b.pem")))

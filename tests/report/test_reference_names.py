@@ -1,0 +1,56 @@
+"""What the cells of an experiment are compared with has its own name everywhere, not "the reference"."""
+
+from __future__ import annotations
+
+import html as html_module
+import re
+from typing import Any
+
+import pytest
+
+from ciphercost.model.result import Result, Warning_
+from ciphercost.report import formats
+from results import cell, estimate, result
+
+VALUES = ("aes256-gcm", "aes128-gcm", "chacha20")
+
+
+def matrix() -> Result:
+    """A result of `--matrix cipher=aes256-gcm,aes128-gcm,chacha20`."""
+    made = []
+    for number, value in enumerate(VALUES):
+        more: dict[str, Any] = {
+            "against_reference": estimate(0.97),
+            "client_against_reference": {"client_cpu_plain": estimate(1.5)},
+        }
+        traffic = {
+            arm: {"bytes_sent": 90.0, "bytes_received": 90.0, "round_trips": 1.0} for arm in ("plain", "encrypted")
+        }
+        made.append(
+            cell(
+                group="g",
+                variant=f"cipher={value}",
+                factors={"cipher": value},
+                traffic=traffic,
+                chatter={arm: {f"SELECT {number}": 1.0} for arm in traffic},
+                warnings=[Warning_("errors", f"{number} operations failed")],
+                **(more if number else {}),
+            )
+        )
+    return result(*made)
+
+
+@pytest.mark.parametrize("name", ["terminal", "md", "html"])
+def test_a_matrix_names_its_first_value(name: str) -> None:
+    text = " ".join(html_module.unescape(re.sub(r"<[^>]*>", " ", formats.get(name)(matrix()))).split())
+    assert "the reference" not in text
+    assert "against cipher=aes256-gcm" in text or "compared with" in text
+
+
+def test_the_terminal_names_it_in_every_line_of_an_experiment() -> None:
+    text = " ".join(formats.get("terminal")(matrix()).split())
+    assert "each is compared with cipher=aes256-gcm" in text
+    assert "against cipher=aes256-gcm: " in text
+    assert "cipher=chacha20 against cipher=aes256-gcm, plain: client CPU" in text
+    assert "sends other statements than cipher=aes256-gcm: " in text
+    assert "! cipher=aes256-gcm: 0 operations failed" in text

@@ -1,0 +1,158 @@
+"""A web site of the user's own, with what real sites have: tokens, logins, redirects, compression, and other manners."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import odd_sites
+from ciphercost.host import pki
+from odd_sites import Asked, Page, html, pair
+from test_real import ciphercost, result_of
+
+QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--clients", "2")
+SECRETS = ("s3cr3t-cookie", "s3cr3t-word")
+HEADERS = "# of a test user\nCookie: session=s3cr3t-cookie\n"
+BEARER = ("--header", "Authorization: Bearer s3cr3t-word")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> pki.Pki:
+    return pki.Pki(tmp_path_factory.mktemp("certificates"), "ecdsa-p256", owner=(os.geteuid(), os.getegid()))
+
+
+def run(page: Page, made: pki.Pki, cwd: Path, *more: str, close: bool = False) -> tuple[int, str, odd_sites.Pair]:
+    """(exit status, what it printed, the site)."""
+    with pair(page, (made.certificate, made.key), close=close) as site:
+        plain, encrypted = site.urls
+        argv = ("run", "url:tls", "--url", plain, "--url", encrypted, "--ca", str(made.ca), *QUICK, *more)
+        done = ciphercost(*argv, cwd=cwd)
+    return done.returncode, " ".join((done.stderr + done.stdout).split()).replace("=== ", ""), site
+
+
+def private_page(asked: Asked) -> bytes:
+    """A page for those who are logged in, with a token in it."""
+    return odd_sites.token(asked) if b"200 OK" in odd_sites.with_cookie(asked) else odd_sites.with_cookie(asked)
+
+
+def test_a_page_with_a_token_and_a_login_is_measured_and_no_secret_is_kept(tmp_path: Path, made: pki.Pki) -> None:
+    (tmp_path / "headers.txt").write_text(HEADERS)
+    given = ("--header", "@headers.txt", *BEARER, "--json", "out.json")
+    status, words, site = run(private_page, made, tmp_path, *given)
+    assert status == 0, words
+    (cell,) = result_of(tmp_path)["cells"]
+    assert (cell["engine"], cell["place"]) == ("url", "localhost")
+    assert cell["conditions"]["headers"] == "Cookie, Authorization"
+    assert "localhost with TLS" in words
+    assert "the page differs from one request to the next (a token, the time)" in words
+    assert "every request has your Cookie, Authorization; in the plain arm anyone on the way can read them" in words
+    for server in site:
+        assert server.asked > 20
+        assert all(each.headers["cookie"] == "session=s3cr3t-cookie" for each in server.seen)
+    (directory,) = (tmp_path / "runs").iterdir()
+    kept = b"".join(each.read_bytes() for each in directory.rglob("*") if each.is_file())
+    assert b"Authorization: \\u2026" in kept or "Authorization: …".encode() in kept
+    assert b"headers.txt" in kept
+    for secret in SECRETS:
+        assert secret.encode() not in kept
+        assert secret not in words
+    assert "localhost with TLS" in ciphercost("report", str(directory), "--format", "md", cwd=tmp_path).stdout
+    assert "localhost with TLS" in " ".join((directory / "report.html").read_text().split())
+
+
+def test_a_site_that_closes_and_compresses_gets_a_line_for_each(tmp_path: Path, made: pki.Pki) -> None:
+    status, words, site = run(odd_sites.compressed, made, tmp_path, close=True)
+    assert status == 0, words
+    assert "the server closes every connection after one request (in the plain and encrypted arms)" in words
+    assert "a browser gets this page compressed (gzip, " in words
+    assert "add --header 'Accept-Encoding: gzip'" in words
+    assert sum("accept-encoding" in each.headers for server in site for each in server.seen) == 1
+
+
+REFUSED: dict[str, tuple[Page, tuple[str, ...], tuple[str, ...]]] = {
+    # page, options, words
+    "http to https": (odd_sites.to_https, (), ("so it enforces encryption and has no plain arm", "Measure a copy")),
+    "another path": (
+        odd_sites.to_en,
+        (),
+        ("Name the final address in both: --url http://localhost:", "/en/ --url https://"),
+    ),
+    "a login": (odd_sites.login, (), ("clients without a session to /accounts/login/?next=/", "--header @FILE")),
+    "401": (odd_sites.with_cookie, (), ("the server answers 401. The page needs a login: give --header 'Cookie: …'",)),
+    "sizes": (odd_sites.two_sizes, (), ("bytes in the plain arm and", "but within an arm its sizes differ by 0")),
+    "types": (odd_sites.two_types, (), ("content type application/json in the plain arm, text/html",)),
+    "HTTP/1.1 only": (odd_sites.steady, ("--set", "http=2"), ("not that version of HTTP: remove --set http=2",)),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_site_that_can_t_be_measured_gets_what_to_do(tmp_path: Path, made: pki.Pki, what: str) -> None:
+    page, options, wanted = REFUSED[what]
+    status, words, _ = run(page, made, tmp_path, *options)
+    assert status == 1
+    assert "this cell has no number" in words
+    for each in wanted:
+        assert each in words
+
+
+# ── prove ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_tls_port_is_no_control(tmp_path: Path, made: pki.Pki) -> None:
+    with pair(odd_sites.steady, (made.certificate, made.key)) as site:
+        plain, encrypted = site.urls
+        alone = ciphercost("prove", encrypted, "--ca", str(made.ca), cwd=tmp_path)
+        both = ciphercost("prove", encrypted, plain, "--ca", str(made.ca), cwd=tmp_path)
+    words = " ".join(alone.stdout.split())
+    assert (alone.returncode, both.returncode) == (0, 0), alone.stdout + both.stdout
+    assert "enforces" not in words
+    assert f"Port {site.encrypted.port} takes TLS, so an unencrypted request to it is no control" in words
+    assert f"ciphercost prove http://localhost:PORT/ https://localhost:{site.encrypted.port}/" in words
+    assert "ENCRYPTED, proven by client; the wire witness had no control" in words
+    assert "ENCRYPTED, proven by every witness" in " ".join(both.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("page", "options"),
+    [
+        (odd_sites.chunked, ()),
+        (odd_sites.nothing, ()),
+        (odd_sites.steady, ("--header", "User-Agent: Mozilla/5.0 (X11; Linux)")),
+        (odd_sites.with_cookie, ("--header", "@headers.txt", *BEARER)),
+    ],
+    ids=["chunked", "204", "user-agent", "cookie"],
+)
+def test_a_witness_sees_any_page(tmp_path: Path, made: pki.Pki, page: Page, options: tuple[str, ...]) -> None:
+    (tmp_path / "headers.txt").write_text(HEADERS)
+    with pair(page, (made.certificate, made.key)) as site:
+        done = ciphercost("prove", *site.urls, "--ca", str(made.ca), *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "proven by every witness" in " ".join(done.stdout.split())
+    assert not any(secret in done.stdout + done.stderr for secret in SECRETS)
+
+
+def test_only_a_site_has_two_addresses(tmp_path: Path) -> None:
+    done = ciphercost("prove", "postgresql:tls", "nginx:tls", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "prove checks one target" in done.stderr
+
+
+# ── requests of one's own ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def by_language(asked: Asked) -> bytes:
+    return html(f"{asked.headers.get('accept-language', 'none')} {os.urandom(8).hex()}" + odd_sites.WORDS)
+
+
+def test_requests_with_headers_of_their_own(tmp_path: Path, made: pki.Pki) -> None:
+    (tmp_path / "requests.http").write_text(
+        "\\set item random(1, 9)\nGET /item?of=:item\n    Accept-Language: de\n    X-Item: :item\nGET /\n"
+    )
+    status, words, site = run(by_language, made, tmp_path, "--sql", "requests.http")
+    assert status == 0, words
+    items = [each for each in site.plain.seen if each.path.startswith("/item")]
+    assert len(items) > 10
+    assert all(each.headers["x-item"] == each.path[-1] and each.headers["accept-language"] == "de" for each in items)
+    assert all("x-item" not in each.headers for each in site.plain.seen if each.path == "/")
