@@ -15,8 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from ciphercost.engines._web.family import NO_PROXY, OF_HTTP, Config, LargeDocument, Web, WebServer
+from ciphercost.engines._web.family import Config, LargeDocument, Web, WebServer
 from ciphercost.engines._web.log import NOTE, Line, Log
+from ciphercost.engines._web.settings import NO_PROXY, OF_HTTP
 from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import package_cache, pypi, versions
 from ciphercost.host.installation import Installation

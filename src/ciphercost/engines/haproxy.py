@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import NO_PROXY, OF_HTTP, Config, Web, WebServer, versions_and_suites, with_settings
+from ciphercost.engines._web.family import Config, Web, WebServer, versions_and_suites
 from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines._web.settings import NO_PROXY, OF_HTTP, with_settings
 from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import deadlines, haproxy, tls_names, versions
 from ciphercost.host.installation import Installation

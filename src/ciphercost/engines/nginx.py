@@ -7,17 +7,9 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import (
-    NO_PROXY,
-    NO_STAPLING,
-    OF_HTTP,
-    Config,
-    LargeDocument,
-    Web,
-    versions_and_suites,
-    with_settings,
-)
+from ciphercost.engines._web.family import Config, LargeDocument, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
+from ciphercost.engines._web.settings import NO_PROXY, NO_STAPLING, OF_HTTP, with_settings
 from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import versions
 

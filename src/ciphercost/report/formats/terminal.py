@@ -28,6 +28,7 @@ from ciphercost.report.words.cell_text import (
     link,
     logged,
     names,
+    no_number,
     proof_line,
     protects,
     reference_name,
@@ -158,14 +159,6 @@ def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | st
             yield from wrap(f"{name}: {texts}", "  ", "    ")
         else:
             yield from named(name, min(room, longest), list(zip(texts, places, strict=True)))
-
-
-def no_number(cell: Cell, said: set[str]) -> str:
-    """Why a cell has no number; a reason that the report has given already is not repeated. `said`: those; gets this one too."""
-    if cell.reason in said:
-        return f"{standing(cell)}{' for the reason given above' if cell.reason else ''}"
-    said.add(cell.reason)
-    return f"{standing(cell)}: {cell.reason}"
 
 
 def lost(controls: Iterable[Cell], said: set[str]) -> Iterator[str]:
@@ -339,9 +332,7 @@ def curve(of: Curve) -> Iterator[str]:
 
 
 def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None, said: set[str] | None = None) -> str:
-    """One cell. It has figures only if the cell was proven. `above`: the cell printed before it, whose proof and findings may be the same.
-    `said`: see `no_number`.
-    """
+    """One cell. It has figures only if it was proven. `above`: the cell printed before it, with perhaps the same proof. `said`: see `no_number`."""
     return "\n".join(_lines(cell, everything, above, set() if said is None else said))
 
 

@@ -30,6 +30,14 @@ def standing(cell: Cell) -> str:
     return "" if cell.status == "ok" else cell.status.upper().replace("-", " ")
 
 
+def no_number(cell: Cell, said: set[str]) -> str:
+    """Why a cell has no number; a reason that the report has given already is not repeated. `said`: those; gets this one too."""
+    if cell.reason in said:
+        return f"{standing(cell)}{' for the reason given above' if cell.reason else ''}"
+    said.add(cell.reason)
+    return f"{standing(cell)}: {cell.reason}"
+
+
 def is_control(cell: Cell) -> bool:
     """Whether the cell is a control: it encrypts nothing, and its effect is known or absent."""
     return cell.layer == "control"
