@@ -2,12 +2,13 @@
 
 documented.py ROOT [PAGE]…      runs the blocks of each page below ROOT with the `ciphercost` on PATH, each page in a new directory
                                 below this one, and prints a line for each page. Exit status 1 if one failed. Pages that need an extra are
-                                    run only if they are named.
+                                    run only if they are named; those that need a program that is not here are not run, and are listed.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +19,9 @@ STAGING = "postgresql://me@staging/shop --ca ca.pem"
 """The reader's server in the examples; here the same commands run on an embedded database."""
 EXTRAS = {"docs/how-to/many-load-machines.md": "ray"}
 """Pages that need an extra, which they name."""
+
+PROGRAMS = {"docs/how-to/measure-at-rest.md": "mvn"}
+"""Pages that need a program, which they name."""
 
 
 def pages(root: Path) -> list[str]:
@@ -59,6 +63,9 @@ def _planned(command: str, used: bool) -> str:
 def main(root: Path, wanted: list[str]) -> int:
     failed = 0
     for page in wanted or [each for each in pages(root) if each not in EXTRAS]:
+        if page in PROGRAMS and shutil.which(PROGRAMS[page]) is None:
+            print(f"{page:<40} not run: it needs {PROGRAMS[page]}, which is not installed", flush=True)
+            continue
         place, began = Path(Path(page).stem), time.monotonic()
         place.mkdir()
         done = subprocess.run(
