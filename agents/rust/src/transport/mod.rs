@@ -4,6 +4,7 @@ mod datagrams;
 pub mod quic;
 #[cfg(any(test, fuzzing))]
 pub mod scripted;
+pub mod self_signed;
 mod sessions;
 pub mod socket;
 mod tcp_info;

@@ -1,5 +1,6 @@
 //! TLS sessions that enforce what was requested, with the negotiated facts and clear error messages.
 
+use super::self_signed::{self, SelfSigned};
 use super::sessions::Sessions;
 use super::socket::Socket;
 use crate::failure::{Failure, Result};
@@ -7,7 +8,6 @@ use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, KeyType, PKeyRef, Public};
-use openssl::sha::sha256;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
@@ -101,7 +101,7 @@ impl TlsClient {
         if verify_chain {
             let login_proves = asked.login_proves;
             builder.set_verify_callback(SslVerifyMode::PEER, move |good, chain| {
-                if login_proves && !good && is_left_to_login(chain.error()) {
+                if login_proves && !good && self_signed::is_left_to_login(chain.error()) {
                     return true;
                 }
                 // OpenSSL forgets a certificate that it refuses: keep its names for the error's text.
@@ -191,7 +191,7 @@ impl TlsClient {
     /// Continues the handshake. `false`: the peer's part has not arrived yet.
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
-            SELF_SIGNED.set(false);
+            self_signed::begin();
             match stream.connect() {
                 Ok(()) => {
                     if let Some(sessions) = &self.sessions {
@@ -248,9 +248,7 @@ impl TlsClient {
             return Ok(None);
         }
         let certificate = ssl.peer_certificate().ok_or_else(|| Failure::tls("the server has no certificate"))?;
-        let failed = |error: ErrorStack| Failure::tls(format!("the server's certificate: {}", reason(&error)));
-        let fingerprint = sha256(&certificate.to_der().map_err(failed)?);
-        Ok(Some(SelfSigned { subject: subject(&certificate), fingerprint }))
+        SelfSigned::of(&certificate, subject(&certificate)).map(Some)
     }
 
     pub fn facts(&self, ssl: &SslRef) -> Facts {
@@ -395,29 +393,7 @@ fn system_authorities() -> Option<String> {
     named.into_iter().chain(USUAL.map(String::from)).find(|path| Path::new(path).is_file())
 }
 
-/// A certificate that is signed by its own key.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SelfSigned {
-    pub subject: String,
-    /// SHA-256 of its DER form.
-    pub fingerprint: [u8; 32],
-}
-
-/// Whether this error of a certificate may wait for the login: it is self-signed, and then its names mean nothing either.
-fn is_left_to_login(error: X509VerifyResult) -> bool {
-    match error.as_raw() {
-        18 => {
-            SELF_SIGNED.set(true);
-            true
-        }
-        62 | 64 => SELF_SIGNED.get(),
-        _ => false,
-    }
-}
-
 thread_local! {
-    /// Whether the certificate of this thread's running handshake is self-signed.
-    static SELF_SIGNED: Cell<bool> = const { Cell::new(false) };
     /// Subject and names of the last certificate that this thread refused.
     static REFUSED: Cell<Option<(String, String)>> = const { Cell::new(None) };
 }

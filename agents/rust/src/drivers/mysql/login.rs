@@ -8,8 +8,8 @@ use crate::connection::Step;
 use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};
+use crate::transport::self_signed::SelfSigned;
 use crate::transport::socket::Socket;
-use crate::transport::tls::SelfSigned;
 use openssl::sha::sha256;
 use std::io;
 
