@@ -267,6 +267,7 @@ GIVEN = {
 def test_a_users_settings_are_in_force_on_every_port(home: Site) -> None:
     settings, header = GIVEN[home.engine.name]
     with home.started(WITH_TLS, settings=settings) as started:
+        assert started.directory is not None
         written = "\n".join(
             path.read_text() for path in started.directory.glob("*.*") if path.suffix in (".conf", ".cfg", ".json")
         )

@@ -77,7 +77,7 @@ def test_a_reason_of_an_older_version_is_read_without_codes() -> None:
     old = "client witness, plain arm: not that way [status-301-https]; server witness, plain arm: gone [connect]. Try again"
     text, _ = without_codes(old)
     assert text == "client witness, plain arm: not that way; server witness, plain arm: gone. Try again"
-    made = Cell("mysql", "9", "transit", "tls", "w", 1, "unproven", "capacity", reason=old)
+    made = Cell("mysql", "9", "transit", "tls", "w", 1, "unproven", "full", reason=old)
     assert made.reason == text
 
 

@@ -82,7 +82,7 @@ class Memcached(KeyValueStore, TakesSettings):
         own = [f"--{each}={value}" for name, value in settings.items() if (each := name.replace("_", "-")) in LONG]
         rest = {name: value for name, value in settings.items() if name.replace("_", "-") not in LONG}
         extended = ",".join(name if value in ("", "on") else f"{name}={value}" for name, value in rest.items())
-        words = [*OPTIONS, *own, "-l", listen, "-Y", users, *(["-Z"] if tls_port else [])]
+        words: list[str | Path] = [*OPTIONS, *own, "-l", listen, "-Y", users, *(["-Z"] if tls_port else [])]
         return [*words, *(["-o", extended] if extended else [])]
 
     def malformed(self, name: str, value: str) -> str:

@@ -145,8 +145,8 @@ def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]
         yield item(objective.line(cell))
     yield item(f"verdict: {verdict_text.verdict(cell)}")
     yield item(cell_text.proof_line(cell), 2 * LONGEST)
-    for each in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.link(cell), *cell_text.logged(cell)):
-        yield item(each)
+    for line in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.link(cell), *cell_text.logged(cell)):
+        yield item(line)
     for end in cell.profile.ends if cell.profile else ():
         yield from profiled(cell, end)
     for each in cell_text.by_severity(cell.findings):
