@@ -9,7 +9,7 @@ from ciphercost.engines.url import ENGINE, pair
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Arm
 
-URLS: dict[Arm, str] = {"plain": "http://the.shop:8080/", "encrypted": "https://the.shop:8443/"}
+URLS: dict[str, str] = {"plain": "http://the.shop:8080/", "encrypted": "https://the.shop:8443/"}
 
 
 @pytest.mark.parametrize(
