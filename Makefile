@@ -118,7 +118,8 @@ faults: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m faults $(if $(MOMENTS),--moments $(MOMENTS)) $(if $(ONLY),--faults '$(ONLY)')
 
 cases: dev
-	PYTHONPATH=tests/cases $(BIN)/python -m pytest -p case_table -n $$(nproc) --dist loadfile tests/cases
+	PYTHONPATH=tests/cases $(BIN)/python -m pytest -p case_table -n $$(nproc) --dist loadfile tests/cases \
+		tests/runs/test_prove_strings.py tests/runs/test_own_site.py tests/runs/test_man_in_the_login.py
 
 middle: dev servers
 	PYTHONPATH=tests:tests/helpers:tests/servers $(BIN)/python -m middle $(if $(SERVERS),--servers '$(SERVERS)') $(if $(CLIENTS),--clients '$(CLIENTS)') $(if $(ATTACKS),--attacks '$(ATTACKS)')

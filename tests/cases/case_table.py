@@ -1,22 +1,21 @@
-"""case_table: prints what the tests of `tests/cases` saw, as a Markdown table. `make cases` loads it (`-p case_table`)."""
+"""case_table: prints what tests recorded by `cases.record`, as a Markdown table. A pytest plugin, which `make cases` loads."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import cases
+
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print one line for each case: input, answer before it was filed, answer now, and whether that is right."""
+    """Print a line for each case: the input, the answer when it was filed, and the answer now."""
+    answers = cases.before()
     rows = [
-        [*value, "yes" if report.passed else "NO"]
+        [f"{folder}: {input_}", answers.get((folder, input_), "–"), answer, "" if report.passed else "WRONG"]
         for reports in terminalreporter.stats.values()
         for report in reports
-        for name, value in getattr(report, "user_properties", [])
-        if name == "case" and report.when == "call"
+        if getattr(report, "when", "") == "call"
+        for _, (folder, input_, answer) in (each for each in report.user_properties if each[0] == cases.PROPERTY)
     ]
-    if not rows:
-        return
-    terminalreporter.write_line("| input | before | now | right |")
-    terminalreporter.write_line("|---|---|---|---|")
-    for row in sorted(rows):
-        terminalreporter.write_line("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |")
+    for row in [["case", "before", "now", ""], ["---"] * 4, *sorted(rows)] if rows else []:
+        terminalreporter.write_line(f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |")

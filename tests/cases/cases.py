@@ -1,10 +1,11 @@
-"""cases: small inputs that users bring, with the right answer of each. A folder is a kind; its `cases.toml` lists them.
+"""cases: small inputs that users brought, and the answers of today. `make cases` prints them as one table.
 
-A test gives an input to the command and calls `Case.judge`, which also records the answer for the table of `make cases`.
+A test hands its answer to `record`; before.csv has what the product answered when the case was filed.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import subprocess
 from collections.abc import Callable
@@ -13,44 +14,59 @@ from pathlib import Path
 import msgspec
 
 HERE = Path(__file__).parent
+PROPERTY = "case"
+Record = Callable[[str, object], None]
+"""pytest's `record_property`."""
+
+
+def record(property_: Record, folder: str, input_: str, answer: str) -> None:
+    """Put an answer into the table. `folder`: the kind of input."""
+    property_(PROPERTY, [folder, input_, answer])
+
+
+def before() -> dict[tuple[str, str], str]:
+    """By folder and input: the answer when the case was filed."""
+    with (HERE / "before.csv").open(newline="") as file:
+        return {(row["folder"], row["input"]): row["answer"] for row in csv.DictReader(file)}
 
 
 class Case(msgspec.Struct, forbid_unknown_fields=True):
-    """One input and its right answer."""
+    """A file of a folder and its right answer."""
 
     input: str
-    """What the user brings: a file of the folder, a connection string, or some words about the server."""
-    before: str
-    """What the product answered when the case was filed."""
+    """The file's name."""
     answer: str
     """A regular expression that the output must contain, with all white space as one blank; the table prints what it found."""
     status: int = 0
     """The right exit status."""
     server: str = ""
     """The user's server."""
-    command: list[str] = []
-    """Arguments of `ciphercost` that are this case's own."""
     folder: str = ""
 
     @property
     def path(self) -> Path:
-        """The input, if it is a file."""
         return HERE / self.folder / self.input
 
-    def judge(self, done: subprocess.CompletedProcess[str], record: Callable[[str, object], None]) -> None:
-        """Check the answer of a command. `record`: pytest's `record_property`, for the table."""
+    def judge(self, done: subprocess.CompletedProcess[str], property_: Record) -> None:
+        """Check the answer of a command, and record it."""
         said = done.stdout + done.stderr
-        found = re.search(self.answer, re.sub(r"\s+(=== )?", " ", said))
-        now = found[0] if found else _last_line(said)
-        record("case", [f"{self.folder}: {self.input}", self.before, f"{now} (exit status {done.returncode})"])
+        found = re.search(self.answer, flat(said))
+        record(
+            property_, self.folder, self.input, f"{found[0] if found else _last(said)} (exit status {done.returncode})"
+        )
         assert (bool(found), done.returncode) == (True, self.status), said
 
 
-def _last_line(text: str) -> str:
+def flat(text: str) -> str:
+    """A text without line breaks and without the banner's marks."""
+    return re.sub(r"\s+(=== )?", " ", text)
+
+
+def _last(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "nothing")
 
 
 def of(folder: str) -> list[Case]:
-    """The cases of a folder, in the order of its file."""
+    """The cases of a folder, in the order of its cases.toml."""
     found = msgspec.toml.decode((HERE / folder / "cases.toml").read_bytes(), type=dict[str, list[Case]])
     return [msgspec.structs.replace(each, folder=folder) for each in found["case"]]

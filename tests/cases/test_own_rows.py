@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import cases
 from ciphercost.commands import _rows_read
 from ciphercost.load import tables
 from ciphercost.load.tables import csvfile, described, dialects
@@ -21,8 +22,9 @@ def said(path: Path, *, no_header: bool = False) -> list[str]:
     return list(_rows_read.lines(Spec(cells=[cell, cell])))
 
 
-def test_patients_are_read_as_they_are_meant() -> None:
+def test_patients_are_read_as_they_are_meant(record_property: cases.Record) -> None:
     path = ROWS / "patients.csv"
+    cases.record(record_property, "rows", path.name, said(path)[0].replace(f"{ROWS}/", ""))
     assert said(path) == [
         (
             f"read {path}: 6 rows, 5 columns (id integer, name text, ssn text, weight decimal(4,2) with decimal commas, diagnosis text), "
@@ -37,9 +39,10 @@ def test_patients_are_read_as_they_are_meant() -> None:
     assert [dialects.plain(weight, row[3]) for row in found] == ["61.5", None, "70.25", "58", "90.0", "44.4"]
 
 
-def test_a_first_line_that_is_data_is_warned_of_and_can_be_a_row() -> None:
+def test_a_first_line_that_is_data_is_warned_of_and_can_be_a_row(record_property: cases.Record) -> None:
     path = ROWS / "no_header.csv"
     line, warning = said(path)
+    cases.record(record_property, "rows", path.name, warning.replace(f"{ROWS}/", ""))
     assert line.startswith(
         f"read {path}: 2 rows, 3 columns (17 integer, Adler text, 61.5 decimal(4,2)), separated by commas, UTF-8;"
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+import cases
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.arm_words import arm_in, arm_of_value
 from ciphercost.importers.choices import Choices
@@ -88,8 +89,10 @@ def test_every_file_of_the_folder_is_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.file for case in CASES])
-def test_it_is_read_with_the_figures_that_it_shows(case: Case) -> None:
+def test_it_is_read_with_the_figures_that_it_shows(case: Case, record_property: cases.Record) -> None:
     found = by_arm(read(RESULTS / case.file, case.columns))
+    rates_of = {arm: ", ".join(f"{each['throughput']:g}/s" for each in figures) for arm, figures in found.items()}
+    cases.record(record_property, "results", case.file, "; ".join(f"{arm} {rates}" for arm, rates in rates_of.items()))
     assert found.keys() == case.figures.keys()
     for arm, figures in case.figures.items():
         assert found[arm] == [pytest.approx(each) for each in figures]
@@ -118,7 +121,8 @@ def test_clients_and_what_the_tool_says_of_tls_are_kept() -> None:
         ("sslmode=no-verify", "encrypted"), ("sslmode=allow", None), ("ssl-mode=PREFERRED", None), ("verify.txt", None),
     ],
 )  # fmt: skip
-def test_names(name: str, arm: str | None) -> None:
+def test_names(name: str, arm: str | None, record_property: cases.Record) -> None:
+    cases.record(record_property, "results", f"a file named {name}", arm_in(name) or "not clear")
     assert arm_in(name) == arm
 
 

@@ -56,7 +56,7 @@ def test_a_statement(
     case: cases.Case,
     servers: Callable[[str], UserServer],
     tmp_path: Path,
-    record_property: Callable[[str, object], None],
+    record_property: cases.Record,
 ) -> None:
     server = servers(case.server)
     before = server.state()

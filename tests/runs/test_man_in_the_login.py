@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+import cases
 from conftest import RequireServer
 from middle.logins import LOGINS, Login, Running, ways
 
@@ -44,8 +45,9 @@ def test_a_client_does_this_with_an_impostor(running: Running, login: Login) -> 
 
 
 @clients
-def test_prove_says_so(running: Running, login: Login) -> None:
+def test_prove_says_so(running: Running, login: Login, record_property: cases.Record) -> None:
     proven, text = running.said(login)
+    cases.record(record_property, "connections", f"impostor: {login}", text.splitlines()[-1].strip())
     assert proven == login.proven, text
     assert login.says in " ".join(text.split())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import cases
 import odd_sites
 from ciphercost.host import pki
 from odd_sites import Asked, Page, html, pair
@@ -37,7 +38,9 @@ def private_page(asked: Asked) -> bytes:
     return odd_sites.token(asked) if b"200 OK" in odd_sites.with_cookie(asked) else odd_sites.with_cookie(asked)
 
 
-def test_a_page_with_a_token_and_a_login_is_measured_and_no_secret_is_kept(tmp_path: Path, made: pki.Pki) -> None:
+def test_a_page_with_a_token_and_a_login_is_measured_and_no_secret_is_kept(
+    tmp_path: Path, made: pki.Pki, record_property: cases.Record
+) -> None:
     (tmp_path / "headers.txt").write_text(HEADERS)
     given = ("--header", "@headers.txt", *BEARER, "--json", "out.json")
     status, words, site = run(private_page, made, tmp_path, *given)
@@ -46,7 +49,9 @@ def test_a_page_with_a_token_and_a_login_is_measured_and_no_secret_is_kept(tmp_p
     assert (cell["engine"], cell["place"]) == ("url", "localhost")
     assert cell["conditions"]["headers"] == "Cookie, Authorization"
     assert "localhost with TLS" in words
-    assert "the page differs from one request to the next (a token, the time)" in words
+    compared = "the page differs from one request to the next (a token, the time)"
+    assert compared in words
+    cases.record(record_property, "pages", "a token and a login", f"a cost; {compared} …")
     assert "every request has your Cookie, Authorization; in the plain arm anyone on the way can read them" in words
     for server in site:
         assert server.asked > 20
@@ -62,11 +67,18 @@ def test_a_page_with_a_token_and_a_login_is_measured_and_no_secret_is_kept(tmp_p
     assert "localhost with TLS" in " ".join((directory / "report.html").read_text().split())
 
 
-def test_a_site_that_closes_and_compresses_gets_a_line_for_each(tmp_path: Path, made: pki.Pki) -> None:
+def test_a_site_that_closes_and_compresses_gets_a_line_for_each(
+    tmp_path: Path, made: pki.Pki, record_property: cases.Record
+) -> None:
     status, words, site = run(odd_sites.compressed, made, tmp_path, close=True)
     assert status == 0, words
-    assert "the server closes every connection after one request (in the plain and encrypted arms)" in words
-    assert "a browser gets this page compressed (gzip, " in words
+    closes, compressed = (
+        "the server closes every connection after one request",
+        "a browser gets this page compressed (gzip, ",
+    )
+    assert f"{closes} (in the plain and encrypted arms)" in words
+    assert compressed in words
+    cases.record(record_property, "pages", "closes each connection, gzip on", f"{closes} …; {compressed}…")
     assert "add --header 'Accept-Encoding: gzip'" in words
     assert sum("accept-encoding" in each.headers for server in site for each in server.seen) == 1
 
@@ -88,19 +100,22 @@ REFUSED: dict[str, tuple[Page, tuple[str, ...], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_site_that_can_t_be_measured_gets_what_to_do(tmp_path: Path, made: pki.Pki, what: str) -> None:
+def test_a_site_that_can_t_be_measured_gets_what_to_do(
+    tmp_path: Path, made: pki.Pki, what: str, record_property: cases.Record
+) -> None:
     page, options, wanted = REFUSED[what]
     status, words, _ = run(page, made, tmp_path, *options)
     assert status == 1
     assert "this cell has no number" in words
     for each in wanted:
         assert each in words
+    cases.record(record_property, "pages", what, " … ".join(wanted))
 
 
 # ── prove ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_tls_port_is_no_control(tmp_path: Path, made: pki.Pki) -> None:
+def test_the_tls_port_is_no_control(tmp_path: Path, made: pki.Pki, record_property: cases.Record) -> None:
     with pair(odd_sites.steady, (made.certificate, made.key)) as site:
         plain, encrypted = site.urls
         alone = ciphercost("prove", encrypted, "--ca", str(made.ca), cwd=tmp_path)
@@ -108,7 +123,11 @@ def test_the_tls_port_is_no_control(tmp_path: Path, made: pki.Pki) -> None:
     words = " ".join(alone.stdout.split())
     assert (alone.returncode, both.returncode) == (0, 0), alone.stdout + both.stdout
     assert "enforces" not in words
-    assert f"Port {site.encrypted.port} takes TLS, so an unencrypted request to it is no control" in words
+    control = f"Port {site.encrypted.port} takes TLS, so an unencrypted request to it is no control"
+    assert control in words
+    cases.record(
+        record_property, "pages", "the TLS port, asked unencrypted", control.replace(f"{site.encrypted.port}", "8443")
+    )
     assert f"ciphercost prove http://localhost:PORT/ https://localhost:{site.encrypted.port}/" in words
     assert "ENCRYPTED, proven by client; the wire witness had no control" in words
     assert "ENCRYPTED, proven by every witness" in " ".join(both.stdout.split())

@@ -10,6 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+import cases
 import warm
 from conftest import RequireServer
 from connection_cases import DEMANDING, ON_A_SERVER, WITHOUT_TLS, Case
@@ -26,34 +27,53 @@ def server(
         yield found
 
 
-def answers(url: str, cases: tuple[Case, ...], ca: Path, environment: Mapping[str, str], home: Path) -> list[str]:
-    """What is wrong with the answers to these cases."""
-    wrong = []
-    for case in cases:
+def answers(
+    server: UserServer,
+    given: tuple[Case, ...],
+    environment: Mapping[str, str],
+    home: Path,
+    record: cases.Record,
+    where: str = "",
+) -> list[str]:
+    """What is wrong with the answers to these cases. `where`: what is special about the server."""
+    wrong, ca, url = [], server.ca, server.url
+    for case in given:
         query = case.query.format(ca=ca, none=home / "none")
         more = {name: value.format(ca=ca) for name, value in case.environment}
         done = warm.run(["prove", f"{url}?{query}"], cwd=home, env={**environment, **more, "HOME": str(home)})
         said = " ".join((done.stdout + done.stderr).split())
+        shown = " ".join(
+            [f"?{case.query}"] * bool(case.query) + [f"{name}={value}" for name, value in case.environment]
+        )
+        found = next((text for text in case.texts if text in said), said)
+        name = f"{server.engine.name}{where} {shown.format(ca='CA', none='')}"
+        cases.record(record, "connections", name, f"{found} (exit status {done.returncode})")
         missing = [text for text in case.texts if text not in said]
         if done.returncode != case.status or missing:
             wrong.append(f"{query}: exit {done.returncode}, without {missing}: {said}")
     return wrong
 
 
-def test_a_string_gets_the_answer_that_its_client_gets(server: UserServer, tmp_path: Path) -> None:
-    assert answers(server.url, ON_A_SERVER[server.engine.name], server.ca, server.environment, tmp_path) == []
+def test_a_string_gets_the_answer_that_its_client_gets(
+    server: UserServer, tmp_path: Path, record_property: cases.Record
+) -> None:
+    given = ON_A_SERVER[server.engine.name]
+    assert answers(server, given, server.environment, tmp_path, record_property) == []
 
 
 @pytest.mark.parametrize(("name", "setting"), [("postgresql", "off"), ("mariadb", "OFF")])
 def test_a_server_without_tls_is_no_reason_to_call_a_string_encrypted(
-    name: str, setting: str, tmp_path: Path, require_server: RequireServer
+    name: str, setting: str, tmp_path: Path, require_server: RequireServer, record_property: cases.Record
 ) -> None:
     require_server(name)
     with user_server(name, tmp_path, settings={"ssl": setting}) as server:
-        assert answers(server.url, WITHOUT_TLS[name], server.ca, server.environment, tmp_path) == []
+        given = WITHOUT_TLS[name]
+        assert answers(server, given, server.environment, tmp_path, record_property, " without TLS") == []
 
 
-def test_a_server_that_demands_more_is_said_so_with_what_to_do(tmp_path: Path, require_server: RequireServer) -> None:
+def test_a_server_that_demands_more_is_said_so_with_what_to_do(
+    tmp_path: Path, require_server: RequireServer, record_property: cases.Record
+) -> None:
     require_server("postgresql")
     with user_server("postgresql", tmp_path) as server:
         assert server.server.directory
@@ -62,7 +82,7 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(tmp_path: Path, r
         server.ask("CREATE ROLE wanted LOGIN", f"ALTER SYSTEM SET ssl_ca_file = '{server.ca_at_server}'")
         (server.server.directory / "pg_hba.conf").write_text("\n".join(rules) + "\n")
         server.ask("SELECT pg_reload_conf()")
-        assert answers(server.url, DEMANDING, server.ca, server.environment, tmp_path) == []
+        assert answers(server, DEMANDING, server.environment, tmp_path, record_property, " that demands TLS") == []
 
         wanted = warm.run(
             ["prove", f"{server.url_for('wanted')}?sslmode=require"],
@@ -71,11 +91,15 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(tmp_path: Path, r
         )
         assert wanted.returncode == 1
         assert "The server asks for a client certificate, which ciphercost can't present yet" in wanted.stderr
+        cases.record(
+            record_property, "connections", "a server that asks for a client certificate", cases.flat(wanted.stderr)
+        )
 
         without = {name: value for name, value in os.environ.items() if name != "PGPASSWORD"} | {"HOME": str(tmp_path)}
         nobody = warm.run(["prove", f"{server.url}?sslmode=require"], cwd=tmp_path, env=without)
         assert nobody.returncode == 1
         assert "Set PGPASSWORD, or put it into ~/.pgpass" in nobody.stderr
+        cases.record(record_property, "connections", "no password, no terminal", cases.flat(nobody.stderr))
         assert "Is the server running" not in nobody.stderr
 
         run: list[str | Path] = [
@@ -93,12 +117,16 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(tmp_path: Path, r
         done = warm.run(run, cwd=tmp_path, env={**os.environ, **server.environment})
         said = " ".join(done.stdout.split())
         assert done.returncode == 1, done.stdout + done.stderr
-        assert "the server refuses unencrypted connections, so it has no unencrypted arm to measure" in said
+        refused = "the server refuses unencrypted connections, so it has no unencrypted arm to measure"
+        assert refused in said
+        cases.record(record_property, "connections", "run on a server that refuses unencrypted connections", refused)
         version = server.installation.version.partition(".")[0]
         assert f"ciphercost run postgresql@{version}:tls" in said
 
 
-def test_authorities_are_taken_in_every_form(tmp_path: Path, require_server: RequireServer) -> None:
+def test_authorities_are_taken_in_every_form(
+    tmp_path: Path, require_server: RequireServer, record_property: cases.Record
+) -> None:
     require_server("postgresql")
     with user_server("postgresql", tmp_path) as server:
         der = tmp_path / "ca.der"
@@ -114,4 +142,7 @@ def test_authorities_are_taken_in_every_form(tmp_path: Path, require_server: Req
             (store, 2, f"--ca {store}: this is a PKCS#12 file; convert it with: openssl pkcs12 -in {store}"),
         ):
             done = warm.run(["prove", server.url, "--ca", ca], cwd=tmp_path, env={**os.environ, **server.environment})
+            cases.record(
+                record_property, "connections", f"--ca {ca.name}", cases.flat(text.replace(f"{tmp_path}/", ""))
+            )
             assert (done.returncode, text in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
