@@ -169,3 +169,10 @@ def test_a_variable_where_no_parameter_can_be_is_refused(dialect: str, text: str
 )
 def test_what_only_reads_is_told_by_its_words(text: str, reads: bool) -> None:
     assert script.parse(text, {}, dialect="postgresql").read_only is reads
+
+
+@pytest.mark.parametrize("command", ["gset o_", "gset", "aset", "g", "G", "gx"])
+def test_a_client_s_command_behind_a_statement_is_named(command: str) -> None:
+    text = f"SELECT max(id) AS top FROM orders \\{command}\nSELECT 1 WHERE 1 = :o_top;"
+    with pytest.raises(UsageError, match=rf"here, line 1: '\\{command.split()[0]}' is not supported"):
+        script.parse(text, {}, "here", dialect="postgresql")

@@ -387,6 +387,10 @@ def _statement(
         if before.kind != "comment" and before.text.strip():
             word = before
         text, name = token.text, token.text.removeprefix(":")
+        if token.kind == "word" and before.kind == "code" and before.text.endswith("\\"):
+            raise UsageError(
+                f"{where}: '\\{text}' is not supported: it is a command of a client, not SQL; end the statement with ';'"
+            )
         if token.kind == "comment":
             written.append("" if text in (OPEN, SEAL) else text)
         elif token.kind in ("string", "name"):

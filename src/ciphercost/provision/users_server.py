@@ -95,8 +95,8 @@ def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: boo
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
     trying = "get the page from" if bench.engine.language == "http" else "log in to"
-    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words}. {what}"
-    return RunError(f"{said.rstrip('. ')}.")
+    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words}. {what}".rstrip(". ")
+    return RunError(said if said.endswith("?") else f"{said}.")
 
 
 def ready(bench: Bench, pair: ServerPair) -> None:
