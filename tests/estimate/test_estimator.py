@@ -597,7 +597,7 @@ def test_failed_operations_are_counted_by_kind() -> None:
         "encrypted": {"status-404": 96},
     }
     assert all(sum(found.arms[arm]["error_kinds"].values()) == found.arms[arm]["errors"] for arm in ARMS)
-    kinds = re.search(r"\((\d+) status-404, (\d+) closed-early\)", warning_of(found, "errors"))
+    kinds = re.search(r"\((\d+) × HTTP status 404, (\d+) × connection closed early\)", warning_of(found, "errors"))
     assert kinds is not None
     errors = sum(record.agent.errors for record in records if record.agent is not None)
     assert sum(map(int, kinds.groups())) == errors

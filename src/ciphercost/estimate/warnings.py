@@ -13,6 +13,7 @@ from ciphercost.estimate import totals
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.statistics import Carryover, block_interval
 from ciphercost.estimate.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST, QUANTILES, SHARES, Arms
+from ciphercost.model.errors import kind
 from ciphercost.model.histogram import Histogram
 from ciphercost.model.result import Estimate, Warning_
 from ciphercost.model.spec import ARMS, Arm, Mode
@@ -187,7 +188,7 @@ def warnings(
             "record but not in the estimate; see logs/ for the reasons",
         )
     if counts["errors"]:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in error_kinds.most_common())
+        kinds = ", ".join(f"{count} × {kind(code)}" for code, count in error_kinds.most_common())
         warn(
             "errors",
             f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; see "
