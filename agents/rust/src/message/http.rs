@@ -1,7 +1,7 @@
 //! The fields of `connect` for a web server.
 
+use super::header_lines;
 use super::server::{Server, Tls, TlsVersion};
-use crate::drivers::http::headers;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
 use std::fmt;
@@ -115,7 +115,7 @@ impl Http {
                 return Err(Failure::bad_message(format!("{name}: must be one word of ASCII")));
             }
         }
-        if let Err(wrong) = headers::parse(&self.headers.0) {
+        if let Err(wrong) = header_lines::parse(&self.headers.0) {
             return Err(Failure::bad_message(format!("headers: {wrong}")));
         }
         if self.http == HttpVersion::V3 {

@@ -4,6 +4,7 @@ mod answer;
 mod connect;
 mod embedded;
 mod flat;
+pub mod header_lines;
 mod http;
 mod request;
 mod server;

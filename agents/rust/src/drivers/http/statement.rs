@@ -3,6 +3,7 @@
 use super::headers::{self, Header};
 use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
+use crate::message::header_lines;
 use crate::program::{Operation, Parameter, Statement};
 use std::ops::Range;
 
@@ -89,7 +90,7 @@ impl Asked {
             (None, _) => Some(Text::read(body, &statement.parameters, false)?),
         };
         let mut own_headers = Vec::new();
-        for (name, value) in headers::parse(&statement.headers).map_err(Failure::statement)? {
+        for (name, value) in header_lines::parse(&statement.headers).map_err(Failure::statement)? {
             let value = Text::read(value, &statement.parameters, false)?;
             own_headers.push(Header { name: name.to_string(), value });
         }
