@@ -49,28 +49,28 @@ class Store:
 
     def ask(self, *commands: str) -> list[str | None]:
         """The values of the last command's answer, asked by the administrator."""
-        rows: list[list[str | None]] = []
+        return self.answers(*commands)[-1]
+
+    def answers(self, *commands: str) -> list[list[str | None]]:
+        """The values of each command's answer."""
         with Agent() as agent:
             agent.connect("look", **self.fields)
-            for each in commands:
-                rows = agent.query("look", each)
-        return [row[0] for row in rows]
+            return [[row[0] for row in agent.query("look", each)] for each in commands]
 
     def state(self) -> list[object]:
-        """Every key with its value, every user, and every setting."""
+        """Every key with its type, value and expiry, every user, every setting, and every refusal by rights."""
         keys = sorted(str(each) for each in self.ask("KEYS *"))
-        return [
-            [(each, self.ask(f"TYPE {each}"), self.ask(f"GET {each}"), self.ask(f"TTL {each}")) for each in keys],
-            self.ask("ACL LIST"),
-            self.ask("CONFIG GET *"),
-            self.ask("ACL LOG"),
-        ]
+        commands = [f"{word} {each}" for each in keys for word in ("TYPE", "GET", "TTL")]
+        return [keys, *self.answers(*commands, "ACL LIST", "CONFIG GET *", "ACL LOG")]
 
     @contextmanager
     def monitored(self) -> Iterator[list[str]]:
         """The lines of MONITOR, as the administrator sees them; complete when the block ends."""
         lines: list[str] = []
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection, connection.makefile("rwb") as stream:
+        with (
+            socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection,
+            connection.makefile("rwb") as stream,
+        ):
             stream.write(f"AUTH {reveal(self.fields['password'])}\r\nMONITOR\r\n".encode())
             stream.flush()
             assert stream.readline() == b"+OK\r\n"
