@@ -66,6 +66,12 @@ def test_both_ports_are_proven_and_the_control_is_the_plain_one(own: Store, tmp_
     assert "ENCRYPTED, proven by every witness (there is no server witness)" in said
     assert "the canary is visible in both directions" in said
     assert own.state() == before
+    own.ask(f'ACL SETUSER bare reset on ">{PASSWORD}"')
+    urls = [each.replace("me@", "bare@") for each in (own.clear, own.encrypted)]
+    status, said = asked(own, tmp_path, "prove", *urls, "--ca", str(own.ca))
+    assert status == 0, "a user without any right to a command can be proven"
+    assert "ENCRYPTED, proven by every witness" in said
+    own.ask("ACL DELUSER bare")
 
 
 def test_of_the_port_with_tls_alone_there_is_no_control_and_nothing_is_sent_unencrypted(

@@ -32,19 +32,17 @@ class Store:
         self.target = f"{name}:tls"
         self.fields = server.connection()
         self.port, self.tls_port = int(str(self.fields["port"])), int(str(server.other_ports["tls"]["port"]))
-        scheme = name
-        self.tls_scheme = f"{scheme}s"
-        self.clear = f"{scheme}://me@localhost:{self.port}"
-        self.encrypted = f"{self.tls_scheme}://me@localhost:{self.tls_port}/0"
+        self.clear = f"{name}://me@localhost:{self.port}"
+        self.encrypted = f"{name}s://me@localhost:{self.tls_port}/0"
         self.environment = {"REDISCLI_AUTH": PASSWORD}
 
     @property
     def urls(self) -> tuple[str, ...]:
         return ("--url", self.clear, "--url", self.encrypted)
 
-    def cell(self, sql: Path, **more: str) -> CellSpec:
+    def cell(self, sql: Path) -> CellSpec:
         return CellSpec(
-            self.name, "tls", url=f"{self.clear} {self.encrypted}", ca=str(self.ca), sql=str(sql), clients=2, **more
+            self.name, "tls", url=f"{self.clear} {self.encrypted}", ca=str(self.ca), sql=str(sql), clients=2
         )
 
     def ask(self, *commands: str) -> list[str | None]:
