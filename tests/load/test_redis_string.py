@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from ciphercost.engines import valkey
 from ciphercost.load.connection_string import Place, redis
 from ciphercost.model.errors import UsageError
 
@@ -84,3 +85,13 @@ def test_the_password_is_found_where_the_client_looks(monkeypatch: pytest.Monkey
     monkeypatch.setenv("VALKEYCLI_AUTH", "two")
     found = redis.password_found("valkey"), redis.password_found("redis")
     assert [each.reveal() for each in found if each] == ["two", "one"]
+
+
+def test_of_two_urls_both_have_their_parameters_read() -> None:
+    asked = valkey.ENGINE.connection_string("redis://h?timeout=1 rediss://h:7?timeout=2&ssl_cert_reqs=none")
+    assert asked
+    assert (asked.level, len(asked.notes)) == ("require", 2)
+    with pytest.raises(UsageError, match="two users"):
+        valkey.ENGINE.connection_string("redis://a@h rediss://b@h")
+    with pytest.raises(UsageError, match="unknown parameter"):
+        valkey.ENGINE.connection_string("redis://h?x=1 rediss://h")

@@ -171,4 +171,7 @@ def test_no_password_goes_unencrypted_to_another_machine(monkeypatch: pytest.Mon
     url = "redis://me@192.0.2.1:6379 rediss://me@192.0.2.1:6380"
     assert "would send the password readably" in RunningStore("redis", url, ()).no_plain_arm
     monkeypatch.delenv("REDISCLI_AUTH")
-    assert not RunningStore("redis", url, ()).no_plain_arm
+    assert "would send the password readably" in RunningStore("redis", url, ()).no_plain_arm
+    default = RunningStore("redis", url.replace("me@", ""), ())
+    assert not default.no_plain_arm
+    assert "password" not in default.connection()

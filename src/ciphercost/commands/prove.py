@@ -18,7 +18,7 @@ from ciphercost.model.errors import UsageError
     "targets",
     nargs=-1,
     required=True,
-    metavar="ENGINE:MECHANISM | URL | http://… https://… | redis://… rediss://… | jdbc:…",
+    metavar="ENGINE:MECHANISM | URL | http://… https://… | jdbc:…",
     shell_complete=_completers.proof_targets,
 )
 @options(
@@ -63,7 +63,7 @@ def prove(
     from ciphercost.runs import prove_url
 
     target, *more = targets
-    if more and not ("://" in "".join(targets) and all(map(two_addresses, targets))):
+    if more and not all(map(two_addresses, targets)):
         raise UsageError(
             f"{' '.join(targets)}: prove checks one target; only a web site and a key-value store have two addresses, "
             "http://… https://… and redis://… rediss://…"

@@ -21,8 +21,11 @@ NO_CLEAR = (
 )
 IN_CLEAR = (
     "An unencrypted login would send the password readably over the network, which ciphercost never does: so there is no unencrypted "
-    "arm. Run ciphercost on the server's own machine, or use a user without a password"
+    "arm. Run ciphercost on the server's own machine, or use the default user without a password"
 )
+
+
+NO_PASSWORD = Secret("")
 
 
 class Pair(NamedTuple):
@@ -83,13 +86,15 @@ class RunningStore(_network.RunningServer):
             address = address_of(place.host, place.port)
             self._places.append((address, place.port))
             other: dict[str, object] = {"host": address, "port": place.port}
+            if not self.connection().get("password"):
+                other["password"] = NO_PASSWORD  # so that a server that wants one says so
             self.other_ports = {"tls": other | ({"tls_server_name": place.host} if address != place.host else {})}
             # Two processes are two servers, whose CPU time can't be attributed.
             if listener(address, place.port, programs) != self.pid:
                 self.pid, self.library = 0, ""
         if self._both.plain is None:
             self.no_plain_arm = NO_CLEAR.format(other=_other(url), url=url)
-        elif self.connection()["password"] and not is_loopback(self.address):
+        elif "password" in self.connection() and not is_loopback(self.address):
             self.no_plain_arm = IN_CLEAR
 
     def password(self) -> Secret | None:
@@ -99,11 +104,11 @@ class RunningStore(_network.RunningServer):
         fields = {name: value for name, value in super().connection().items() if name != "database"}
         fields.pop("tls_server_name", None)  # of the port with TLS alone, in `other_ports`
         for address, port in self._places:  # a typed password is known by the place at which it was asked for
-            if not fields.get("password"):
+            if "password" not in fields:
                 found = with_password({**fields, "host": address, "port": port}, None)
-                fields["password"] = found.get("password") or Secret("")
-        # Without any password the server would take the connection for that of its default user.
-        return fields
+                fields |= {name: value for name, value in found.items() if name == "password"}
+        # Without a login the server would take any user's connection for that of its default user.
+        return fields if self.user == redis.DEFAULT_USER else {"password": NO_PASSWORD, **fields}
 
 
 class TakesStoreUrl(TakesUrl):
@@ -113,7 +118,9 @@ class TakesStoreUrl(TakesUrl):
     refuses_anonymous = "invalid username-password pair"
 
     def connection_string(self, url: str) -> ConnectionString | None:
-        return msgspec.structs.replace(pair(url).either, urls=(url,))
+        both = pair(url)
+        notes = tuple(dict.fromkeys(note for each in both if each for note in each.notes))
+        return msgspec.structs.replace(both.either, urls=(url,), notes=notes)
 
     def check_pair(self, url: str) -> None:
         if None in pair(url):

@@ -29,7 +29,8 @@ def target_of_url(url: str) -> str:
 
 def two_addresses(url: str) -> bool:
     """Whether this is the URL of a kind of server that may be named by two, one for each arm."""
-    found = schemes().get(url.partition("://")[0].lower(), "")
+    scheme, mark, _ = url.partition("://")
+    found = schemes().get(scheme.lower(), "") if mark else ""
     return bool(found) and TakesUrl.of(engines.get(found.partition(":")[0])).urls > 1
 
 

@@ -111,8 +111,8 @@ def judge(
     alone: str = "",
 ) -> tuple[bool, str]:
     """(proven, text to print). `unverified`: what was not verified about the server's identity (`client_witness.unverified`).
-    `closed`: why nothing was sent unencrypted (`ServerPair.closed`). `asked`: what the clients make of the connection string. `alone`: why there is
-    no plain arm (`Server.no_plain_arm`).
+    `closed`: why nothing was sent unencrypted (`ServerPair.closed`). `asked`: what the clients make of the connection string.
+    `alone`: why there is no plain arm (`Server.no_plain_arm`).
 
     The encrypted arm decides. The plain arm is the control: it shows that the witnesses detect unencrypted data. A server that
     the user runs may refuse the plain arm: then it enforces encryption, and there is no control.
