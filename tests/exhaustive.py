@@ -384,6 +384,7 @@ RULES = [
         r"test_mysql::test_(a_server_runs_unprivileged|an_unavailable_version).*\[mariadb@",
         r"test_mysql::test_one_server_offers.*-rsa4096\]",
         r"test_mysql_traps::.*\[mariadb",
+        r"test_own_keys::.*\[redis\]",
         r"test_own_statements::test_own_tables_are_measured.*\[((mysql|mariadb|firebird)-|postgresql-jdbc)",
         r"test_own_statements::.*\[mariadb",
         r"test_own_statements::.*\[(mysql|firebird)-jdbc",

@@ -52,11 +52,13 @@ def _place(url: str) -> str:
 def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the cells create on a server with tables or keys."""
     making = [cell for cell in cells if cell.program.creates]
+    keys = all(cell.engine.language == "kv" for cell in cells)
+    yours = "your commands (--sql) run on your own keys" if keys else "your statements (--sql) run on your own tables"
     others = "" if making else "; ciphercost creates nothing"
     if any(cell.spec.sql for cell in cells):
-        yield f"your statements (--sql) run on your own tables as they are{others}"
+        yield f"{yours} as they are{others}"
     elif not making:
-        yield "ciphercost uses none of your tables and creates nothing"
+        yield f"ciphercost uses none of your {'keys' if keys else 'tables'} and creates nothing"
     if making:
         only = "works only there" if len(making) == len(cells) else "works only there otherwise"
         yield f"ciphercost creates its own schema, ciphercost_<run>, {only}, and drops it at the end"

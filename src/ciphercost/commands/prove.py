@@ -57,15 +57,16 @@ def prove(
     The witnesses check independently: the server, the client, and a packet capture or disk scan. The exit
     status is 0 only if every witness confirms the encryption. For jdbc:…, the connection string of your application, it also
     checks whether the driver verifies the server. A web site whose http and https addresses differ by more than the usual ports
-    has both checked if you give both.
+    has both checked if you give both, and so has a key-value store with its two ports.
     """
-    from ciphercost.plan.targets import target_of_url
+    from ciphercost.plan.targets import target_of_url, two_addresses
     from ciphercost.runs import prove_url
 
     target, *more = targets
-    if more and not all(each.partition("://")[0].lower() in ("http", "https") for each in targets):
+    if more and not all(map(two_addresses, targets)):
         raise UsageError(
-            f"{' '.join(targets)}: prove checks one target; only a web site has two addresses, http://… https://…"
+            f"{' '.join(targets)}: prove checks one target; only a web site and a key-value store have two addresses, "
+            "http://… https://… and redis://… rediss://…"
         )
     if target.startswith("jdbc:"):
         from ciphercost.runs import prove_jdbc_url

@@ -46,6 +46,8 @@ class Server(ABC):
     other_ports: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
 
+    no_plain_arm: str = ""
+    """Why nothing may or can be sent to it unencrypted; empty: it can. User-visible sentences."""
     takes_headers_in_clear: bool = True
     """Whether a user's headers, which may be secret, may go to it unencrypted."""
 
@@ -89,6 +91,8 @@ class Engine(ABC):
     """Why the engine takes no `--url`. Follows the engine's name in the error; empty: a general reason."""
     mute: tuple[Witness, ...] = ()
     """Witnesses that can't report on this engine's connections, such as `server` if it reports nothing about its sessions."""
+    echoes_in_errors: bool = False
+    """True: the server refuses the statement that `echo` returns, and its error repeats the text."""
     caches_logins: bool = False
     """Whether the first login after a start takes a different, slower path than later ones."""
 

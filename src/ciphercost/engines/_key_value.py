@@ -31,7 +31,6 @@ class KeyValueStore(Packaged, HasTls):
     place = "usr/bin"
     places = ("usr/bin", "usr/local/bin")
     version_option = "--version"
-    no_url = "is started by ciphercost: leave --url out"
     mute = ("server",)  # it reports nothing about the encryption of a connection
     tls_resumption = ("on",)
     certificate_setting: str

@@ -54,6 +54,7 @@ class Memcached(KeyValueStore, TakesSettings):
     packages = ("memcached",)
     version_words = r"memcached (\d[\d.]+)"
     volatile = True
+    no_url = "is started by ciphercost: leave --url out"
     certificate_setting = "ssl_chain_cert"
     started = MemcachedServer
     setting_example = "threads=8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from ciphercost.engines.valkey import Valkey
@@ -14,6 +15,9 @@ class Redis(Valkey):
     suites = MappingProxyType({"7.0": "bookworm", "8.0": "trixie"})
     packages = ("redis-server",)
     runs_in_place = ("usr/bin/redis-check-rdb",)  # redis-server is a link to it
+    schemes: Mapping[str, str] = MappingProxyType({"redis": "tls", "rediss": "tls"})
+    password_from = "REDISCLI_AUTH"  # noqa: S105 - a variable's name
+    give_password = "set REDISCLI_AUTH"  # noqa: S105
     version_words = r"Redis server v=(\d[\d.]+)"
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ciphercost.engines import Server
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
+from ciphercost.engines._running_store import RunningStore, TakesStoreUrl
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
+from ciphercost.host.installation import Installation
 from ciphercost.host.marks import own_file
 from ciphercost.model.terms import CANARY_TABLE
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
+    from ciphercost.host.supervisor import Supervisor
 
 SETTINGS = {"save": "86400 1", "appendonly": "no", "appendfsync": "everysec", "maxclients": "10000"}
 """Settings of both arms.
@@ -38,7 +42,11 @@ class ValkeyServer(StartedServer):
         return {name: value for name, value in super().connection().items() if name != "database"}
 
 
-class Valkey(KeyValueStore, StoresData, TakesSettings):
+RUNNING = ("valkey-", "redis-")
+"""What the processes of a running server are called; each of the two also serves as the other."""
+
+
+class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings):
     name = "valkey"
     title = "Valkey"
     driver = "resp"
@@ -49,6 +57,10 @@ class Valkey(KeyValueStore, StoresData, TakesSettings):
     runs_in_place = ("usr/bin/valkey-check-rdb",)  # valkey-server is a link to it
     version_words = r"Valkey server v=(\d[\d.]+)"
     certificate_setting = "tls-cert-file"
+    schemes: Mapping[str, str] = MappingProxyType({"valkey": "tls", "valkeys": "tls"})
+    password_from = "VALKEYCLI_AUTH"  # noqa: S105 - a variable's name
+    give_password = "set VALKEYCLI_AUTH or REDISCLI_AUTH"  # noqa: S105
+    echoes_in_errors = True
     started = ValkeyServer
     home = "CONFIG GET dir"
     variables = "CONFIG GET *"
@@ -98,8 +110,23 @@ class Valkey(KeyValueStore, StoresData, TakesSettings):
         words = ", ".join(f"{name} {known.get(name)}" for name in ("appendonly", "appendfsync"))
         return known.get("appendonly") == "yes", words
 
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        supervisor: Supervisor,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        if installation.source == "running":
+            return RunningStore(self.name, installation.location, RUNNING)
+        return super().start(installation, directory, supervisor, cpus=cpus, settings=settings, logs=logs)
+
     def echo(self, text: str) -> str:
-        return f"ECHO {text}"
+        """Return a command that no server has: the refusal repeats its name, and no user needs a right for that."""
+        return text
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         return {

@@ -38,6 +38,18 @@ MYSQL = (
         "--sql needs only the rights of its statements, such as SELECT on your tables; --workload connect needs none",
     ),
 )
+KEY_VALUE = (
+    PROVE._replace(
+        purpose="prove (in transit: client and wire witness)",
+        without="needs only the login: a user without any right to a command can be proven",
+    ),
+    Grant(
+        "run with --sql, here for commands that read your keys with GET",
+        "ACL SETUSER {user} on >PASSWORD ~KEYS:* +get",
+        "the server refuses the commands (NOPERM), and ciphercost measures nothing; --workload connect needs +ping alone. ciphercost makes "
+        "no keys on your server, so no other workload runs there",
+    ),
+)
 GRANTS: dict[str, tuple[Grant, ...]] = {
     "postgresql": (
         PROVE,
@@ -64,6 +76,8 @@ GRANTS: dict[str, tuple[Grant, ...]] = {
             "tables; --sql needs only the rights of its statements, such as SELECT on your tables; --workload connect needs none",
         ),
     ),
+    "valkey": KEY_VALUE,
+    "redis": KEY_VALUE,
 }
 AT_REST = (
     "No right replaces the disk witness, because ciphercost can't read the files of the server of --url. For column encryption it asks the "
@@ -78,11 +92,16 @@ def statement(engine: str, user: object, database: object = "") -> str:
     return made.format(user=str(user).replace(quote, 2 * quote), database=str(database).replace('"', '""'))
 
 
+def _end(engine: str) -> str:
+    """What ends a statement on this engine."""
+    return "" if GRANTS[engine] is KEY_VALUE else ";"
+
+
 def texts(engine: str) -> Iterator[str]:
     """Purpose and statement of each right on this engine, and what fails without it."""
     for each in GRANTS[engine]:
         asked = each.statement.format(user="USER", database="DATABASE")
-        yield f"{each.purpose}: " + (f"{asked};" if asked else each.without)
+        yield f"{each.purpose}: " + (f"{asked}{_end(engine)}" if asked else each.without)
         if asked:
             yield f"without it, {each.without}"
 
@@ -103,7 +122,14 @@ def markdown() -> str:
             asked = each.statement.format(user="USER", database="DATABASE")
             lines += [f"**{each.purpose[:1].upper()}{each.purpose[1:]}**", ""]
             lines += (
-                ["```sql", f"{asked};", "```", "", f"Without it, {each.without}.", ""]
+                [
+                    "```sql" if _end(engine) else "```text",
+                    f"{asked}{_end(engine)}",
+                    "```",
+                    "",
+                    f"Without it, {each.without}.",
+                    "",
+                ]
                 if asked
                 else [f"{each.without[:1].upper()}{each.without[1:]}.", ""]
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 from ciphercost import mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import authorities
 from ciphercost.host.tls_names import OLD
@@ -82,6 +83,16 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         fit = workloads.fitting(lambda each: engine.language in each.languages)
         raise UsageError(f"workload {cell.workload} does not run on {cell.engine}; use --workload with one of {fit}")
     _check_share(cell, workload)
+
+
+def check_keys(planned: PlannedCell) -> None:
+    """Raises UsageError if the cell would write keys into a key-value store that the user runs."""
+    engine = planned.engine
+    if planned.program.creates and engine.loads and not isinstance(engine, OwnSchema):
+        raise UsageError(
+            f"workload {planned.spec.workload} writes keys of its own, and ciphercost makes none on your server: give your own commands "
+            "with --sql FILE, or use --workload connect, which creates nothing"
+        )
 
 
 def check_headers(cell: CellSpec, engine: Engine) -> None:

@@ -17,7 +17,7 @@ from ciphercost.model.spec import CellSpec
 
 def of(cell: CellSpec, engine: Engine) -> ConnectionString | None:
     """What the server's clients make of the cell's URL here; None if it has none, or one of the web. Raises UsageError."""
-    if not cell.url or len(cell.url.split()) > 1 or not isinstance(engine, TakesUrl):
+    if not cell.url or not isinstance(engine, TakesUrl):
         return None
     return engine.connection_string(cell.url)
 

@@ -12,7 +12,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import cluster_checks, objective, schedule
+from ciphercost.plan import cell_checks, cluster_checks, objective, schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -56,6 +56,7 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
     for cell in spec.cells:
         cells.append(resolve(cell))
         if load and cell.url:
+            cell_checks.check_keys(cells[-1])
             TakesUrl.of(cells[-1].engine).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
         together = [cell for cell in spec.cells if cell.group == group]

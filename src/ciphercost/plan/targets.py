@@ -27,6 +27,13 @@ def target_of_url(url: str) -> str:
     return known[scheme]
 
 
+def two_addresses(url: str) -> bool:
+    """Whether this is the URL of a kind of server that may be named by two, one for each arm."""
+    scheme, mark, _ = url.partition("://")
+    found = schemes().get(scheme.lower(), "") if mark else ""
+    return bool(found) and TakesUrl.of(engines.get(found.partition(":")[0])).urls > 1
+
+
 def target(text: str) -> tuple[str, str, str]:
     """(engine, version, mechanism) for `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
     match = re.fullmatch(r"([^:@\s]+)(?:@([\w.]+))?(?::([^:\s]+))?", text)

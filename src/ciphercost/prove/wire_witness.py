@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ciphercost.host.datagram_relay import DatagramRelay, quic_sign
 from ciphercost.host.relay import Relay, moved
 from ciphercost.mechanisms import tls
+from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.prove.probe import NULL_SEEN, Probe, single
 
@@ -64,7 +65,12 @@ def _by_datagrams(probe: Probe, arm: Arm, fields: Mapping[str, object], relay: D
 def _echoed(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[str, str]:
     """The texts that the server has echoed over a connection of these fields; see `Engine.echoed`."""
     probe.agent.connect(f"wire-{arm}", **single(fields))
-    rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
+    try:
+        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
+    except AgentError as error:
+        if not probe.engine.echoes_in_errors or probe.pair.canary not in str(error):
+            raise
+        rows = [[probe.pair.canary]]
     probe.agent.disconnect(f"wire-{arm}")
     sent, received = probe.engine.echoed(rows, probe.pair.canary)
     return (probe.engine.said(fields) if sent else "") or sent, received

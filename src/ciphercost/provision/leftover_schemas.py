@@ -57,6 +57,8 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         )
     if ca:
         authorities.pem(Path(ca))
+    if not wanted and not isinstance(engine, OwnSchema):
+        return f"Nothing of ciphercost's is on that {engine.title}: ciphercost creates nothing there.", True
     owner = OwnSchema.of(engine)
     given = {"--engine": engine_name, "--ca": ca}
     command = shlex.join(

@@ -123,7 +123,7 @@ def start(
         for place in (arms if dataset.separate else dataset.places)
     }
     if bench.cell.url:
-        users_server.log_in(bench, servers)
+        users_server.log_in(bench, servers, arms)
     straight = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
     ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight)
     chains = {arm: way.enter(server_cpus) for arm, way in ways.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
@@ -33,11 +33,20 @@ def place(bench: Bench) -> Place:
     return place_of(servers_at(bench)["both"].connection())
 
 
-def log_in(bench: Bench, servers: Mapping[str, Server]) -> None:
+def no_plain_arm(bench: Bench) -> str:
+    """Why nothing may or can be sent to your server unencrypted; empty: it can, or the server is not yours."""
+    return servers_at(bench)["both"].no_plain_arm if bench.cell.url else ""
+
+
+def log_in(bench: Bench, servers: Mapping[str, Server], sought: Collection[Arm] = ARMS) -> None:
     """Log in to your server, once per run. Every session first checks that no failed encrypted login forbids it.
+
+    `sought`: the arms that the session needs.
 
     Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
+    if "plain" in sought and (why := next(iter(servers.values())).no_plain_arm):
+        raise RunError(why)
     if error := refusal(bench, servers):
         raise _login_error(bench, error, TakesUrl.of(bench.engine).hint(error.code), encrypted=True)
     if bench.entered:
@@ -95,7 +104,7 @@ def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: boo
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
     trying = "get the page from" if bench.engine.language == "http" else "log in to"
-    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words}. {what}".rstrip(". ")
+    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words.rstrip('.')}. {what}".rstrip(". ")
     return RunError(said if said.endswith("?") else f"{said}.")
 
 

@@ -17,7 +17,7 @@ from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.prove import client_witness, column_checks, destructive_test, probe, witnesses
-from ciphercost.provision import server_pairs
+from ciphercost.provision import server_pairs, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.shared import Shared
@@ -60,12 +60,13 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool
             shared.session(),
         ):
             closely = destructive_test.run(bench) if isinstance(bench.mechanism, AtRest) else destructive_test.Outcome()
-            pair = server_pairs.start(bench, 1, set(), set())
+            alone = users_server.no_plain_arm(bench)
+            pair = server_pairs.start(bench, 1, set(), set(), ("encrypted",) if alone else ARMS)
             with bench.agent(pair) as agent:
                 proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
                 better = {"better": asked.stronger} if asked and asked.level else {}
                 unverified = client_witness.unverified(connected, pair.connect["encrypted"], **better)
-                proven, text = judge([*proofs, *closely.proofs], bench, unverified, pair.closed, asked)
+                proven, text = judge([*proofs, *closely.proofs], bench, unverified, pair.closed, asked, alone)
                 found = in_columns(pair, agent) if pair.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 
@@ -102,10 +103,16 @@ def no_control(bench: Bench, code: str) -> str:
 
 
 def judge(
-    proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "", asked: ConnectionString | None = None
+    proofs: list[Proof],
+    bench: Bench,
+    unverified: str = "",
+    closed: str = "",
+    asked: ConnectionString | None = None,
+    alone: str = "",
 ) -> tuple[bool, str]:
     """(proven, text to print). `unverified`: what was not verified about the server's identity (`client_witness.unverified`).
     `closed`: why nothing was sent unencrypted (`ServerPair.closed`). `asked`: what the clients make of the connection string.
+    `alone`: why there is no plain arm (`Server.no_plain_arm`).
 
     The encrypted arm decides. The plain arm is the control: it shows that the witnesses detect unencrypted data. A server that
     the user runs may refuse the plain arm: then it enforces encryption, and there is no control.
@@ -121,6 +128,7 @@ def judge(
             )
     both = bool(bench.cell.url and plain and encrypted)
     elsewhere = no_control(bench, plain[0].code) if both and encrypted[0].passed and not plain[0].passed else ""
+    elsewhere = alone if alone and encrypted[0].passed else elsewhere
     refused = bool(elsewhere) or (bool(bench.cell.url) and witnesses.enforces(bench.engine, proofs))
     if refused:
         lines += wrap(
