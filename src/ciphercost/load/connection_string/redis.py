@@ -1,7 +1,6 @@
 """Connection strings of Valkey and Redis: redis://USER@HOST:PORT/0 without TLS, rediss://… with it; valkey:// and valkeys:// mean the same.
 
-Parameters are those of their common clients. Sources: the documentation of redis-py (`Redis.from_url`), go-redis (`ParseURL`) and
-Lettuce (`RedisURI`).
+Parameters are those of common clients: redis-py (`Redis.from_url`), go-redis (`ParseURL`) and Lettuce (`RedisURI`).
 """
 
 from __future__ import annotations
