@@ -15,6 +15,7 @@ import pytest
 import warm
 from ciphercost import engines
 from ciphercost.engines import caddy
+from ciphercost.engines._web.family import OURS
 from ciphercost.engines._web.log import Line
 from ciphercost.host import package_cache, pypi, tls_names
 from ciphercost.host.package_cache import Work
@@ -93,7 +94,7 @@ def test_a_server_that_does_not_insist_on_a_certificate_is_not_proven(
     home: Site, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caddy, "CLIENT_MODE", "verify_if_given")
-    with home.started(MUTUAL, settings={"client_ca": ""} if wrong == "no authority" else {}) as server:
+    with home.started(MUTUAL, settings={f"{OURS}client_ca": ""} if wrong == "no authority" else {}) as server:
         found = server_witness(proven(home, server, MUTUAL)[0])
     assert not found.passed
     assert ("but it also accepts a connection" if wrong == "optional" else "no client certificate") in found.detail

@@ -11,6 +11,7 @@ import pytest
 
 from ciphercost import engines
 from ciphercost.engines import haproxy
+from ciphercost.engines._web.family import OURS
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import RunError, UsageError
 from ciphercost.model.spec import CellSpec
@@ -106,7 +107,7 @@ def test_a_server_that_does_not_insist_on_a_certificate_is_not_proven(
     home: Site, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(haproxy, "CLIENT", haproxy.CLIENT.replace("required", "optional"))
-    with home.started(MUTUAL, settings={"client_ca": ""} if wrong == "no authority" else {}) as server:
+    with home.started(MUTUAL, settings={f"{OURS}client_ca": ""} if wrong == "no authority" else {}) as server:
         found = server_witness(proven(home, server, MUTUAL)[0])
     assert not found.passed
     assert ("but it also accepts a connection" if wrong == "optional" else "no client certificate") in found.detail
@@ -150,7 +151,7 @@ def test_its_usual_workloads_fit(workload: str) -> None:
 def test_a_server_that_does_not_start_reports_the_reason(home: Site) -> None:
     with (
         pytest.raises(RunError, match=r"(?s)HAProxy .* did not start \(log: .*/nonexistent/ca\.pem"),
-        home.started(MUTUAL, settings={"client_ca": "/nonexistent/ca.pem"}),
+        home.started(MUTUAL, settings={f"{OURS}client_ca": "/nonexistent/ca.pem"}),
     ):
         pass
 

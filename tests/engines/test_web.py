@@ -17,7 +17,7 @@ import pytest
 
 from ciphercost.engines import Server
 from ciphercost.engines._web import family, log
-from ciphercost.engines._web.family import WebServer
+from ciphercost.engines._web.family import OURS, WebServer
 from ciphercost.host import marks
 from ciphercost.host.pki import CERTIFICATES
 from ciphercost.host.ports import free_port
@@ -133,7 +133,10 @@ def test_a_server_that_does_not_start_reports_the_reason(home: Site) -> None:
     key |= {"certificate": "/nonexistent/server.pem", "key": "/nonexistent/server.key"}
     if home.engine.name == "haproxy":
         pytest.skip("ciphercost reads these files itself; test_haproxy has another reason")
-    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"), home.started(settings=key):
+    with (
+        pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"),
+        home.started(settings={f"{OURS}{name}": value for name, value in key.items()}),
+    ):
         pass
 
 

@@ -545,9 +545,10 @@ def test_the_verdict_of_a_latency_only_cell_is_about_its_median() -> None:
     )
 
 
-def test_histograms_of_the_closed_loop_are_never_decoded() -> None:
-    found = finish(run(change=lambda record: agent(record, histogram="not read")))
-    assert not any(name.startswith("latency") for name in found.overhead)
+def test_histograms_of_the_closed_loop_are_decoded_for_waits_alone() -> None:
+    assert not any(name.startswith("latency") for name in finish(run()).overhead)
+    with pytest.raises(UsageError, match="session 1, block 0: not a compressed HdrHistogram"):
+        finish(run(change=lambda record: agent(record, histogram="not one")))
 
 
 def test_a_damaged_histogram_is_reported_with_its_place() -> None:

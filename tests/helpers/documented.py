@@ -42,6 +42,7 @@ def planned(text: str) -> str:
     second of no work at all is measured instead.
     """
     used = "latest" in text
+    text = text.replace(" \\\n", " ")
     return re.sub(
         r"^ciphercost (?:quick|run (?!.*--print-spec).*)$",
         lambda line: _planned(line[0], used),

@@ -663,7 +663,7 @@ def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
     with pytest.raises(UsageError, match=r"raw is atop's binary file; print it with `atop -r FILE"):
         gather.gather([tmp_path / "raw"], Choices(only="plain"))
     text = run(tools / "sadf", "-j", collected, "--", "-u")
-    with pytest.raises(UsageError, match=r"line 1|sysstat's JSON"):
+    with pytest.raises(UsageError, match=r"JSON of sysstat, which import can't read; print it with `sadf -d FILE"):
         only(text, tmp_path)
 
 

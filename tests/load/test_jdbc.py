@@ -489,7 +489,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     }
     assert all(each.low < each.ratio < each.high for each in newest.client_against_reference.values())
     text = formats.get("terminal")(result)
-    assert "driver=9.7.0 against driver=5.1.49, plain: server CPU" in " ".join(text.split())
+    assert "driver=9.7.0 against driver=8.0.16, plain: server CPU" in " ".join(text.split())
     assert not any("password" in path.read_text() for path in directory.glob("*.json*"))
 
 

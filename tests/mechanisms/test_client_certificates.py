@@ -11,6 +11,7 @@ import pytest
 
 from ciphercost import engines
 from ciphercost.engines import Server, apache, nginx
+from ciphercost.engines._web.family import OURS
 from ciphercost.host import tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, Unproven, UsageError
@@ -80,7 +81,7 @@ def test_a_server_that_refuses_everybody_does_not_prove_that_it_requires_a_certi
 
 
 def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) -> None:
-    with home.started(MUTUAL, settings={"client_ca": ""}) as server:
+    with home.started(MUTUAL, settings={f"{OURS}client_ca": ""}) as server:
         proofs, negotiated = proven(home, server, MUTUAL)
         found = server_witness(proofs)
         assert not found.passed

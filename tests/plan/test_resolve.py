@@ -46,6 +46,7 @@ ALLOWED = {
     "plan/facts.py": "writes what the registries say of a cell into its record, also of records of format 1",
     "plan/quick.py": "asks whether PostgreSQL is installed",
     "plan/schedule.py": "the default of --time depends on the mechanism's layer, before the cells are checked",
+    "plan/settings.py": "which mechanism decides a setting, to name it in an error",
     "plan/targets.py": "ENGINE:MECHANISM on the command line",
     "load": "the registries themselves; `jdbc.options.settled` changes cells before they are checked",
     "mechanisms": "the registry itself",

@@ -54,7 +54,7 @@ def said(text: str, lines: list[str]) -> None:
     """Assert that no word of the text is cut, unless it is longer than a line."""
     known = {word for line in lines for word in line.split()}
     for word in text.split():
-        assert word in known or len(word) > 60, f"{word!r} is cut in\n" + "\n".join(lines)
+        assert {word, f"{word}."} & known or len(word) > 60, f"{word!r} is cut in\n" + "\n".join(lines)
 
 
 # ── what there may be ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -148,7 +148,7 @@ def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path
     cell = measure(tmp_path).cells[0]
     assert cell.status == "failed"
     assert "the agent ended in the middle of the run (status 3)" in cell.reason
-    assert len(list(run_directory.read_slices(tmp_path / "run"))) == 37, "40 slices less the three that compare rows"
+    assert len(list(run_directory.read_slices(tmp_path / "run"))) == 36, "40 slices less the four that compare rows"
 
 
 def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake: Fake) -> None:

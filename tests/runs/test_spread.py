@@ -271,7 +271,7 @@ def test_runs_over_machines_are_compared_by_cpu_model(
     assert pair["costs"]["throughput"][1]["ratio"] == pytest.approx(math.sqrt(two[0] * two[1]))
     assert of_command("compare", str(mixed), str(measured.directory / "machines" / "node-1")) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"{model}\n\nof 1 cost compared")
+    assert said.startswith(f"{model}\n\nnothing is resolved: of 1 cost compared")
     assert "Other CPU" not in said
 
 

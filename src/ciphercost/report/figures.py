@@ -77,8 +77,6 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
         of_estimate = "ratio low high ratio_of_totals n p_value method"
         row = known | {"metric": metric} | {name: getattr(estimate, name) for name in of_estimate.split()}
         rows.append(row | _levels(cell, metric))
-    for metric, reason in cell.too_few.items():
-        rows.append(known | {"metric": metric, "reason": reason} | _levels(cell, metric))
     return rows or [known]
 
 

@@ -1,6 +1,7 @@
 //! A connection, unencrypted, under TLS, under Firebird's wire encryption or by QUIC, with as few system calls as there are flights.
 
 mod datagrams;
+mod naming;
 pub mod quic;
 #[cfg(any(test, fuzzing))]
 pub mod scripted;

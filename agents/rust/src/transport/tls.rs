@@ -1,5 +1,6 @@
 //! TLS sessions that enforce what was requested, with the negotiated facts and clear error messages.
 
+use super::naming::{group_name, key_name, named_as, names, subject};
 use super::self_signed::{self, SelfSigned};
 use super::sessions::Sessions;
 use super::socket::Socket;
@@ -7,13 +8,12 @@ use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
-use openssl::pkey::{Id, KeyType, PKeyRef, Public};
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
+use openssl::x509::X509VerifyResult;
 use openssl::x509::verify::X509VerifyFlags;
-use openssl::x509::{GeneralNameRef, X509NameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::net::IpAddr;
@@ -396,62 +396,4 @@ fn system_authorities() -> Option<String> {
 thread_local! {
     /// Subject and names of the last certificate that this thread refused.
     static REFUSED: Cell<Option<(String, String)>> = const { Cell::new(None) };
-}
-
-/// "CN=localhost", "O=Example,CN=db".
-fn subject(certificate: &X509Ref) -> String {
-    named_as(certificate.subject_name())
-}
-
-fn named_as(name: &X509NameRef) -> String {
-    let entries = name.entries().map(|entry| {
-        let field = entry.object().nid().short_name().unwrap_or("?");
-        format!("{field}={}", entry.data().to_string().unwrap_or_default())
-    });
-    entries.collect::<Vec<_>>().join(",")
-}
-
-/// The names for which a certificate is valid.
-fn names(certificate: &X509Ref) -> String {
-    let name = |name: &GeneralNameRef| {
-        let ip = name.ipaddress().and_then(|bytes| match bytes.len() {
-            4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
-            16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
-            _ => None,
-        });
-        name.dnsname().map(String::from).or_else(|| ip.map(|ip| ip.to_string()))
-    };
-    let names: Vec<String> = match certificate.subject_alt_names() {
-        Some(names) => names.iter().filter_map(name).collect(),
-        None => Vec::new(),
-    };
-    if names.is_empty() { subject(certificate) } else { names.join(", ") }
-}
-
-fn key_name(key: &PKeyRef<Public>) -> String {
-    let curve = || {
-        key.ec_key().ok().and_then(|ec| ec.group().curve_name()).and_then(|nid| nid.short_name().ok().map(String::from))
-    };
-    match key.id() {
-        Id::RSA => format!("RSA {}", key.bits()),
-        Id::EC => format!("EC {}", curve().unwrap_or_default()).replace("prime256v1", "P-256"),
-        Id::ED25519 => "Ed25519".to_string(),
-        Id::ED448 => "Ed448".to_string(),
-        _ => [(KeyType::ML_DSA_44, "ML-DSA-44"), (KeyType::ML_DSA_65, "ML-DSA-65"), (KeyType::ML_DSA_87, "ML-DSA-87")]
-            .into_iter()
-            .find(|(kind, _)| key.is_a(*kind))
-            .map_or_else(|| format!("{} bits", key.bits()), |(_, name)| name.to_string()),
-    }
-}
-
-/// The standard name, if OpenSSL uses another.
-fn group_name(name: &str) -> String {
-    match name {
-        "x25519" => "X25519".to_string(),
-        "x448" => "X448".to_string(),
-        "secp256r1" | "prime256v1" => "P-256".to_string(),
-        "secp384r1" => "P-384".to_string(),
-        "secp521r1" => "P-521".to_string(),
-        other => other.to_string(),
-    }
 }

@@ -102,7 +102,7 @@ def _separated(hosts: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += letter
-    return [each for each in parts if each]
+    return parts
 
 
 def _one(text: str) -> tuple[str, str, str]:

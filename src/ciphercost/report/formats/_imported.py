@@ -143,5 +143,5 @@ def real_answer(result: Result) -> str:
     if any(name.startswith(f"{ANY}:") for name in targets):
         known = list(dict.fromkeys(name for each in result.cells for name in among(each)))
         which = " or ".join([", ".join(known[:-1]), known[-1]]) if known else "`ciphercost list engines` names them"
-        return f"{' '.join(words)}\n  (SERVER: yours, which these files don't name: {which})"
+        return f"{' '.join(words)}\n  (SERVER: yours, which these files don't name:\n  {which})"
     return " ".join(words)

@@ -91,3 +91,7 @@ pub fn outcome(port: u16, way: &str, sql: &str) -> (u64, String, String) {
 }
 
 pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+pub fn begun(row: &str, columns: usize) -> String {
+    row.split('\t').take(columns).collect::<Vec<_>>().join("\t")
+}

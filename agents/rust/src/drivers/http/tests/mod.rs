@@ -3,5 +3,6 @@
 mod clients;
 mod one;
 mod parts;
+mod requests;
 pub mod servers;
 mod two;
