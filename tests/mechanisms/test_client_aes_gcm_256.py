@@ -58,7 +58,7 @@ def test_variables_are_sealed_by_the_agent_and_columns_opened() -> None:
     )
     write, read = made.statements
     assert write.sql == "UPDATE t SET x = $1, y = $2, z = $1 WHERE id = $3 AND u = $4"
-    assert (write.parameters, write.open) == (("a.sealed", "a", "b"), False)
+    assert (write.parameters, write.open) == (("a.sealed", "a", "b", "a"), False)
     assert (read.sql, read.parameters, read.open) == ("SELECT t.x, y FROM t", (), True)
     assert [(each.name, each.kind, each.of) for each in made.variables][2:] == [("a.sealed", "sealed", "a")]
 

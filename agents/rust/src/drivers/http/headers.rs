@@ -1,7 +1,6 @@
 //! Headers that the user adds to requests, joined with those that every request has.
 
-use super::exchange::Place;
-use super::statement::Text;
+use super::text::Text;
 use crate::message::header_lines::parse;
 
 /// A header of a request.
@@ -27,19 +26,6 @@ pub fn joined(own: Vec<Header>, site: &str, content_type: Option<&str>) -> Vec<H
     usual.retain(|each| !has(&all, &each.name));
     usual.extend(all);
     usual
-}
-
-/// A text of HTTP/1.1: `name: value` and the end of the line.
-pub fn put_line(name: &str, value: &[u8], into: &mut Vec<u8>) {
-    into.extend_from_slice(name.as_bytes());
-    into.extend_from_slice(b": ");
-    into.extend_from_slice(value);
-    into.extend_from_slice(b"\r\n");
-}
-
-/// The line of the server's name.
-pub fn put_host(place: &Place, into: &mut Vec<u8>) {
-    put_line("Host", place.authority.as_bytes(), into);
 }
 
 #[cfg(test)]

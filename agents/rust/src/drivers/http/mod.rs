@@ -15,6 +15,7 @@ mod site;
 pub mod statement;
 #[cfg(test)]
 pub mod tests;
+mod text;
 pub mod three;
 mod two;
 

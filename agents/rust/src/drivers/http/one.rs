@@ -1,7 +1,6 @@
 //! HTTP/1.1: requests as they are sent, mostly encoded in advance, and responses as `Reader` parses them.
 
 use super::exchange::{Exchange, Place, Response, Taken, malformed};
-use super::headers;
 use super::reader::Reader;
 use super::statement::{Asked, Method};
 use crate::decimal::{DIGITS, decimal};
@@ -12,6 +11,19 @@ use crate::message;
 use crate::program::Operation;
 use crate::transport::socket::{MOMENT_MS, Socket};
 use crate::transport::traffic::Traffic;
+
+/// A text of HTTP/1.1: `name: value` and the end of the line.
+fn put_line(name: &str, value: &[u8], into: &mut Vec<u8>) {
+    into.extend_from_slice(name.as_bytes());
+    into.extend_from_slice(b": ");
+    into.extend_from_slice(value);
+    into.extend_from_slice(b"\r\n");
+}
+
+/// The line of the server's name.
+fn put_host(place: &Place, into: &mut Vec<u8>) {
+    put_line("Host", place.authority.as_bytes(), into);
+}
 
 /// State of one HTTP/1.1 connection.
 #[derive(Default)]
@@ -35,14 +47,14 @@ impl Exchange for One {
 
     fn compile(asked: Asked, place: &Place, last: bool) -> Request {
         let mut head = b" HTTP/1.1\r\n".to_vec();
-        headers::put_host(place, &mut head);
+        put_host(place, &mut head);
         for header in &asked.headers {
             if let Some(value) = header.value.fixed() {
-                headers::put_line(&header.name, value, &mut head);
+                put_line(&header.name, value, &mut head);
             }
         }
         if last {
-            headers::put_line("Connection", b"close", &mut head);
+            put_line("Connection", b"close", &mut head);
         }
         let whole = asked.is_fixed();
         let mut request = Request { asked, bytes: head, whole: false };
