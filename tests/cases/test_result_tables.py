@@ -117,15 +117,15 @@ SYSBENCH = (RESULTS / "sysbench11-plain.txt").read_text()
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("plain.txt", SYSBENCH, f"ciphercost run {UNNAMED}: mysql, mariadb or postgresql)"),
+        ("plain.txt", SYSBENCH, f"ciphercost run {UNNAMED}:\n  mysql, mariadb or postgresql)"),
         ("mysql-plain.txt", SYSBENCH, "ciphercost run mysql:tls"),
         ("mariadb/plain.txt", SYSBENCH, "ciphercost run mariadb:tls"),
         ("pg-plain.txt", SYSBENCH, "ciphercost run postgresql:tls"),
         ("plain.txt", "$ sysbench oltp_read_only --db-driver=pgsql run\n" + SYSBENCH, "ciphercost run postgresql:tls"),
-        ("plain.txt", "$ sysbench oltp_read_only --mysql-host=db run\n" + SYSBENCH, f"{UNNAMED}: mysql or mariadb)"),
+        ("plain.txt", "$ sysbench oltp_read_only --mysql-host=db run\n" + SYSBENCH, f"{UNNAMED}:\n  mysql or mariadb)"),
         ("plain.txt", (RESULTS / "ab-plain.txt").read_text(), "ciphercost run nginx:tls"),
         ("plain.txt", wrk(4000.0), "ciphercost run url:tls --url http://YOUR-SITE/ --url https://YOUR-SITE/"),
-        ("plain.txt", REDIS_5, f"{UNNAMED}: redis or valkey)"),
+        ("plain.txt", REDIS_5, f"{UNNAMED}:\n  redis or valkey)"),
         ("valkey-plain.txt", REDIS_5, "ciphercost run valkey:tls"),
     ],
 )  # fmt: skip
