@@ -17,6 +17,7 @@ from ciphercost import commands, engines
 from ciphercost.engines.url import Url, pair
 from ciphercost.host import pki
 from ciphercost.load.agent import Agent
+from ciphercost.model import errors
 from ciphercost.model.errors import UsageError
 from conftest import RequireServer
 from test_real import ciphercost, result_of
@@ -155,7 +156,7 @@ def test_failures_under_load_are_counted_and_reported(
         assert set(arm["error_kinds"]) == {kind}
     warning = next(each["text"] for each in cell["warnings"] if each["code"] == "errors")
     assert "operations failed and are not counted" in warning
-    assert kind in warning
+    assert errors.kind(kind) in warning
 
 
 def test_a_server_that_dies_costs_its_cell_and_no_other(tmp_path: Path, certificates: Certificates) -> None:
