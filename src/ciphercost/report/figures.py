@@ -28,10 +28,7 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "blocks": (int, ""),
     "status": (str, "ok, failed, unproven or no-steady-state"),
     "verdict": (str, "differs, equivalent or unresolved, of the cell"),
-    "reason": (
-        str,
-        "why there is no figure: of the cell, if its status is not ok, or of this metric, if few events decide",
-    ),
+    "reason": (str, "why there is no figure, where the status is not ok"),
     "metric": (str, "a key of `overhead` in result.json; empty: this cell has no figure"),
     "ratio": (float, "encrypted / plain"),
     "low": (float, "lower bound of the ratio, 95 %"),
