@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ciphercost.engines import Engine
 from ciphercost.host import link
 from ciphercost.host.procfs import tree
 from ciphercost.load.agent import Agent
@@ -47,6 +48,15 @@ def listening(pid: int) -> set[tuple[str, int]]:
     return found
 
 
+def assert_echoed(engine: Engine, agent: Agent, arm: str) -> None:
+    """Check that the server sends the canary back, in rows or in a refusal."""
+    if engine.echoes_in_errors:
+        with pytest.raises(AgentError, match=CANARY):
+            agent.query(arm, engine.echo(CANARY))
+    else:
+        assert all(engine.echoed(agent.query(arm, engine.echo(CANARY)), CANARY))
+
+
 def test_it_listens_there_alone(elsewhere: Listening) -> None:
     found = listening(elsewhere.server.pid)
     assert {address for address, _ in found} == {"0200007F"}
@@ -65,11 +75,7 @@ def test_both_arms_reach_it_there_and_the_certificate_names_the_address(elsewher
             assert "trusted" not in fields  # it is this machine's own loopback
             answer = agent.connect(arm, **fields)
             assert answer["encrypted"] == (arm == "encrypted")
-            if engine.echoes_in_errors:
-                with pytest.raises(AgentError, match=CANARY):
-                    agent.query(arm, engine.echo(CANARY))
-            else:
-                assert all(engine.echoed(agent.query(arm, engine.echo(CANARY)), CANARY))
+            assert_echoed(engine, agent, arm)
         if engine.name == "firebird":
             return  # its encryption knows no certificate
         assert answer["verified"]
@@ -95,7 +101,7 @@ def test_it_is_reached_over_tls_from_another_network_namespace_by_its_own_addres
             assert made.connect[arm]["host"] == NEAR
             answer = agent.connect(arm, **made.connect[arm])
             assert answer["encrypted"] == (arm == "encrypted")
-            assert all(made.engine.echoed(agent.query(arm, made.engine.echo(CANARY)), CANARY))
+            assert_echoed(made.engine, agent, arm)
             if statement := CLIENT.get(name):
                 assert agent.query(arm, statement) == [[FAR]]
         assert answer["verified"] == (name != "firebird")
