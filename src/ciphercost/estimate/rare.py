@@ -25,7 +25,8 @@ LEAST_COUNTED = 20
 PAGE = 4096
 """Bytes that a system reads or writes at least."""
 EVENT = {"faults": 1, "switches": 1, "segments": 1, "read_bytes": PAGE, "write_bytes": PAGE}
-"""By field: how much of it is an event that can happen at any time. Others have no events that can be counted."""
+"""By field: how much of it is an event that can happen at any time. Other fields, such as
+CPU time, grow with each operation: their ratio always has an interval, wide if they scatter."""
 
 
 def too_few(arms: Arms, numerator: Sequence[str], denominator: str) -> str:
@@ -33,12 +34,14 @@ def too_few(arms: Arms, numerator: Sequence[str], denominator: str) -> str:
 
     Blocks are judged in both modes: few sessions can't show how rare something is.
     """
+    if not set(numerator) <= set(EVENT):
+        return ""
     totals = [arms.total(arm, *numerator) for arm in ARMS]
     if max(totals) <= 0 or min(arms.total(arm, denominator) for arm in ARMS) <= 0 or len(arms.sessions) < 2:
         return ""
     if not min(totals):
-        return seen(arms, numerator) if set(numerator) <= set(EVENT) else ""
-    counted = min(totals) / min(EVENT[field] for field in numerator) if set(numerator) <= set(EVENT) else math.inf
+        return seen(arms, numerator)
+    counted = min(totals) / min(EVENT[field] for field in numerator)
     worth = min(events(arms, arm, numerator, denominator) for arm in ARMS)
     return seen(arms, numerator) if counted < LEAST_COUNTED or worth < LEAST_EVENTS else ""
 
