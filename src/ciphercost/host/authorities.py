@@ -10,10 +10,11 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key, load_der_public_key, pkcs12
 
 from ciphercost.model.errors import UsageError
@@ -161,12 +162,13 @@ def _named(path: Path, content: bytes) -> str:
     return "contains no certificate; name a PEM or DER file of the authority that signed the server's certificate"
 
 
-def _loads(load: object, content: bytes, *more: object) -> bool:
+def _loads(load: Callable[..., object], content: bytes, *more: object) -> bool:
+    """Whether this function of cryptography reads the content."""
     try:
-        load(content, *more)  # type: ignore[operator]
+        load(content, *more)
     except TypeError:
         return True  # an encrypted key, whose password is not given
-    except Exception:
+    except (ValueError, UnsupportedAlgorithm):
         return False
     return True
 
