@@ -253,3 +253,16 @@ def test_an_output_that_can_not_be_written_ends_without_a_traceback(output: str,
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (("--set", "version=1.2,cipher=aes256-gcm"), "write --set version=1.2 --set cipher=aes256-gcm"),
+        (("--set", "version=1.2", "--set", "version=1.3"), "--set version=1.3: version is already 1.2; write it once"),
+        (("--setting", "work_mem=1MB", "--setting", "work_mem=2MB"), "work_mem is already 1MB; write it once"),
+    ],
+)
+def test_of_two_values_in_one_option_none_is_dropped(tmp_path: Path, argv: tuple[str, ...], expected: str) -> None:
+    done = ciphercost("run", "postgresql:tls", *argv, cwd=tmp_path)
+    assert (done.returncode, expected in done.stderr) == (2, True), done.stderr

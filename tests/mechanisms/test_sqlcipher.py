@@ -3,6 +3,7 @@ passphrase's rounds."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import warm
 from ciphercost.engines.sqlite import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
@@ -303,3 +305,15 @@ def _seen_while(look: Look, statement: str, word: bytes) -> Counter[str]:
             time.sleep(0.05)
         running.result()
     return +found
+
+
+def test_connect_measures_the_cpu_time_that_each_opening_takes(tmp_path: Path) -> None:
+    """Each of its operations opens the file: 20,000 rounds cost a hundred times what opening the other file does."""
+    argv = ["run", "sqlite:sqlcipher", "--workload", "connect", "--set", "kdf=passphrase", "--set", "kdf_iter=20000"]
+    done = warm.run((*argv, "--quick", "--time", "6", "-o", "run", "--json", "run.json"), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = json.loads((tmp_path / "run.json").read_text())["cells"]
+    assert all(cell["arms"][arm]["connects"] >= cell["arms"][arm]["operations"] > 0 for arm in ARMS)
+    assert cell["overhead"]["client_cpu_per_op"]["low"] > 3
+    assert "factor-not-shown" not in {each["code"] for each in cell["warnings"]}
+    assert "time to open" not in done.stdout

@@ -7,6 +7,7 @@ import pytest
 
 from ciphercost import mechanisms
 from ciphercost.commands import _banner
+from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import shown
@@ -33,7 +34,7 @@ def said(spec: CellSpec, **factors: str) -> list[str]:
 @pytest.mark.parametrize(
     ("spec", "factors", "expected"),
     [
-        (SQLCIPHER, {}, "kdf acts when a connection opens, i.e. a database file; point-select keeps its connections, so it does not show it"),
+        (SQLCIPHER, {}, "a database file; point-select keeps its connections, so it does not show it: use --workload connect or --per-request"),
         (POSTGRESQL, {"group": "x25519"}, "keeps its connections, so it does not show it: use --workload connect or --per-request"),
         (POSTGRESQL, {"certificate": "ecdsa-p256"}, "certificate acts when a connection opens"),
         (POSTGRESQL, {"verify": "ca"}, "verify acts when a connection opens"),
@@ -59,6 +60,7 @@ def test_a_factor_that_the_workload_cannot_show_is_named(
         (CellSpec("postgresql", "tls", workload="connect"), {"group": "x25519", "version": "1.2", "verify": "ca"}),
         (CellSpec("postgresql", "tls", per_request=True), {"group": "x25519"}),
         (CellSpec("nginx", "tls", workload="shop"), {"resumption": "cache"}),
+        (CellSpec("sqlite", "sqlcipher", workload="connect"), {"kdf": "passphrase"}),
         (CellSpec("mysql", "innodb-tde", workload="insert"), {"logs": "off"}),
         (CellSpec("sqlite", "sqlcipher"), {"hmac": "sha1", "page_size": "8192"}),
     ],
@@ -86,3 +88,18 @@ def test_an_embedded_database_says_how_long_it_takes_to_open() -> None:
         assert "time to open: 1.1 → 126 ms, once for each connection" in " ".join(
             formats.get(name)(result(made)).split()
         ), name
+    each_opens = msgspec.structs.replace(made, arms={arm: values | {"connects": 1000} for arm, values in arms.items()})
+    assert "time to open" not in formats.get("terminal")(result(each_opens))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (CellSpec("duckdb", "encrypted", workload="connect", clients=2), "write --clients 1"),
+        (CellSpec("duckdb", "encrypted", per_request=True, clients=2), "write --clients 1"),
+        (CellSpec("null", "busy", workload="connect"), "null has no connections to open"),
+    ],
+)
+def test_operations_that_can_not_open_a_database_each_are_refused(spec: CellSpec, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        resolve(spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,10 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
     )
 
 
+SECOND = re.compile(r",\s*(?=[a-z_-]+=)")
+"""Where a second NAME=VALUE begins within the value of an option that takes one."""
+
+
 def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
     """Values of a repeatable option `NAME=VALUE`, by name. Raises UsageError."""
     found = {}
@@ -82,6 +87,11 @@ def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
         name, equals, value = each.partition("=")
         if not equals or not name:
             raise UsageError(f"{option} {each}: write NAME=VALUE, e.g. {option} {example}")
+        if found.get(name, value) != value:
+            raise UsageError(f"{option} {each}: {name} is already {found[name]}; write it once")
+        if option == "--set" and SECOND.search(value):
+            apart = " ".join(f"--set {part}" for part in SECOND.split(each))
+            raise UsageError(f"--set {each}: one factor for each --set; write {apart}")
         found[name] = value
     return found
 

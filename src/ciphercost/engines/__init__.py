@@ -83,6 +83,8 @@ class Engine(ABC):
     """True: the data is gone when the server ends, so each session loads it again. Otherwise it is loaded once and copied."""
     embedded: bool = False
     """True: there is no server process; the database runs inside the agent (SQLite)."""
+    most_openers: int | None = None
+    """Most clients whose operations may each open a connection, or an embedded database. 0: there is nothing to open; None: any number."""
     by_jdbc: bool = False
     """True: the Rust agent does not know its protocol, so the Java agent makes every connection, by the server's JDBC driver."""
     foreign: bool = False

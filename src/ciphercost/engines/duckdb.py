@@ -64,6 +64,8 @@ class DuckDb(StoresData):
     driver = "duckdb"
     dialect = "duckdb"
     embedded = True
+    # A process opens a file once: with two clients, one would often find it open.
+    most_openers = 1
     usual_workload = "scan"
     home = "SELECT path FROM duckdb_databases() WHERE database_name = 'arm'"
     variables = "SELECT name, value FROM duckdb_settings()"

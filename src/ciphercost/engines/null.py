@@ -31,6 +31,7 @@ class Null(Engine):
     driver = "null"
     dialect = "null"
     embedded = True
+    most_openers = 0
     loads = False
 
     def available(self) -> Iterable[Installation]:

@@ -176,6 +176,22 @@ def _check_early(planned: PlannedCell) -> None:
         )
 
 
+def _check_openers(planned: PlannedCell) -> None:
+    """Raises UsageError if operations are to open connections, and the engine has none, or not for so many clients."""
+    cell, most = planned.spec, planned.engine.most_openers
+    if most is None or not (cell.per_request or planned.program.per_request):
+        return
+    if most == 0:
+        raise UsageError(
+            f"workload {planned.program.name}: {cell.engine} has no connections to open; use a workload that keeps its connection"
+        )
+    if planned.clients > most:
+        raise UsageError(
+            f"--clients {planned.clients}: the clients of one process share an open database of {cell.engine}, so an operation would not "
+            f"always open it; write --clients {most}"
+        )
+
+
 def _both(url: str) -> str:
     """`--url http://… --url https://…`, with the addresses that were given."""
     given = {each.partition(":")[0].lower(): each for each in url.split()}
@@ -185,11 +201,7 @@ def _both(url: str) -> str:
 def check_server(planned: PlannedCell) -> None:
     """Raises UsageError if the server does not support the cell's connections, HTTP version, --ca, certificate or --url."""
     cell, engine = planned.spec, planned.engine
-    if engine.embedded and (cell.per_request or planned.program.per_request):
-        raise UsageError(
-            f"workload {planned.program.name}: {cell.engine} is embedded and has no connections to open; "
-            "use a workload that keeps its connection"
-        )
+    _check_openers(planned)
     version = planned.factors.get("version", "")
     if version in OLD and planned.program.parameters.get("http") in (2, "2"):
         raise UsageError(

@@ -57,6 +57,4 @@ def _instead(planned: PlannedCell, factor: Factor) -> str:
         )
     only = "its records are in every operation" if factor.acts == "handshake" else ""
     kept = f"{name} keeps its connections, so it {'hardly shows it' if only else 'does not show it'}"
-    if planned.engine.embedded:
-        return f"{kept}, and no workload of {planned.spec.engine} opens one per operation: see the time to open, which the report has"
     return f"{kept}{f' ({only})' if only else ''}: use --workload connect or --per-request"
