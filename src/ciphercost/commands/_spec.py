@@ -82,7 +82,7 @@ SECOND = re.compile(r",\s*(?=[a-z_-]+=)")
 
 def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
     """Values of a repeatable option `NAME=VALUE`, by name. Raises UsageError."""
-    found = {}
+    found: dict[str, str] = {}
     for each in texts:
         name, equals, value = each.partition("=")
         if not equals or not name:

@@ -190,8 +190,8 @@ def heading_words(cell: Cell) -> dict[str, str]:
         "engine": server_name(cell),
         "mechanism": cell.mechanism,
         "workload": cell.workload,
-        # An imported record may not give the number of clients.
-        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients or not cell.imported else "",
+        # An imported record may not give the number of clients, and a run that was cut off early does not know it yet.
+        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients else "",
         "regime": cell.regime,
         "client": cell.client,
         "conditions": conditions.worded(cell.conditions),
