@@ -181,12 +181,6 @@ def warnings(
 
     main = capacity if len(capacity.sessions) else latency
     blocks, sessions = len(main.sessions), len(set(main.sessions.tolist()))
-    if counts["failed"] or counts["incomplete"]:
-        warn(
-            "failed-slices",
-            f"{counts['failed']} slices failed and {counts['incomplete']} blocks are incomplete; they are in the "
-            "record but not in the estimate; see logs/ for the reasons",
-        )
     if counts["errors"]:
         kinds = ", ".join(f"{count} × {kind(code)}" for code, count in error_kinds.most_common())
         warn(
