@@ -370,7 +370,9 @@ def main() -> int:
         help="N slices in a row fail as if agents had not counted together",
     )
     for arm in ("plain", "encrypted"):
-        parser.add_argument(f"--lose-{arm}", type=float, default=0.0, metavar="SHARE", help="of the arm's counted slices fails")
+        parser.add_argument(
+            f"--lose-{arm}", type=float, default=0.0, metavar="SHARE", help="of the arm's counted slices fails"
+        )
     parser.add_argument("--lose-as", default="connection", metavar="CODE", help="of that failure: connection, timeout")
     parser.add_argument("--fail-share", type=float, default=0.5, help="the share of them that fails")
     parser.add_argument("--seed", type=int, default=1)

@@ -23,7 +23,9 @@ from ciphercost.model.slices import AGENTS, TIMEOUT, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 
 ALPHA = 0.05
-"""Level of both tests that one arm fails more often. They are exact, so they find less than that in equal arms."""
+"""Level of the test that slices of one arm fail more often. It is exact, and they are few, so it finds much less than that in equal arms."""
+OPERATIONS_ALPHA = 0.01
+"""Level of the test that operations of one arm do. They are many."""
 DIFFER = "failures-differ"
 """Code of a warning."""
 FIELDS = ("slices", "failed", "timeouts", "errors", "done")
@@ -181,7 +183,7 @@ def slices_differ(of: Failures | None) -> bool:
 
 def operations_differ(of: Failures | None) -> bool:
     """Whether operations of one arm fail more often, by more than chance, in slices that did not fail as a whole."""
-    return of is not None and of.operations_p_value < ALPHA
+    return of is not None and of.operations_p_value < OPERATIONS_ALPHA
 
 
 def differ(of: Failures | None) -> bool:
@@ -231,8 +233,8 @@ def warnings(of: Failures | None, incomplete: int) -> Iterator[Warning_]:
         )
         yield Warning_(
             DIFFER,
-            f"the {arm} arm fails more often than the other: {what(of)}. Failures are part of the cost, and the arms' ratios don't contain "
-            f"them.{where} Find out why they fail: see logs/ and slices.jsonl",
+            f"the {arm} arm fails more often than the other{_beyond_chance(of)}. Failures are part of the cost, and the arms' ratios don't "
+            f"contain them.{where} Find out why they fail: see logs/ and slices.jsonl",
         )
     failed = 0 if of is None else of.plain + of.encrypted
     if failed or incomplete:
@@ -242,6 +244,13 @@ def warnings(of: Failures | None, incomplete: int) -> Iterator[Warning_]:
             f"{which}; {incomplete:,} blocks are incomplete. They are in the record but not in the estimate; see logs/ for the reasons"
             + (direction(of) if of is not None and failed else ""),
         )
+
+
+def _beyond_chance(of: Failures) -> str:
+    """` (p = 0.0003 if chance decided)`; of operations also how many failed, which no other warning says by arm."""
+    slices = f"p = {of.p_value:.2g} if chance decided" if slices_differ(of) else ""
+    operations = f"{counted_operations(of)}, p = {of.operations_p_value:.2g}" if operations_differ(of) else ""
+    return f" ({'; '.join(filter(None, (slices, operations)))})"
 
 
 def direction(of: Failures) -> str:

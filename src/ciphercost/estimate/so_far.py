@@ -100,6 +100,7 @@ class CellSoFar:
             )
         if agent is not None:
             counts["errors"] += agent.errors
+            counts[f"errors {record.arm}"] += agent.errors
             if agent.error_kinds:
                 self.error_kinds.update(error_kinds(record))
         if record.position == 0 or failed:

@@ -182,11 +182,12 @@ def warnings(
     main = capacity if len(capacity.sessions) else latency
     blocks, sessions = len(main.sessions), len(set(main.sessions.tolist()))
     if counts["errors"]:
+        by_arm = ", ".join(f"{counts[f'errors {arm}']} {arm}" for arm in ARMS)
         kinds = ", ".join(f"{count} × {kind(code)}" for code, count in error_kinds.most_common())
         warn(
             "errors",
             f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; see "
-            "first_error in slices.jsonl",
+            f"first_error in slices.jsonl; by arm: {by_arm}",
         )
     if rows_differ(main):
         warn("rows-differ", _rows_differ_text(main))

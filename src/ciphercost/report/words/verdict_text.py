@@ -220,7 +220,7 @@ def failed(cells: Sequence[Cell]) -> Iterator[str]:
             else f" in {len(hit)} of {len(cells)} cells, {names(cells)[cells.index(hit[0])]} first"
         )
         arm = failures.more(hit[0].failures)
-        yield f"THE {arm.upper()} ARM FAILS MORE OFTEN{where}, and no cost below contains that: {failing(hit[0])}."
+        yield f"THE {arm.upper()} ARM FAILS MORE OFTEN{where}, which the costs below leave out: {failing(hit[0])}."
 
 
 def doubts(cells: Sequence[Cell]) -> Iterator[str]:
