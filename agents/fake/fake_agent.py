@@ -231,6 +231,9 @@ class FakeAgent:
             sys.exit(3)
         if SKEWED_AFTER < self.slices <= SKEWED_AFTER + self.options.skewed:
             raise Refused("skewed", "the agents began to count 9 ms apart")
+        if discard and self.random.random() < getattr(self.options, f"lose_{arm}"):
+            self.clock += seconds
+            raise Refused(self.options.lose_as, "the server closed the connection")
         print(json.dumps({"type": "counting", "arm": arm}, separators=(",", ":")), flush=True)
         counted = seconds * (1 - discard)
         slow = math.exp(self.random.gauss(0, self.options.sd) + self.options.drift * self.clock)
@@ -366,6 +369,11 @@ def main() -> int:
         metavar="N",
         help="N slices in a row fail as if agents had not counted together",
     )
+    for arm in ("plain", "encrypted"):
+        parser.add_argument(
+            f"--lose-{arm}", type=float, default=0.0, metavar="SHARE", help="of the arm's counted slices fails"
+        )
+    parser.add_argument("--lose-as", default="connection", metavar="CODE", help="of that failure: connection, timeout")
     parser.add_argument("--fail-share", type=float, default=0.5, help="the share of them that fails")
     parser.add_argument("--seed", type=int, default=1)
     agent = FakeAgent(parser.parse_args())

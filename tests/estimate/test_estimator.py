@@ -245,7 +245,7 @@ def test_only_complete_blocks_of_good_slices_count() -> None:
     found = finish(run(change=break_one))
     assert found.blocks == 45
     (warning,) = (each for each in found.warnings if each.code == "failed-slices")
-    assert "3 slices failed and 3 blocks" in warning.text
+    assert "3 of 123 encrypted slices failed and 0 of 117 plain ones, lead-ins included; 3 blocks" in warning.text
 
 
 def test_a_killed_run_loses_only_its_last_block() -> None:

@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import disturbance, latency_ratios, objective_capacity, statistics, totals
+from ciphercost.estimate import disturbance, failures, latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
+from ciphercost.estimate.failures import FailuresSoFar
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
-from ciphercost.estimate.so_far import CellSoFar
+from ciphercost.estimate.so_far import CellSoFar, has_failed
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import QUANTILES, Arms, Tally
@@ -28,7 +29,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, decode, merge
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
-from ciphercost.model.spec import ARMS, SEARCHING, Arm, Mode
+from ciphercost.model.spec import ARMS, COUNTED, SEARCHING, Arm, Mode
 
 UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"} | {
     name: unit for name, _, _, unit in RATIOS
@@ -42,11 +43,18 @@ class CellEstimator(CellSoFar):
 
     def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, objective: str = "") -> None:
         super().__init__(void_sessions, sequential=sequential, objective=objective)
+        self._failures = FailuresSoFar()
         self._tallies = {"capacity": Tally(), "latency": Tally()}
         self._waits = {phase: {arm: Waits() for arm in ARMS} for phase in self._tallies}
 
+    def add(self, record: SliceRecord) -> None:
+        if record.session not in self._void and record.phase in COUNTED:
+            self._failures.add(record, failed=has_failed(record))
+        super().add(record)
+
     def void(self, session: int) -> None:
         super().void(session)
+        self._failures.drop(session)
         for tally in self._tallies.values():
             tally.drop(session)
 
@@ -121,7 +129,17 @@ class CellEstimator(CellSoFar):
                 estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
         primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
-        judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
+        failed = self._failures.found(log_ratios.get("throughput"), mode, self._most_nu)
+        judged = judge(
+            log_ratios.get(primary),
+            log_ratios.get(totals.key(primary)),
+            mode,
+            margin,
+            log_ratios.get(failures.key(primary)),
+            one_fails=failures.differ(failed),
+        )
+        if failed is not None and judged.failures_open:
+            failed = msgspec.structs.replace(failed, undecided=True)
         few, hit = without_ratio(main), disturbance.found(self.counts)
         levels = self.typical(mode)
         carried = self.carryover()
@@ -144,6 +162,7 @@ class CellEstimator(CellSoFar):
                 for arm in ARMS
             },
             warnings=[
+                *failures.warnings(failed, self.counts["incomplete"]),
                 *disturbance.warnings(hit),
                 *warnings(
                     self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
@@ -155,6 +174,7 @@ class CellEstimator(CellSoFar):
             totals_open=judged.totals_open,
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             disturbance=hit,
+            failures=failed,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             too_few=few,
             waits={arm: wait for arm in ARMS if (wait := self._waits[tally][arm].found()) is not None},
@@ -167,7 +187,7 @@ class CellEstimator(CellSoFar):
     def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
         """The log ratio of every metric, encrypted − plain, with its standard errors, for `finish` and for comparing runs.
 
-        A robust metric's ratio of totals has the key `totals.key(metric)`.
+        A robust metric's ratio of totals has the key `totals.key(metric)`, that of a run with failed slices also `failures.key(metric)`.
         """
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         main = capacity if len(capacity.sessions) else latency
@@ -182,6 +202,11 @@ class CellEstimator(CellSoFar):
                 found[f"latency_{name}"] = own
                 if own is not None:
                     found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
+        if lost := self._failures.lost(mode, self._most_nu):
+            found |= {
+                failures.key(name): failures.with_failures(found.get(name), lost, more_is_better=name == "throughput")
+                for name in ("throughput", "latency_p50")
+            }
         if self._capacities:
             found[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
         few = without_ratio(main)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from ciphercost.estimate import student_t
+from ciphercost.estimate import failures, student_t
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.result import Cell, Estimate, Result
 
@@ -22,7 +22,10 @@ def of_result(result: Result) -> list[dict[str, Interval]]:
 def _of_cell(cell: Cell) -> dict[str, Interval]:
     if cell.status != "ok" or cell.imported is not None:
         return {}
-    return {name: found for name, each in cell.overhead.items() if (found := _interval(each)) is not None}
+    known = dict(cell.overhead)
+    if cell.failures is not None and cell.failures.throughput is not None and "throughput" in known:
+        known[failures.key("throughput")] = cell.failures.throughput
+    return {name: found for name, each in known.items() if (found := _interval(each)) is not None}
 
 
 def _interval(of: Estimate) -> Interval | None:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import f_distribution, statistics, student_t, totals
+from ciphercost.estimate import f_distribution, failures, statistics, student_t, totals
 from ciphercost.estimate.stated import stated, with_totals
 from ciphercost.estimate.statistics import ALPHA, LEVEL, ROUNDING, Error, Floats, Interval
 from ciphercost.estimate.verdict import judge
 from ciphercost.model.machines import Between, MachineCost, OverMachines, TypeCost
-from ciphercost.model.result import Estimate
+from ciphercost.model.result import Estimate, Failures
 from ciphercost.model.spec import Mode
 from ciphercost.model.terms import Verdict
 
@@ -36,6 +36,7 @@ class OnMachine(NamedTuple):
     intervals: Mapping[str, Interval]
     """The log ratio of each metric, and of its totals, with its standard errors."""
     overhead: Mapping[str, Estimate]
+    failures: Failures | None = None
 
 
 def together(intervals: Sequence[Interval]) -> Interval:
@@ -159,7 +160,18 @@ def verdicts(
             continue
         whole, key = interval(name, known), totals.key(name)
         of_totals = interval(key, known) if all(key in each.intervals for each in known) else None
-        found.append(judge(whole, of_totals, mode if len(known) == 1 else "full", margin).verdict)
+        failing = failures.key(name)
+        of_failures = together([each.intervals.get(failing, each.intervals[name]) for each in known])
+        one_fails = failures.differ(failures.together([each.failures for each in known]))
+        judged = judge(
+            whole,
+            of_totals,
+            mode if len(known) == 1 else "full",
+            margin,
+            of_failures if any(failing in each.intervals for each in known) else None,
+            one_fails=one_fails,
+        )
+        found.append(judged.verdict)
         p_values[number] = whole.p_value()
     for number, p_value in zip(p_values, statistics.holm(list(p_values.values())), strict=True):
         if found[number] == "differs" and p_value >= ALPHA:

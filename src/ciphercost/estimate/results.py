@@ -299,6 +299,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         totals_open=found.totals_open if found else False,
         disturbed=found.disturbed if found else False,
         disturbance=found.disturbance if found else None,
+        failures=found.failures if found else None,
         carryover=found.carryover if found else {},
         waits=found.waits if found else {},
         too_few={name: why for name, why in found.too_few.items() if name not in left_out(known)} if found else {},

@@ -35,6 +35,14 @@ MOST_THINKING = 0.8
 """Most clients that may be thinking, as a share; the others wait for the server."""
 
 
+def has_failed(record: SliceRecord) -> bool:
+    """Whether a slice has no figures. In a search, a rate at which no operation finishes is an answer."""
+    agent = record.agent
+    if record.error or agent is None:
+        return True
+    return record.phase not in SEARCHING and (agent.done <= 0 or agent.seconds <= 0)
+
+
 class CellSoFar:
     """Takes the slices of one cell in the order of the record. What it tells is available at any time.
 
@@ -74,9 +82,7 @@ class CellSoFar:
         if record.session in self._void:
             return
         agent = record.agent
-        failed = bool(record.error) or agent is None or agent.done <= 0 or agent.seconds <= 0
-        if record.phase in SEARCHING and agent is not None and not record.error:
-            failed = False  # in a search, a rate at which no operation finishes is an answer
+        failed = has_failed(record)
         if record.phase not in COUNTED:
             if agent is not None and not failed and record.arm == "plain":
                 self._other["work"] += agent.done
@@ -94,6 +100,7 @@ class CellSoFar:
             )
         if agent is not None:
             counts["errors"] += agent.errors
+            counts[f"errors {record.arm}"] += agent.errors
             if agent.error_kinds:
                 self.error_kinds.update(error_kinds(record))
         if record.position == 0 or failed:

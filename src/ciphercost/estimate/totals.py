@@ -40,8 +40,8 @@ def key(metric: str) -> str:
 
 
 def metric_of(name: str) -> str:
-    """The metric of a key of such a mapping."""
-    return name.removesuffix(key(""))
+    """The metric of a key of such a mapping; of its ratio with failures too (`failures.key`)."""
+    return name.partition(", ")[0]
 
 
 def one_sided(values: Floats) -> float:

@@ -25,16 +25,44 @@ class Judged(NamedTuple):
     sessions_needed: int | None = None
     totals_open: bool = False
     """The typical block is within the margin, but all slices together may not be."""
+    failures_open: bool = False
+    """The slices that did not fail would decide it, but failed ones may change the answer."""
 
 
-def judge(interval: Interval | None, of_totals: Interval | None, mode: Mode, margin: float) -> Judged:
+def judge(
+    interval: Interval | None,
+    of_totals: Interval | None,
+    mode: Mode,
+    margin: float,
+    failing: Interval | None = None,
+    *,
+    one_fails: bool = False,
+) -> Judged:
     """The verdict from the log ratios of the robust estimate and of the totals.
 
     Equivalence goes first: an effect that is certainly there and certainly within the margin counts as none. Both estimates must pass:
     the robust one hides stalls that encryption causes, and the ratio of totals includes them.
+    `failing`: the robust estimate with failed slices as slices without work; None: none failed. Where it would give another answer, the
+    verdict is open. `one_fails`: one arm fails more often by more than chance, so the arms are not equivalent.
     """
     if interval is None:
         return Judged("unresolved")
+    found = _judged(interval, of_totals, mode, margin)
+    if failing is None and not one_fails:
+        return found
+    if found.verdict == "equivalent":
+        sure = not one_fails and failing is not None and failing.tost(math.log1p(margin)) < ALPHA
+    elif found.verdict == "differs" and failing is not None:
+        sure = failing.p_value() < ALPHA and (failing.centre > 0) == (interval.centre > 0)
+    else:
+        sure = True
+    if sure:
+        return found
+    return Judged("unresolved", math.expm1((failing or interval).smallest_effect()), failures_open=True)
+
+
+def _judged(interval: Interval, of_totals: Interval | None, mode: Mode, margin: float) -> Judged:
+    """The verdict from slices that did not fail."""
     bound = math.log1p(margin)
     smallest = math.expm1(interval.smallest_effect())
     within = interval.tost(bound) < ALPHA

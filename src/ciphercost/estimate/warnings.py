@@ -181,18 +181,13 @@ def warnings(
 
     main = capacity if len(capacity.sessions) else latency
     blocks, sessions = len(main.sessions), len(set(main.sessions.tolist()))
-    if counts["failed"] or counts["incomplete"]:
-        warn(
-            "failed-slices",
-            f"{counts['failed']} slices failed and {counts['incomplete']} blocks are incomplete; they are in the "
-            "record but not in the estimate; see logs/ for the reasons",
-        )
     if counts["errors"]:
+        by_arm = ", ".join(f"{counts[f'errors {arm}']} {arm}" for arm in ARMS)
         kinds = ", ".join(f"{count} × {kind(code)}" for code, count in error_kinds.most_common())
         warn(
             "errors",
             f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; see "
-            "first_error in slices.jsonl",
+            f"first_error in slices.jsonl; by arm: {by_arm}",
         )
     if rows_differ(main):
         warn("rows-differ", _rows_differ_text(main))

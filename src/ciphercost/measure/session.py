@@ -28,7 +28,7 @@ from ciphercost.model.errors import AgentError, LoadStopped, RunError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
-from ciphercost.model.slices import AgentSlice, Block, SliceRecord
+from ciphercost.model.slices import AGENTS, TIMEOUT, AgentSlice, Block, SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, OPEN_LOOP, SEARCHING, Arm, CellSpec, Phase, Spec
 from ciphercost.plan import objective, schedule
 from ciphercost.provision.server_pair import ServerPair
@@ -377,7 +377,9 @@ class CellMeasurement:
                 on_counted=sampler.stop,
             )
         except AgentError as error:
-            self._fail(draft, str(error), lost=isinstance(error, AgentsLost), mistimed=error.code in (LATE, SKEWED))
+            lost, mistimed = isinstance(error, AgentsLost), error.code in (LATE, SKEWED)
+            marks = [AGENTS] if lost or mistimed else [TIMEOUT] if error.code == TIMEOUT else []
+            self._fail(msgspec.structs.replace(draft, marks=marks), str(error), lost=lost, mistimed=mistimed)
             return None
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - sent

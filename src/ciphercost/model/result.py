@@ -74,6 +74,39 @@ class Disturbance(msgspec.Struct, frozen=True):
     """That chance hits one arm so much more than the other: sign test over blocks."""
 
 
+class Failures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Slices and operations that failed, by arm. No other figure contains them."""
+
+    plain: int
+    """Failed slices, lead-ins included."""
+    plain_slices: int
+    """All of its slices, failed ones included."""
+    encrypted: int
+    encrypted_slices: int
+    p_value: float
+    """That chance alone makes slices of one arm fail in so many more blocks: Fisher's exact test over blocks."""
+    blocks: int = 0
+    plain_blocks: int = 0
+    """Blocks in which a plain slice failed."""
+    encrypted_blocks: int = 0
+    sessions: int = 0
+    """Sessions in which a slice failed."""
+    plain_timeouts: int = 0
+    """Failed slices of which the server was too slow. Records of older versions do not say so."""
+    encrypted_timeouts: int = 0
+    plain_operations: int = 0
+    """Failed operations of the other slices."""
+    encrypted_operations: int = 0
+    operations_p_value: float = 1.0
+    """That chance alone makes operations of one arm fail more often in so many more blocks: exact sign test over blocks."""
+    succeeded: Estimate | None = None
+    """Encrypted ÷ plain share of slices that did not fail. None: no slice failed, or there is only one block."""
+    throughput: Estimate | None = None
+    """Encrypted ÷ plain throughput with each failed slice as one in which nothing was done: the most that failures can change it."""
+    undecided: bool = False
+    """The verdict is `unresolved` because of them."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """One part of a cost with its 95 % interval."""
 
@@ -227,6 +260,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     disturbance: Disturbance | None = None
     """None: no slice was disturbed."""
+    failures: Failures | None = None
+    """None: nothing failed."""
     carryover: dict[str, float] = {}
     """Carry-over λ and its p-value."""
     too_few: dict[str, str] = {}
@@ -324,6 +359,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     disturbance: Disturbance | None = None
     """How many slices of each arm other processes or the hypervisor disturbed. None: none, or a result of an older version."""
+    failures: Failures | None = None
+    """How many slices and operations of each arm failed, and what that can change. None: none, or a result of an older version."""
     carryover: dict[str, float] = {}
     too_few: dict[str, str] = {}
     """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`; `arms` has the levels."""

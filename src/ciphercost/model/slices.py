@@ -14,6 +14,10 @@ Arrivals = Literal["even", "random"]
 """When the requests of an open loop are due: evenly spaced, or as a Poisson process of the same rate."""
 Severity = Literal["high", "medium", "low", "info"]
 Witness = Literal["server", "wire", "disk", "client", "process"]
+TIMEOUT = "timeout"
+"""Mark of a failed slice: the server did not answer in time."""
+AGENTS = "agents"
+"""Mark of a failed slice: agents were lost or did not count together, which says nothing about the server."""
 
 
 # ── plan ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,7 +181,7 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     start_skew: Amount | None = None
     """Load from many agents: seconds from the first to the last that began to count. None: one agent."""
     marks: list[str] = []
-    """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`; Java agent: `jit`, `gc`."""
+    """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`; Java agent: `jit`, `gc`. If it failed: TIMEOUT or AGENTS, or none."""
     error: str = ""
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost.estimate import disturbance, notation, plausible
+from ciphercost.estimate import disturbance, failures, notation, plausible
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report import cost_gate, match_cells
@@ -261,9 +261,14 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
         return said("unresolved", [verdict_text.doubt(cell)])
     if disturbance.state(cell) == "uneven" and limit is not None:
         return said("unresolved", [cost_gate.UNEVEN.format(disturbance.counted(cell.disturbance))])
+    if failures.differ(cell.failures) and limit is None:
+        return said("unresolved", [verdict_text.failing(cell)])
     if limit is None:
         return said("meets", [])
     passed = cost_gate.passed(metric, estimate, limit)
+    judged = cost_gate.with_failures(metric, cell, limit)
+    if judged != passed:
+        return said("over" if judged == "fail" else "unresolved", [verdict_text.failing(cell)])
     if passed == "pass":
         return said("meets", [])
     budget = f"{limit * 100:.10g} %"

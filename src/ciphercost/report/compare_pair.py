@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ciphercost.estimate import statistics, totals
+from ciphercost.estimate import failures, statistics, totals
 from ciphercost.estimate.statistics import ALPHA, Interval
 from ciphercost.estimate.statistics import against as against
 from ciphercost.model.result import Cell, Estimate
@@ -36,6 +36,8 @@ QUICK_ALPHA = 0.01
 """Level at which quick runs differ. The interval of a single session includes neither the scatter between starts of a server nor that
 between moments of a busy machine. Of 211 pairs of 30 equal quick runs, on two cores with a load of 7, 8 % differed at the 5 % level."""
 MIND = (
+    failures.DIFFER,
+    "failed-slices",
     "disturbed-unevenly",
     "faster-encrypted",
     "fixed-wait",
@@ -52,15 +54,28 @@ MIND = (
 
 
 def judged(
-    interval: Interval, margin: float, p_value: float, *, of_totals: Interval | None = None, quick: bool = False
+    interval: Interval,
+    margin: float,
+    p_value: float,
+    *,
+    of_totals: Interval | None = None,
+    failing: Interval | None = None,
+    one_fails: bool = False,
+    quick: bool = False,
 ) -> Verdict:
     """The verdict. Equivalence goes first: a difference that is certain but within the margin counts as none.
 
-    Equivalence also needs the ratio of totals, because a robust ratio hides stalls in one arm of one run.
+    Equivalence also needs the ratio of totals, because a robust ratio hides stalls in one arm of one run. `failing`: the same with failed
+    slices as slices without work, which must give the same answer. `one_fails`: in one run, one arm fails more often.
     """
-    if max(each.tost(math.log1p(margin)) for each in (interval, of_totals or interval)) < ALPHA:
+    level = QUICK_ALPHA if quick else ALPHA
+    if failing is not None:
+        same = (failing.centre > 0) == (interval.centre > 0) and failing.p_value() < level
+        if max(each.tost(math.log1p(margin)) for each in (interval, failing)) >= ALPHA and not same:
+            return "unresolved"
+    if not one_fails and max(each.tost(math.log1p(margin)) for each in (interval, of_totals or interval)) < ALPHA:
         return "equivalent"
-    return "differs" if p_value < (QUICK_ALPHA if quick else ALPHA) else "unresolved"
+    return "differs" if p_value < level else "unresolved"
 
 
 def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int], margin: float) -> Pair:
@@ -95,6 +110,10 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
             margin,
             change[metric].p_value or 0.0,
             of_totals=against(*(each.get(totals.key(metric), each[metric]) for each in (mine, theirs))),
+            failing=against(*(each.get(failures.key(metric), each[metric]) for each in (mine, theirs)))
+            if any(failures.key(metric) in each for each in (mine, theirs))
+            else None,
+            one_fails=any(failures.differ(each.failures) for each in (a, b)),
             quick=quick,
         )
         if metric

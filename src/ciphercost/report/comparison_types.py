@@ -99,8 +99,12 @@ class Gate(msgspec.Struct, frozen=True):
     outcome: Passed
     estimate: Estimate | None
     reason: str = ""
-    doubt: Literal["", "no-cost", "uneven", "mostly"] = ""
-    """Why the cost can't be judged (no-cost: the ratio is no cost of encryption; uneven: one arm was disturbed more), or judged on a busy machine (mostly)."""
+    doubt: Literal["", "no-cost", "uneven", "mostly", "failures"] = ""
+    """Why the cost can't be judged, or only in part.
+
+    no-cost: the ratio is no cost of encryption; uneven: one arm was disturbed more; failures: they may change the answer, or do; mostly: it is
+    judged on a busy machine.
+    """
 
 
 class Comparison(msgspec.Struct, frozen=True):

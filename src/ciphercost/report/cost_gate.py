@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ciphercost.estimate import disturbance, notation, plausible
+from ciphercost.estimate import disturbance, failures, notation, plausible
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report.comparison_types import Gate, Passed, Run
 from ciphercost.report.words import cell_text, figure_text, verdict_text
@@ -41,6 +41,9 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
     how, hit = disturbance.state(cell), disturbance.counted(cell.disturbance)
     if how == "uneven":
         return Gate(run, number, title, metric, "unresolved", estimate, UNEVEN.format(hit), how)
+    judged = with_failures(metric, cell, limit)
+    if judged != outcome or (failures.differ(cell.failures) and judged != "fail"):
+        return Gate(run, number, title, metric, judged, estimate, verdict_text.failing(cell), "failures")
     reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
     reasons += [MOSTLY.format(hit)] if how else []
     return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)), how)
@@ -53,6 +56,29 @@ def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
     """
     outcomes = [robustly(metric, each, limit) for each in (estimate, of_totals(estimate)) if each is not None]
     return next(each for each in ("fail", "unresolved", "pass") if each in outcomes)
+
+
+def with_failures(metric: str, cell: Cell, limit: float) -> Passed:
+    """The same with what failed, which is part of the cost.
+
+    A cost is within the budget only if it is with failed slices as slices without work too, and if neither arm fails more often. It is over
+    the budget if it is with and without them, or if slices of one arm surely fail more often and with them it is.
+    """
+    estimate = cell.overhead[metric]
+    outcome, of = passed(metric, estimate, limit), cell.failures
+    if of is None:
+        return outcome
+    # A share of slices that succeed is lost like throughput.
+    worst = [
+        robustly("throughput", each, limit)
+        for each in (of.throughput if metric == "throughput" else of.succeeded,)
+        if each
+    ]
+    if "fail" in worst and (outcome == "fail" or (failures.slices_differ(of) and failures.more(of) == "encrypted")):
+        return "fail"
+    if failures.differ(of) or any(each != outcome for each in worst):
+        return "unresolved"
+    return outcome
 
 
 def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ciphercost.estimate import disturbance
+from ciphercost.estimate import disturbance, failures
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import cell_text, figure_text
@@ -44,7 +44,12 @@ def _standing(cell: Cell, cost: str) -> str:
     metric = figure_text.lead_metric(cell)
     found = figure_text.resolution(cell, metric) if metric else ""
     noisy = "disturbed" * bool(disturbance.state(cell))
-    return ", ".join(filter(None, (cell_text.standing(cell), cost or cell.reason[:200], found, noisy)))
+    failing = (
+        f"the {failures.more(cell.failures)} arm fails more often"
+        if cell.failures and failures.differ(cell.failures)
+        else ""
+    )
+    return ", ".join(filter(None, (cell_text.standing(cell), cost or cell.reason[:200], found, noisy, failing)))
 
 
 def html(result: Result) -> str:

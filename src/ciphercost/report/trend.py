@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ciphercost.estimate import history, statistics
+from ciphercost.estimate import failures, history, statistics
 from ciphercost.estimate.statistics import ALPHA, Interval
 from ciphercost.host.procfs import alike
 from ciphercost.model.errors import UsageError
@@ -25,7 +25,7 @@ from ciphercost.report.comparison import MACHINE
 from ciphercost.report.comparison_types import Change, Run, Side
 from ciphercost.report.match_cells import changes, match, unlike
 from ciphercost.report.trend_types import Found, Gap, Level, Point, Series, Shift, Trend
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 FORMAT = 1
 DONE, ROSE = 0, 3
@@ -126,6 +126,9 @@ def _known(runs: Sequence[Run], of: _Cells) -> _Known:
     before: dict[str, Any] | None = None
     for run, number in of.members:
         cell, interval = cells[run], runs[run].intervals[number].get(metric)
+        if failures.differ(cell.failures):
+            gaps.append(Gap(run, f"one arm fails more often, so its cost is not known: {verdict_text.failing(cell)}"))
+            continue
         if interval is None:
             gaps.append(Gap(run, _no_number(cell, metric)))
             continue

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ciphercost.estimate import failures, results
 from ciphercost.estimate import machines as estimates
-from ciphercost.estimate import results
 from ciphercost.estimate.machines import OnMachine
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.units import minutes
@@ -269,7 +269,7 @@ def conclude(directory: Path, run: MachinesRun | None = None) -> Concluded:
         for number, cell, own in zip(machine.cells, result.cells, intervals, strict=True):
             cells[number][machine.name] = cell
             if cell.status == "ok" and cell.overhead:
-                values[number].append(OnMachine(machine.name, machine.host, cpu, own, cell.overhead))
+                values[number].append(OnMachine(machine.name, machine.host, cpu, own, cell.overhead, cell.failures))
             else:
                 losses[number].append(Loss(machine.name, cell_text.without_number(cell)))
     with checked.computing(directory / FILE):
@@ -337,6 +337,7 @@ def _shown(run: MachinesRun, over: CellOverMachines, cells: Mapping[str, Cell]) 
         version=", ".join(over.versions),
         overhead=overhead,
         verdict=over.verdict,
+        failures=failures.together([each.failures for each in cells.values()]),
         arms={},
         warnings=[],
         smallest_effect=None,

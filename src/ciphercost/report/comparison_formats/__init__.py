@@ -94,7 +94,8 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
         said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be checked"
         return f"{said}; {over}" if by["fail"] else said
     if by["fail"]:
-        return f"FAIL: {over}"
+        failing = sum(gate.doubt == "failures" for gate in by["fail"])
+        return f"FAIL: {over}{f'; in {failing} of them because slices of the encrypted arm fail more often' * bool(failing)}"
     if by["unresolved"]:
         return f"UNRESOLVED: {'; '.join(_open(by['unresolved'], all_, budget))}"
     said = f"encryption costs at most {budget} in {all_}"
@@ -110,6 +111,8 @@ def _open(gates: Sequence[Gate], all_: str, budget: str) -> Iterator[str]:
         yield f"in {count['no-cost']} of {all_} the difference between the arms is not what encryption costs, see below"
     if count["uneven"]:
         yield f"in {count['uneven']} of {all_} other processes disturbed one arm more than the other; run again on a quieter machine"
+    if count["failures"]:
+        yield f"in {count['failures']} of {all_} failures may change the answer, see below"
     if open_ := count[""] + count["mostly"]:
         busy = f", and other processes disturbed most slices of {count['mostly']} of them" if count["mostly"] else ""
         yield f"in {open_} of {all_} the interval includes the budget of {budget}; a longer --time may resolve it{busy}"

@@ -1,7 +1,7 @@
 """Bencher Metric Format (BMF), JSON for `bencher run --adapter json`: benchmark → measure → value, lower_value, upper_value.
 
 A benchmark is a cell. A measure is a ratio, encrypted ÷ plain, e.g. `throughput-ratio`. It has a name of its own because Bencher's
-built-in measures `throughput` and `latency` are absolute.
+built-in measures `throughput` and `latency` are absolute. Where slices failed, `failed-slices-plain` and `failed-slices-encrypted` are their shares.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ def render(result: Result) -> str:
             "lower_value": estimate.low,
             "upper_value": estimate.high,
         }
+        for arm, share in tracked.failed(each.cell).items():
+            found[each.id][f"failed-slices-{arm}"] = {"value": share}
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
 
 

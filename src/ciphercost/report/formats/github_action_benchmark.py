@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ciphercost.estimate import notation
+from ciphercost.estimate import failures, notation
 from ciphercost.model.result import Result
 from ciphercost.report import tracked
 from ciphercost.report.tracked import Tracked
@@ -34,7 +34,8 @@ def _entry(each: Tracked) -> dict[str, str | float]:
     basis = (
         f"95 % interval from {estimate.n} {'sessions' if each.cell.mode == 'full' else 'blocks'}" if estimate.n else ""
     )
-    extra = [f"{cost} (95 % CI {each.row.interval})", cell_text.heading(each.cell), verdict, basis]
+    failing = failures.what(each.cell.failures) if each.cell.failures else ""
+    extra = [f"{cost} (95 % CI {each.row.interval})", failing, cell_text.heading(each.cell), verdict, basis]
     return {
         "name": f"{each.id}: {label}",
         "unit": unit,

@@ -4,7 +4,7 @@
 |---|---|
 | failure | the proof failed, or the cost is certainly above the budget |
 | error | the cell failed |
-| skipped | nothing was decided: no steady state, imported figures, an unresolved verdict, or an interval that includes the budget |
+| skipped | nothing was decided: no steady state, imported figures, an unresolved verdict, one arm fails more often, the interval includes the budget |
 | passed | otherwise |
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
-from ciphercost.estimate import notation
+from ciphercost.estimate import failures, notation
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import cell_ids, comparison, cost_gate
 from ciphercost.report.comparison_types import Gate
@@ -106,7 +106,7 @@ def _outcome(cell: Cell, gate: Gate | None, limit: float | None) -> Outcome | No
         return Outcome("skipped", cell.status, cell.reason or "this cell has no number")
     if gate is None or limit is None:
         # A control beside other cells is never held against the budget.
-        undecided = cell.verdict == "unresolved" and limit is None
+        undecided = (cell.verdict == "unresolved" or failures.differ(cell.failures)) and limit is None
         return Outcome("skipped", "unresolved", verdict(cell)) if undecided else None
     if gate.outcome == "pass" or gate.estimate is None:
         return None
@@ -117,7 +117,7 @@ def _outcome(cell: Cell, gate: Gate | None, limit: float | None) -> Outcome | No
         return Outcome("failure", "over-budget", f"above the budget of {_percent(limit)}: {said}")
     why = (
         "this can't be judged"
-        if gate.doubt in ("no-cost", "uneven")
+        if gate.doubt in ("no-cost", "uneven", "failures")
         else f"the interval includes the budget of {_percent(limit)}"
     )
     return Outcome("skipped", "unresolved", f"{why}: {said}")

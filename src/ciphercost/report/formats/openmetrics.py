@@ -10,9 +10,11 @@ import datetime
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, get_args
 
+from ciphercost.estimate import failures
 from ciphercost.model.result import Cell, Result
+from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import Status, Verdict
-from ciphercost.report import cell_ids
+from ciphercost.report import cell_ids, tracked
 from ciphercost.report.words import figure_text
 
 PREFIX = "ciphercost"
@@ -54,11 +56,28 @@ def _families(result: Result) -> Iterator[Family]:
         (_labels(name, cell) | {"metric": metric}, estimate)
         for name, cell in cells
         if cell.status == "ok"
-        for metric, estimate in cell.overhead.items()
+        for metric, estimate in tracked.with_failures(cell).overhead.items()
     ]
     for name, bound, help_ in GAUGES:
         samples = [Sample(labels, getattr(estimate, bound)) for labels, estimate in figures]
         yield Family(name, "gauge", "ratio", help_, samples)
+    failed = [(_labels(name, cell), cell.failures) for name, cell in cells if cell.failures is not None]
+    counts = (
+        ("failed_slices", "slices that failed, lead-ins included", ("plain", "encrypted")),
+        (
+            "slices",
+            "all slices of a cell in which some failed, lead-ins included",
+            ("plain_slices", "encrypted_slices"),
+        ),
+        ("failed_operations", "operations that failed in other slices", ("plain_operations", "encrypted_operations")),
+    )
+    for name, help_, fields in counts if failed else ():
+        samples = [
+            Sample(labels | {"arm": arm}, getattr(of, field))
+            for labels, of in failed
+            for arm, field in zip(ARMS, fields, strict=True)
+        ]
+        yield Family(name, "gauge", "", help_, samples)
     yield _states(
         "verdict", "whether the arms differ", [(_labels(*each), each[1].verdict) for each in cells], get_args(Verdict)
     )
@@ -114,6 +133,7 @@ def _about(name: str, cell: Cell) -> dict[str, str]:
         "protocol": cell.encryption.get("protocol", ""),
         "cipher": cell.encryption.get("cipher", ""),
         "disturbed": "yes" if cell.disturbed else "no",
+        "failures": "differ" if failures.differ(cell.failures) else "",
     }
 
 

@@ -1,0 +1,73 @@
+"""A user's own server that drops, or stalls, its encrypted connections alone: the run says so first, and nothing passes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from ciphercost import engines
+from conftest import Require
+from faulty_relay import relayed
+from test_real import ciphercost, result_of
+from userservers import UserServer, user_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[UserServer]:
+    require(list(engines.get("postgresql").available()), "no postgresql here: `ciphercost install postgresql`")
+    with user_server("postgresql", tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture
+def measuring(tmp_path: Path) -> Iterator[Path]:
+    """A file that exists once the run in this directory counts slices: what fails before that ends the run."""
+    trigger, over = tmp_path / "measuring", Event()
+
+    def look() -> None:
+        while not over.wait(0.02):
+            if any('"phase":"capacity"' in each.read_text() for each in tmp_path.glob("runs/*/slices.jsonl")):
+                trigger.touch()
+                return
+
+    watching = Thread(target=look, daemon=True)
+    watching.start()
+    yield trigger
+    over.set()
+    watching.join()
+
+
+def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_within_a_budget(
+    tmp_path: Path, server: UserServer, measuring: Path
+) -> None:
+    with relayed(int(str(server.fields["port"])), measuring, drop=1.0) as port:
+        done = ciphercost(
+            "run",
+            "postgresql:tls",
+            "--url",
+            server.url_for(str(server.fields["user"]), port),
+            *server.by_ca,
+            *("--quick", "--time", "10s", "--clients", "1", "--no-latency", "--no-progress"),
+            *("--json", "out.json"),
+            cwd=tmp_path,
+            **server.environment,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert measuring.exists()
+    (cell,) = result_of(tmp_path)["cells"]
+    of = cell["failures"]
+    assert of["encrypted"] >= 5
+    assert of["plain"] == 0
+    assert cell["verdict"] != "equivalent"
+    words = " ".join(done.stdout.split())
+    assert "THE ENCRYPTED ARM FAILS MORE OFTEN" in words.partition("postgresql 1")[0], "before any cost"
+    warning = next(each["text"] for each in cell["warnings"] if each["code"] == "failed-slices")
+    assert f"{of['encrypted']} of {of['encrypted_slices']} encrypted slices failed and 0 of " in warning
+    gate = ciphercost(
+        "compare", str(next((tmp_path / "runs").iterdir())), "--fail-over", "90%", "--strict", cwd=tmp_path
+    )
+    assert gate.returncode == 4, gate.stdout + gate.stderr
+    assert "failures may change the answer" in " ".join(gate.stdout.split())
