@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import disturbance, latency_ratios, objective_capacity, statistics, totals
+from ciphercost.estimate import disturbance, headline, latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
@@ -152,7 +152,8 @@ class CellEstimator(CellSoFar):
             ],
             smallest_effect=judged.smallest_effect,
             sessions_needed=judged.sessions_needed,
-            totals_open=judged.totals_open,
+            totals_open=judged.totals_open
+            or (judged.verdict == "unresolved" and primary == "throughput" and self._typically_within(mode, margin)),
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             disturbance=hit,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
@@ -191,6 +192,12 @@ class CellEstimator(CellSoFar):
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
 
+    def _typically_within(self, mode: Mode, margin: float) -> bool:
+        """Whether only the totals keep the cell from being equivalent; in quick mode the verdict says so itself."""
+        if mode != "full" or len(self._rates) < 2:
+            return False
+        return headline.typically_within(self._sessions(self._rates), margin, self._most_nu)
+
     def against(self, reference: CellEstimator, mode: Mode) -> Estimate | None:
         """This cell's throughput ratio ÷ the reference's, over the sessions that both share; None with fewer than two.
 
@@ -199,8 +206,8 @@ class CellEstimator(CellSoFar):
         """
         if mode == "full":
             shared = [session for session in self._rates if session in reference._rates]
-            values = np.array([self._centre(session) - reference._centre(session) for session in shared])
-            interval = statistics.session_interval(values, most_nu=self._most_nu) if len(values) >= 2 else None
+            both = [each._sessions(shared) for each in (reference, self)]
+            interval = headline.difference(*both, most_nu=self._most_nu) if len(shared) >= 2 else None
         else:
             pairs = [
                 (mine, theirs)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ciphercost.estimate import disturbance, durations, statistics
+from ciphercost.estimate import disturbance, durations, headline, statistics
+from ciphercost.estimate.headline import Sessions
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.objective_capacity import Capacities
 from ciphercost.estimate.objective_search import Search
@@ -257,10 +258,19 @@ class CellSoFar:
             self._centres[session] = known
         return known[1]
 
+    def _sessions(self, sessions: Iterable[int]) -> Sessions:
+        """What each of these sessions says of throughput, in this order."""
+        wanted = list(sessions)
+
+        def sums(arm: Arm) -> tuple[Floats, Floats]:
+            work, seconds = ([self._done[each][f"{arm} {what}"] for each in wanted] for what in ("work", "seconds"))
+            return np.array(work, dtype=np.float64), np.array(seconds, dtype=np.float64)
+
+        return Sessions(np.array([self._centre(each) for each in wanted]), sums("plain"), sums("encrypted"))
+
     def _throughput(self, mode: Mode) -> Interval | None:
         if mode == "full" and len(self._rates) >= 2:
-            centres = np.array([self._centre(session) for session in self._rates])
-            return statistics.session_interval(centres, most_nu=self._most_nu)
+            return headline.over_sessions(self._sessions(self._rates), self._most_nu)
         every = np.concatenate([self._values(session) for session in self._rates] or [np.empty(0)])
         return statistics.block_interval(every) if len(every) >= 2 else None
 

@@ -41,7 +41,8 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
     how, hit = disturbance.state(cell), disturbance.counted(cell.disturbance)
     if how == "uneven":
         return Gate(run, number, title, metric, "unresolved", estimate, UNEVEN.format(hit), how)
-    reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
+    apart = outcome != robustly(metric, estimate, limit) or (outcome != "pass" and differ(cell))
+    reasons = [hidden(metric, estimate) if apart else ""]
     reasons += [MOSTLY.format(hit)] if how else []
     return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)), how)
 
@@ -56,9 +57,14 @@ def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
 
 
 def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:
-    """The same by the robust ratio's interval alone."""
+    """The same by the headline's interval alone."""
     _, low, high = figure_text.loss(metric, estimate)
     return "pass" if high <= limit else "fail" if low > limit else "unresolved"
+
+
+def differ(cell: Cell) -> bool:
+    """Whether the typical block hides a cost that all slices together show: a warning says so, or only the totals leave the verdict open."""
+    return cell.totals_open or bool({"totals-disagree", "stalls"} & {each.code for each in cell.warnings})
 
 
 def of_totals(estimate: Estimate) -> Estimate | None:
