@@ -14,7 +14,14 @@ import numpy as np
 
 from ciphercost.estimate import disturbance, headline, latency_ratios, objective_capacity, statistics, totals
 from ciphercost.estimate.client_ratios import client_ratios
-from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
+from ciphercost.estimate.cost_ratios import (
+    RATIOS,
+    added,
+    added_by_session,
+    ratio_of_totals,
+    throughput_differs,
+    without_ratio,
+)
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
@@ -217,6 +224,10 @@ class CellEstimator(CellSoFar):
             values = np.array([mine - theirs for mine, theirs in pairs])
             interval = statistics.block_interval(values) if len(values) >= 2 else None
         return None if interval is None else stated(interval, mode, "ratio of ratios")
+
+    def added_by_session(self, mode: Mode) -> dict[str, dict[int, float]]:
+        """What encryption adds to an operation's CPU time, µs, by end and session; empty in quick mode."""
+        return added_by_session(self.main()[0], mode)
 
     def client_against(self, reference: CellEstimator, mode: Mode) -> dict[str, Estimate]:
         """What this cell's client costs ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….
