@@ -12,7 +12,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import disturbance, headline, latency_ratios, objective_capacity, statistics, totals
+from ciphercost.estimate import (
+    disturbance,
+    headline,
+    latency_ratios,
+    objective_capacity,
+    statistics,
+    steadiness,
+    totals,
+)
 from ciphercost.estimate.client_ratios import client_ratios
 from ciphercost.estimate.cost_ratios import (
     RATIOS,
@@ -26,7 +34,7 @@ from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIO
 from ciphercost.estimate.so_far import CellSoFar
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
-from ciphercost.estimate.tally import QUANTILES, Arms, Tally
+from ciphercost.estimate.tally import QUANTILES, Arms, Floats, Tally
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.waits import Waits
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
@@ -155,6 +163,7 @@ class CellEstimator(CellSoFar):
                 *warnings(
                     self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
                 ),
+                *steadiness.warnings(*self._by_session(), mode),
                 *(self._capacities.warnings() if self._capacities else []),
             ],
             smallest_effect=judged.smallest_effect,
@@ -198,6 +207,10 @@ class CellEstimator(CellSoFar):
                 continue
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
+
+    def _by_session(self) -> tuple[list[Floats], Floats]:
+        """Block values of each session and the sessions' centres, in the order of measurement."""
+        return [self._values(each) for each in self._rates], np.array([self._centre(each) for each in self._rates])
 
     def _typically_within(self, mode: Mode, margin: float) -> bool:
         """Whether only the totals keep the cell from being equivalent; in quick mode the verdict says so itself."""

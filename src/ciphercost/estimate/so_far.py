@@ -28,7 +28,7 @@ from ciphercost.model.result import Estimate
 from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, SEARCHING, Arm, Mode, Phase
 from ciphercost.plan.objective import parse
-from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
+from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS, LEAST_SESSIONS_PRECISE
 
 OFFERED, MOST_OFFERED = 0.6, 0.75
 """Rate of the open loop as a share of the plain arm's capacity, and at most as a share of the encrypted arm's."""
@@ -170,7 +170,7 @@ class CellSoFar:
     def precise(self, target: float, mode: Mode = "full") -> bool:
         """Whether a run may stop: the half-width of throughput's log ratio is ≤ `target`, with enough blocks or sessions."""
         interval = self._throughput(mode)
-        least = LEAST_SESSIONS if mode == "full" else LEAST_BLOCKS_QUICK
+        least = LEAST_SESSIONS_PRECISE if mode == "full" else LEAST_BLOCKS_QUICK
         return interval is not None and interval.n >= least and interval.half() <= target
 
     def capacity_of(self, arm: Arm) -> float:
