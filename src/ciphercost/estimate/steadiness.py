@@ -6,6 +6,7 @@ meets), the ratio is that of no time, and its interval only says how well the me
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,9 +24,10 @@ LEAST_BLOCKS, LEAST_SIDE = 12, 4
 """Fewest blocks, and fewest before and after a change, where blocks are the unit."""
 LEAST_SESSIONS, LEAST_SESSIONS_SIDE = 4, 2
 """The same for sessions."""
-ORDERS, WORK = 1999, 2e6
-"""Random orders of the blocks, and their most times the number of blocks; at least FEWEST_ORDERS."""
-FEWEST_ORDERS = 499
+ORDERS = 1999
+"""Random orders of the blocks."""
+MOST_BLOCKS = 200
+"""More blocks are taken together in this many groups, of which the medians count."""
 SMALLEST = 0.01
 """Changes of the log ratio below this are not reported, however certain they are."""
 LEAST_FOR_SKEWNESS = 8
@@ -75,17 +77,18 @@ def _of_blocks(values: Floats) -> Change | None:
 
     The coin makes blocks uncorrelated and symmetric whatever the machine does to both arms, so all orders are equally likely.
     """
-    n = len(values)
-    ranks = np.argsort(np.argsort(values)).astype(np.float64)
+    ends_of = np.linspace(0, len(values), min(len(values), MOST_BLOCKS) + 1).round().astype(int)
+    groups = np.array([np.median(values[first:last]) for first, last in itertools.pairwise(ends_of)])
+    n = len(groups)
+    ranks = np.argsort(np.argsort(groups)).astype(np.float64)
     ranks -= ranks.mean()
     ends = np.arange(LEAST_SIDE, n - LEAST_SIDE + 1)
     scale = np.sqrt(ends * (n - ends))
-    count = int(min(ORDERS, max(FEWEST_ORDERS, WORK / n)))
-    orders = np.random.default_rng(0).permuted(np.tile(ranks, (count, 1)), axis=1)
+    orders = np.random.default_rng(0).permuted(np.tile(ranks, (ORDERS, 1)), axis=1)
     own = np.abs(np.cumsum(ranks)[ends - 1]) / scale
     drawn = (np.abs(np.cumsum(orders, axis=1)[:, ends - 1]) / scale).max(axis=1)
-    p_value = (1 + int((drawn >= own.max() * (1 - 1e-9)).sum())) / (1 + count)
-    return _large(values, int(ends[own.argmax()]), "blocks", p_value)
+    p_value = (1 + int((drawn >= own.max() * (1 - 1e-9)).sum())) / (1 + ORDERS)
+    return _large(values, int(ends_of[ends[own.argmax()]]), "blocks", p_value)
 
 
 def _large(values: Floats, at: int, unit: str, p_value: float) -> Change | None:
@@ -119,7 +122,9 @@ def uneven(values: Floats) -> bool:
 
 def warnings(sessions: Sequence[Floats], centres: Floats, mode: Mode) -> list[Warning_]:
     """The warnings `cost-changed` and `uneven-sessions`."""
-    found = []
+    found: list[Warning_] = []
+    if not sessions:
+        return found
     if (changed := change(sessions, centres, mode)) is not None:
         before, behind = (f"{math.exp(each):.4g}" for each in (changed.before, changed.behind))
         text = (
