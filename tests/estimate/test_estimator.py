@@ -166,9 +166,9 @@ def test_the_live_interval_is_the_final_one() -> None:
 def test_precision_stops_a_run_only_with_enough_blocks_and_sessions() -> None:
     assert not estimator(run(1, 19)).precise(0.5, "quick")
     assert estimator(run(1, 20)).precise(0.5, "quick")
-    assert not estimator(run(7, 30)).precise(0.5, "full")
-    assert estimator(run(8, 3)).precise(0.5, "full")
-    assert not estimator(run(8, 3)).precise(1e-6, "full")
+    assert not estimator(run(15, 4)).precise(0.5, "full")
+    assert estimator(run(16, 3)).precise(0.5, "full")
+    assert not estimator(run(16, 3)).precise(1e-6, "full")
 
 
 def test_a_run_that_may_stop_on_precision_gains_no_degrees_of_freedom_after_eight_sessions() -> None:

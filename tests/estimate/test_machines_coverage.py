@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from ciphercost.estimate import f_distribution, machines, simulate, simulate_machines, statistics, student_t
 from ciphercost.estimate.statistics import Floats
+from ciphercost.report.words import machines_text
 
 Record = Callable[[str, object], None]
 RUNS = 2000
@@ -124,3 +126,14 @@ def test_the_interval_of_the_standard_deviation_between_machines_covers_it(count
         hit += found.low <= simulate_machines.BETWEEN <= found.high
     show(record_property, f"coverage of the standard deviation, {count} machines", hit / 500, "≥ 0.92")
     assert hit >= 0.92 * 500
+
+
+@pytest.mark.parametrize("count", sorted(machines_text.TWO_KINDS))
+def test_few_machines_of_two_kinds_are_covered_as_often_as_the_report_says(count: int) -> None:
+    shares = []
+    for share in (0.3, 0.5):
+        values = simulate_machines.two_valued(np.random.default_rng(53), 20_000, count, share)
+        low, high = machines.bounds_rows(values)
+        shares.append(100 * float(np.mean((low <= 0) & (high >= 0))))
+    least, most = (float(each) for each in re.findall(r"[0-9]+", machines_text.TWO_KINDS[count]))
+    assert sorted(shares) == pytest.approx([least, most], abs=1.5)

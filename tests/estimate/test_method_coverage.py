@@ -13,7 +13,7 @@ import pytest
 
 from ciphercost.estimate import simulate, statistics, student_t
 from ciphercost.estimate.statistics import Floats
-from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
+from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS, LEAST_SESSIONS_PRECISE
 
 Record = Callable[[str, object], None]
 RUNS = 2000
@@ -270,10 +270,35 @@ def test_a_quick_run_that_stops_on_precision_still_covers(scenario: str, record_
 def test_a_full_run_that_stops_on_precision_still_covers(record_property: Record) -> None:
     values = session_values(np.random.default_rng(10), 40, 6, 8000) - EFFECT
     for wanted in (8, 12, 20):
-        covered, sessions = stopped_coverage(values, LEAST_SESSIONS, 2 * float(values.std()) / np.sqrt(wanted), "full")
+        target = 2 * float(values.std()) / np.sqrt(wanted)
+        covered, sessions = stopped_coverage(values, LEAST_SESSIONS_PRECISE, target, "full")
         name = f"stopped on precision, full, after {sessions:.0f} sessions on average: coverage"
         show(record_property, name, covered, "≥ 0.94")
         assert covered >= 0.94
+
+
+SKEWED: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], Floats], float, float]] = {
+    "log-normal, σ = 1, skewness 6": (lambda random, shape: -random.lognormal(0.0, 1.0, shape) / 2.16, 0.86, 0.83),
+    "exponential, skewness 2": (lambda random, shape: -random.exponential(1.0, shape), 0.92, 0.905),
+    "one start in ten is five standard deviations slower": (
+        lambda random, shape: -5.0 * (random.random(shape) < 0.1) + random.normal(size=shape), 0.9, 0.895,
+    ),
+}  # fmt: skip
+"""By kind: draws, least coverage now, and most if eight sessions were enough."""
+
+
+@pytest.mark.parametrize("kind", SKEWED)
+def test_skewed_sessions_are_a_limit_of_stopping_on_precision(kind: str, record_property: Record) -> None:
+    drawn, least, before = SKEWED[kind]
+    values = drawn(np.random.default_rng(51), (4000, 80))
+    values -= drawn(np.random.default_rng(52), (1000, 1000)).mean()
+    for wanted in (8, 20):
+        target = 2 * float(values.std()) / np.sqrt(wanted)
+        found = [stopped_coverage(values, first, target, "full") for first in (LEAST_SESSIONS, LEAST_SESSIONS_PRECISE)]
+        name = f"stopped on precision, {kind}, after {found[0][1]:.0f} → {found[1][1]:.0f} sessions: coverage"
+        show(record_property, name, found[1][0], f"≥ {least}; {found[0][0]:.4f} with 8 sessions at least: a limit")
+        assert found[0][0] < before
+        assert found[1][0] >= least
 
 
 def test_mutant_sessions_that_claim_all_their_degrees_of_freedom_cover_too_little(record_property: Record) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphercost.estimate import parts
+from ciphercost.estimate.simulate import Random
 from ciphercost.model.result import Added, Cell, Estimate
 
 SIZES = (0, 10_000, 100_000, 1_000_000)
@@ -85,3 +88,60 @@ def test_a_cell_far_from_the_fit_widens_the_intervals_and_is_reported() -> None:
     found = parts.split(bent)[0]
     assert found.worst > 3
     assert found.byte_ns.high - found.byte_ns.low > 3 * (straight.byte_ns.high - straight.byte_ns.low)
+
+
+# ── the scale of the errors ───────────────────────────────────────────────────────────────────────────────────────────
+
+TRUTH = (900.0, 4.0, 0.4)
+SESSIONS = 8
+
+
+def shares_held(
+    made: Callable[[Random], tuple[list[Cell], list[parts.BySession]]], runs: int = 400
+) -> tuple[list[float], float]:
+    """Share of intervals that hold handshake, request and byte, and their mean half-width as a share of the part."""
+    held, widths = [], []
+    for seed in range(runs):
+        drawn, sessions = made(np.random.default_rng([5, seed]))
+        (found,) = (each for each in parts.split(drawn, sessions) if each.end == "server")
+        own = (found.handshake_us, found.request_us, found.byte_ns)
+        held.append([part.low <= truth <= part.high for part, truth in zip(own, TRUTH, strict=True)])
+        widths.append([(part.high - part.low) / 2 / truth for part, truth in zip(own, TRUTH, strict=True)])
+    covered = np.mean(held, axis=0).tolist()
+    print(
+        f"\n{', '.join(f'{each:.1%}' for each in covered)}; half-width {np.mean(np.median(widths, axis=0)):.1%}", end=""
+    )
+    return covered, float(np.mean(np.median(widths, axis=0)))
+
+
+def in_sessions(
+    random: Random, common: float, own: float, off: float, count: int = 5
+) -> tuple[list[Cell], list[parts.BySession]]:
+    """Cells over 8 sessions. `common`: sd of a session's factor, the same in all its cells; `own`: of each cell's; `off`: of the model's error."""
+    factors = 1 + random.normal(0, common, SESSIONS)
+    cells_, by_session = [], []
+    for connects, wire in ((1.0, 1500.0), *((0.0, 200.0 + size) for size in SIZES))[:count]:
+        truth = (connects * TRUTH[0] + TRUTH[1] + TRUTH[2] * wire / 1e3) * (1 + random.normal(0, off))
+        values = truth * (factors + random.normal(0, own, SESSIONS))
+        cells_.append(cell(connects, wire, float(values.mean()), float(values.std(ddof=1) / np.sqrt(SESSIONS))))
+        by_session.append({"server_cpu": dict(enumerate(values.tolist()))})
+    return cells_, by_session
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_factor_that_a_session_has_in_all_its_cells_is_covered(count: int) -> None:
+    covered, _ = shares_held(lambda random: in_sessions(random, 0.15, 0.05, 0.0, count))
+    assert min(covered) >= 0.92
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_model_that_is_off_has_the_degrees_of_freedom_of_the_cells_that_show_it(count: int) -> None:
+    covered, _ = shares_held(lambda random: in_sessions(random, 0.0, 0.05, 0.25, count))
+    assert min(covered) >= 0.86, "with one or two cells to spare the model can look better than it is"
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_cells_that_fit_keep_narrow_intervals(count: int) -> None:
+    covered, width = shares_held(lambda random: in_sessions(random, 0.0, 0.05, 0.0, count))
+    assert min(covered) >= 0.93
+    assert width < 0.06

@@ -54,7 +54,7 @@ def test_a_repeated_session_counts_once() -> None:
 
 def test_it_stops_once_the_interval_is_as_narrow_as_asked() -> None:
     so_far = CellSoFar(sequential=True)
-    for record in run(8, 6):
+    for record in run(16, 6):
         so_far.add(record)
     interval = so_far.throughput_interval("full")
     assert interval is not None

@@ -72,8 +72,8 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
 
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
     found = stalling_runs(8, 12, 0.02, 60)
-    # By the robust ratio alone, nearly all would be both.
-    assert np.mean([cost_gate.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
+    # The typical block of nearly all has a cost of less than 1 %.
+    assert np.mean([stated(each).ratio > 0.99 for each in found]) > 0.9
     equivalent, passes, warns = shares(found)
     # In 2 % of runs none of 192 slices stalls, so there is nothing to detect.
     assert equivalent <= 0.07

@@ -12,15 +12,31 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import disturbance, failures, latency_ratios, objective_capacity, statistics, totals
+from ciphercost.estimate import (
+    disturbance,
+    failures,
+    headline,
+    latency_ratios,
+    objective_capacity,
+    statistics,
+    steadiness,
+    totals,
+)
 from ciphercost.estimate.client_ratios import client_ratios
-from ciphercost.estimate.cost_ratios import RATIOS, added, ratio_of_totals, throughput_differs, without_ratio
+from ciphercost.estimate.cost_ratios import (
+    RATIOS,
+    added,
+    added_by_session,
+    ratio_of_totals,
+    throughput_differs,
+    without_ratio,
+)
 from ciphercost.estimate.failures import FailuresSoFar
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
 from ciphercost.estimate.so_far import CellSoFar, has_failed
 from ciphercost.estimate.stated import around, stated, with_totals
 from ciphercost.estimate.statistics import Interval
-from ciphercost.estimate.tally import QUANTILES, Arms, Tally
+from ciphercost.estimate.tally import QUANTILES, Arms, Floats, Tally
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.waits import Waits
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
@@ -167,11 +183,13 @@ class CellEstimator(CellSoFar):
                 *warnings(
                     self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
                 ),
+                *steadiness.warnings(*self._by_session(), mode),
                 *(self._capacities.warnings() if self._capacities else []),
             ],
             smallest_effect=judged.smallest_effect,
             sessions_needed=judged.sessions_needed,
-            totals_open=judged.totals_open,
+            totals_open=judged.totals_open
+            or (judged.verdict == "unresolved" and primary == "throughput" and self._typically_within(mode, margin)),
             disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             disturbance=hit,
             failures=failed,
@@ -216,6 +234,16 @@ class CellEstimator(CellSoFar):
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
 
+    def _by_session(self) -> tuple[list[Floats], Floats]:
+        """Block values of each session and the sessions' centres, in the order of measurement."""
+        return [self._values(each) for each in self._rates], np.array([self._centre(each) for each in self._rates])
+
+    def _typically_within(self, mode: Mode, margin: float) -> bool:
+        """Whether only the totals keep the cell from being equivalent; in quick mode the verdict says so itself."""
+        if mode != "full" or len(self._rates) < 2:
+            return False
+        return headline.typically_within(self._sessions(self._rates), margin, self._most_nu)
+
     def against(self, reference: CellEstimator, mode: Mode) -> Estimate | None:
         """This cell's throughput ratio ÷ the reference's, over the sessions that both share; None with fewer than two.
 
@@ -224,8 +252,8 @@ class CellEstimator(CellSoFar):
         """
         if mode == "full":
             shared = [session for session in self._rates if session in reference._rates]
-            values = np.array([self._centre(session) - reference._centre(session) for session in shared])
-            interval = statistics.session_interval(values, most_nu=self._most_nu) if len(values) >= 2 else None
+            both = [each._sessions(shared) for each in (reference, self)]
+            interval = headline.difference(*both, most_nu=self._most_nu) if len(shared) >= 2 else None
         else:
             pairs = [
                 (mine, theirs)
@@ -235,6 +263,10 @@ class CellEstimator(CellSoFar):
             values = np.array([mine - theirs for mine, theirs in pairs])
             interval = statistics.block_interval(values) if len(values) >= 2 else None
         return None if interval is None else stated(interval, mode, "ratio of ratios")
+
+    def added_by_session(self, mode: Mode) -> dict[str, dict[int, float]]:
+        """What encryption adds to an operation's CPU time, µs, by end and session; empty in quick mode."""
+        return added_by_session(self.main()[0], mode)
 
     def client_against(self, reference: CellEstimator, mode: Mode) -> dict[str, Estimate]:
         """What this cell's client costs ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….

@@ -42,12 +42,14 @@ class OnMachine(NamedTuple):
 def together(intervals: Sequence[Interval]) -> Interval:
     """The log ratio over k ≥ 1 machines: their unweighted mean, with t on k − 1 degrees of freedom.
 
-    With one machine its own interval, which says nothing about other machines.
+    With one machine its own interval, which says nothing about other machines. Like each machine's own, the interval is that of the values that
+    the standard errors belong to, and contains the mean of the centres.
     """
     if len(intervals) == 1:
         return intervals[0]
-    values = np.array([each.centre for each in intervals])
-    return Interval(float(values.mean()), (statistics.t_error(values, "machines"),), len(values))
+    centre = float(np.mean([each.centre for each in intervals]))
+    values = np.array([each.middle for each in intervals])
+    return Interval(centre, (statistics.t_error(values, "machines"),), len(values), mean=float(values.mean()))
 
 
 def between(intervals: Sequence[Interval]) -> Between:
@@ -57,7 +59,7 @@ def between(intervals: Sequence[Interval]) -> Between:
     *Variance Components*, 1992). s² ÷ mean(eᵢ²) has an F distribution if machines don't differ, with k − 1 and, by
     Satterthwaite, ν degrees of freedom; its quantiles also bound τ (Wald, Annals of Mathematical Statistics 1940).
     """
-    values = np.array([each.centre for each in intervals])
+    values = np.array([each.middle for each in intervals])
     errors = [widest(each) for each in intervals]
     own = np.array([each.standard**2 for each in errors])
     nus = np.array([each.nu for each in errors])

@@ -6,18 +6,22 @@ The model of the CPU time that encryption adds to an operation at one end is
 
 fitted to the cells by least squares, each weighted by its own standard error (Aitken 1935). Three unknowns need cells that
 open connections, cells with small requests on open ones, and cells that read much: `connect`, `point-select`, `bulk-read`.
+
+Cells share their sessions, and a slow session may be slow in all of them. So each session also has a fit of its own with the same weights, and the
+scatter of these fits counts where it is larger than what independent cells would give.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ciphercost.estimate import student_t
+from ciphercost.estimate.tally import Floats
 from ciphercost.model.result import Cell, Part, Parts
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
@@ -27,8 +31,15 @@ LEAST_SHARE = 0.02
 must not decide alone."""
 
 
-def split(cells: Sequence[Cell]) -> list[Parts]:
-    """Parts at both ends for each set of cells that differ only in the operation; none if the cells don't determine them."""
+BySession = Mapping[str, Mapping[int, float]]
+"""Of one cell: what encryption adds, by end (`server_cpu`) and session, µs."""
+
+
+def split(cells: Sequence[Cell], sessions: Sequence[BySession] = ()) -> list[Parts]:
+    """Parts at both ends for each set of cells that differ only in the operation; none if the cells don't determine them.
+
+    `sessions`: of each cell; empty: unknown, or the run has one session.
+    """
     alike: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
         if cell.status == "ok" and cell.added and "wire_bytes_per_op" in cell.overhead:
@@ -36,7 +47,8 @@ def split(cells: Sequence[Cell]) -> list[Parts]:
     found = []
     for numbers in alike.values():
         for end, key in ENDS:
-            fitted = fit(cells, [number for number in numbers if key in cells[number].added], end, key)
+            of = [number for number in numbers if key in cells[number].added]
+            fitted = fit(cells, of, end, key, [sessions[number].get(key, {}) for number in of] if sessions else [])
             if fitted is not None:
                 found.append(fitted)
     return found
@@ -50,8 +62,14 @@ def _like(cell: Cell) -> str:
     )
 
 
-def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "client"], key: str) -> Parts | None:
-    """The three parts at one end, or None if the cells don't determine all of them."""
+def fit(
+    cells: Sequence[Cell],
+    numbers: list[int],
+    end: Literal["server", "client"],
+    key: str,
+    sessions: Sequence[Mapping[int, float]] = (),
+) -> Parts | None:
+    """The three parts at one end, or None if the cells don't determine all of them. `sessions`: each cell's values, as in `split`."""
     if len(numbers) < 3:
         return None
     plain = [cells[number].arms["plain"] for number in numbers]
@@ -68,14 +86,19 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
     covariance = np.linalg.inv((weighted / scale).T @ (weighted / scale)) / np.outer(scale, scale)
     solution = covariance @ weighted.T @ (values / errors)
     distance = np.abs(design @ solution - values) / errors
-    # If the cells scatter around the fit by more than their own errors, the parts are less certain by that factor.
+    # If the cells scatter around the fit by more than their own errors, the model is off, and the parts are less certain.
     freedom = len(numbers) - 3
-    excess = max(1.0, float(distance @ distance) / freedom) if freedom else 1.0
-    quantile = student_t.quantile(0.975, max(1, min(each.n for each in added) - 1))
-    half = quantile * np.sqrt(np.diag(covariance) * excess)
+    excess = max(0.0, float(distance @ distance) / freedom - 1) if freedom else 0.0
+    own = [covariance]
+    together = sorted(set.intersection(*(set(each) for each in sessions))) if sessions else []
+    if len(together) >= 2:
+        each_session = np.array([[each[session] for each in sessions] for session in together])
+        fits = (each_session / errors) @ weighted @ covariance
+        own.append(np.cov(fits, rowvar=False) / len(together))
+    found = Uncertain(own, max(1, min(each.n for each in added) - 1), covariance * excess, freedom)
     handshake, request, byte = (
         Part(float(value), float(value - width), float(value + width))
-        for value, width in zip(solution, half, strict=True)
+        for value, width in zip(solution, (found.half(unit) for unit in np.eye(3)), strict=True)
     )
     return Parts(
         engine=cells[numbers[0]].engine,
@@ -86,19 +109,39 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
         byte_ns=byte,  # µs a thousand bytes is ns a byte
         cells=numbers,
         worst=float(distance.max()),
-        break_even_bytes=break_even(handshake, byte, covariance * excess, quantile),
+        break_even_bytes=break_even(handshake, byte, found),
         floor_ns=floor(cells[numbers[0]], end),
     )
 
 
-def break_even(handshake: Part, byte: Part, covariance: NDArray[np.float64], quantile: float) -> Part | None:
+class Uncertain(NamedTuple):
+    """How uncertain the three parts are."""
+
+    own: list[Floats]
+    """Covariances that the cells' own errors give, by different ways; the larger counts."""
+    nu: float
+    """Their degrees of freedom."""
+    model: Floats
+    """The further covariance because the model is off; zero if the cells lie no farther from the fit than their errors explain."""
+    freedom: int
+    """Its degrees of freedom: cells − 3, usually one or two."""
+
+    def half(self, of: Floats) -> float:
+        """Half-width of the 95 % interval of a linear function of the parts, with Satterthwaite's degrees of freedom."""
+        own = max(float(of @ each @ of) for each in self.own)
+        model = float(of @ self.model @ of)
+        below = own**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0)
+        nu = (own + model) ** 2 / below if below > 0 else self.nu
+        return student_t.quantile(0.975, nu) * math.sqrt(own + model)
+
+
+def break_even(handshake: Part, byte: Part, of: Uncertain) -> Part | None:
     """Bytes that cost as much as a handshake, with the delta method's interval of the log ratio; None unless both are above 0."""
     if handshake.low <= 0 or byte.low <= 0:
         return None
     h, b = handshake.value, byte.value
-    variance = covariance[0, 0] / h**2 + covariance[2, 2] / b**2 - 2 * covariance[0, 2] / (h * b)
-    value, half = h / b * 1e3, quantile * float(np.sqrt(max(0.0, variance)))
-    return Part(value, value * float(np.exp(-half)), value * float(np.exp(half)))
+    value, half = h / b * 1e3, of.half(np.array([1 / h, 0.0, -1 / b]))
+    return Part(value, value * math.exp(-half), value * math.exp(half))
 
 
 def floor(cell: Cell, end: str) -> float | None:

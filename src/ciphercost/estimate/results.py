@@ -103,7 +103,8 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     cells = [plausible.checked(each, facts.spec.margin) for each in cells]
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
-    return contract(facts, cells), estimators
+    by_session = [each.added_by_session(facts.spec.mode) for each in estimators]
+    return msgspec.structs.replace(contract(facts, cells), parts=parts.split(cells, by_session)), estimators
 
 
 def lowest_rate(facts: RunFacts, known: CellFacts) -> float:

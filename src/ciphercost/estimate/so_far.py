@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ciphercost.estimate import disturbance, durations, statistics
+from ciphercost.estimate import disturbance, durations, headline, statistics
+from ciphercost.estimate.headline import Sessions
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.objective_capacity import Capacities
 from ciphercost.estimate.objective_search import Search
@@ -27,7 +28,7 @@ from ciphercost.model.result import Estimate
 from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, SEARCHING, Arm, Mode, Phase
 from ciphercost.plan.objective import parse
-from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
+from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS, LEAST_SESSIONS_PRECISE
 
 OFFERED, MOST_OFFERED = 0.6, 0.75
 """Rate of the open loop as a share of the plain arm's capacity, and at most as a share of the encrypted arm's."""
@@ -176,7 +177,7 @@ class CellSoFar:
     def precise(self, target: float, mode: Mode = "full") -> bool:
         """Whether a run may stop: the half-width of throughput's log ratio is ≤ `target`, with enough blocks or sessions."""
         interval = self._throughput(mode)
-        least = LEAST_SESSIONS if mode == "full" else LEAST_BLOCKS_QUICK
+        least = LEAST_SESSIONS_PRECISE if mode == "full" else LEAST_BLOCKS_QUICK
         return interval is not None and interval.n >= least and interval.half() <= target
 
     def capacity_of(self, arm: Arm) -> float:
@@ -264,10 +265,19 @@ class CellSoFar:
             self._centres[session] = known
         return known[1]
 
+    def _sessions(self, sessions: Iterable[int]) -> Sessions:
+        """What each of these sessions says of throughput, in this order."""
+        wanted = list(sessions)
+
+        def sums(arm: Arm) -> tuple[Floats, Floats]:
+            work, seconds = ([self._done[each][f"{arm} {what}"] for each in wanted] for what in ("work", "seconds"))
+            return np.array(work, dtype=np.float64), np.array(seconds, dtype=np.float64)
+
+        return Sessions(np.array([self._centre(each) for each in wanted]), sums("plain"), sums("encrypted"))
+
     def _throughput(self, mode: Mode) -> Interval | None:
         if mode == "full" and len(self._rates) >= 2:
-            centres = np.array([self._centre(session) for session in self._rates])
-            return statistics.session_interval(centres, most_nu=self._most_nu)
+            return headline.over_sessions(self._sessions(self._rates), self._most_nu)
         every = np.concatenate([self._values(session) for session in self._rates] or [np.empty(0)])
         return statistics.block_interval(every) if len(every) >= 2 else None
 

@@ -45,6 +45,8 @@ LEAST_BLOCKS_QUICK = 20
 MIN_BLOCKS = 4
 """Fewest blocks of a session: a robust mean needs this many."""
 LEAST_SESSIONS = 8
+LEAST_SESSIONS_PRECISE = 16
+"""Fewest sessions before a full run may stop on precision. Where sessions are skewed, few of them often look alike by chance."""
 SECONDS, SECONDS_AT_REST = 90.0, 240.0
 """Default load time of a cell. At rest, operations wait for the disk, so fewer of them fit into the same time."""
 LATENCY, LATENCY_AT_REST = 0.25, 0.45

@@ -272,7 +272,7 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if passed == "pass":
         return said("meets", [])
     budget = f"{limit * 100:.10g} %"
-    if passed != cost_gate.robustly(metric, estimate, limit):
+    if passed != cost_gate.robustly(metric, estimate, limit) or cost_gate.differ(cell):
         return said("over" if passed == "fail" else "unresolved", [cost_gate.hidden(metric, estimate)])
     if passed == "fail":
         return said("over", [f"its whole interval is above {budget}"])

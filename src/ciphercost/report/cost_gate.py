@@ -44,7 +44,8 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
     judged = with_failures(metric, cell, limit)
     if judged != outcome or (failures.differ(cell.failures) and judged != "fail"):
         return Gate(run, number, title, metric, judged, estimate, verdict_text.failing(cell), "failures")
-    reasons = ["" if outcome == robustly(metric, estimate, limit) else hidden(metric, estimate)]
+    apart = outcome != robustly(metric, estimate, limit) or (outcome != "pass" and differ(cell))
+    reasons = [hidden(metric, estimate) if apart else ""]
     reasons += [MOSTLY.format(hit)] if how else []
     return Gate(run, number, title, metric, outcome, estimate, "; ".join(filter(None, reasons)), how)
 
@@ -82,9 +83,14 @@ def with_failures(metric: str, cell: Cell, limit: float) -> Passed:
 
 
 def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:
-    """The same by the robust ratio's interval alone."""
+    """The same by the headline's interval alone."""
     _, low, high = figure_text.loss(metric, estimate)
     return "pass" if high <= limit else "fail" if low > limit else "unresolved"
+
+
+def differ(cell: Cell) -> bool:
+    """Whether the typical block hides a cost that all slices together show: a warning says so, or only the totals leave the verdict open."""
+    return cell.totals_open or bool({"totals-disagree", "stalls"} & {each.code for each in cell.warnings})
 
 
 def of_totals(estimate: Estimate) -> Estimate | None:

@@ -17,6 +17,9 @@ from ciphercost.report.words import figure_text, verdict_text
 
 ONE = "It covers one machine only; measure on two or more for an interval that covers others."
 QUICK = "Each machine ran one session (quick), so differences between machines include what a restart changes."
+TWO_KINDS = {2: "53 to 55 %", 3: "63 to 75 %", 4: "75 to 87 %"}
+"""By number of machines: how often the 95 % interval holds the mean cost if 30 to 50 % of machines are of another kind, far from the rest
+(`estimate.simulate_machines.two_valued`; METHODOLOGY.md)."""
 LARGEST = 20.0
 """Largest standard deviation of log ratios that is printed; more is no figure."""
 
@@ -47,6 +50,11 @@ def coverage(of: Concluded) -> Iterator[str]:
     elif known:
         counts = [each.machines for each in known]
         yield f"The intervals cover {min(counts)} to {max(counts)} machines; each cell says how many."
+    if few := next((each for each in sorted(TWO_KINDS) if each in {of_cell.machines for of_cell in known}), 0):
+        yield (
+            f"{few} machines are few: if there are two kinds of machine, far apart, all {few} are often of one kind, and the 95 % interval holds "
+            f"the mean cost in only {TWO_KINDS[few]} of simulated runs; measure on 8 or more, or read the cost on each CPU model."
+        )
     if known and of.run.spec.mode == "quick":
         yield QUICK
     lost = [each for each in of.run.machines if each.state != "measured"]
