@@ -46,7 +46,19 @@ def test_a_killed_server_is_named(
 ) -> None:
     require_server(target.partition(":")[0])
     directory = tmp_path / "run"
-    argv = [CLI, "run", target, "--quick", "--time", "30s", "--no-latency", "--no-progress", "-o", directory, *more]
+    argv: list[str | Path] = [
+        CLI,
+        "run",
+        target,
+        "--quick",
+        "--time",
+        "30s",
+        "--no-latency",
+        "--no-progress",
+        "-o",
+        directory,
+        *more,
+    ]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         slices = directory / "slices.jsonl"
         processes.wait_for("slices", lambda: slices.exists() and slices.stat().st_size > SLICES, patience=300)

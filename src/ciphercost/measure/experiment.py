@@ -47,6 +47,7 @@ from ciphercost.measure.session import CellMeasurement
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model import system_error
 from ciphercost.model.errors import CiphercostError, LoadStopped, RunError, Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
@@ -200,8 +201,7 @@ def recording_errors(facts: CellFacts, run: Run) -> Iterator[None]:
             run.stopped.setdefault(facts.spec.url, title(facts))
     except OSError as error:
         facts.status = "failed"
-        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-        facts.reason += "" if marks.disk_full() else "; is the disk full?"
+        facts.reason = system_error.words(error)
     except CiphercostError as error:
         if ends_all(error, [each.spec for each in run.record.facts.cells]):
             raise
