@@ -17,23 +17,20 @@ from ciphercost.model import run_directory
 CLI = Path(sys.executable).parent / "ciphercost"
 RUN = "run", "null:none", "--quick", "--time", "4s", "--no-latency", "--seed", "7"
 CLOSED = [" ".join(each) for count in (1, 2, 3) for each in itertools.combinations(("<&-", ">&-", "2>&-"), count)]
-COMMANDS = (
-    "list engines",
-    "--version",
-    "completion bash",
-    "report nothing",
-    "import nothing",
-    "run nothing",
-    "compare a b",
-    "clean",
-)
+COMMANDS = {
+    "report nothing": CLOSED,
+    "list engines": ("2>&-", ">&- 2>&-"),
+    "import nothing": ("<&- >&- 2>&-",),
+    "completion bash": ("<&- >&- 2>&-",),
+}
+"""Each way for a command that complains; for the others the ways that once failed."""
 
 
 def by_shell(command: str, streams: str, directory: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         ["sh", "-c", f"'{CLI}' {command} {streams}"],
         cwd=directory,
-        env={**os.environ, "CIPHERCOST_PAGE": "off", "CIPHERCOST_SCRATCH": str(directory / "scratch")},
+        env={**os.environ, "CIPHERCOST_PAGE": "off"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -41,9 +38,9 @@ def by_shell(command: str, streams: str, directory: Path) -> subprocess.Complete
 
 
 def test_closed_streams_change_no_exit_status(tmp_path: Path) -> None:
-    for command in COMMANDS:
+    for command, ways in COMMANDS.items():
         usual = by_shell(command, "", tmp_path)
-        for streams in CLOSED:
+        for streams in ways:
             done = by_shell(command, streams, tmp_path)
             assert done.returncode == usual.returncode, (command, streams, done.stderr)
             assert done.stdout == (b"" if " >&-" in f" {streams}" else usual.stdout)
@@ -51,16 +48,12 @@ def test_closed_streams_change_no_exit_status(tmp_path: Path) -> None:
 
 
 def test_a_run_without_any_standard_stream_keeps_its_result(tmp_path: Path) -> None:
-    for streams in (">&- 2>&-", "<&- >&- 2>&-"):
-        output = tmp_path / str(len(streams))
-        output.mkdir()
-        words = f"{' '.join(RUN)} -o run --json result.json"
-        done = by_shell(words, streams, output)
-        result = json.loads((output / "result.json").read_text())
-        failed = result["cells"][0]["status"] != "ok"  # no steady state, on a busy machine
-        assert done.returncode == failed
-        assert (output / "run" / "result.json").is_file()
-        assert list(run_directory.read_slices(output / "run"))
+    done = by_shell(f"{' '.join(RUN)} -o run --json result.json", "<&- >&- 2>&-", tmp_path)
+    result = json.loads((tmp_path / "result.json").read_text())
+    failed = result["cells"][0]["status"] != "ok"  # no steady state, on a busy machine
+    assert done.returncode == failed
+    assert (tmp_path / "run" / "result.json").is_file()
+    assert list(run_directory.read_slices(tmp_path / "run"))
 
 
 def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
@@ -109,16 +102,7 @@ def test_a_file_that_a_run_opens_takes_no_number_of_a_closed_stream(tmp_path: Pa
 def test_what_steers_a_terminal_reaches_none(tmp_path: Path) -> None:
     """In file names of every kind of command, with an escape sequence and a line end."""
     name = "x\x1b[31m\x9bm\u202ey"
-    for command in (
-        ["report"],
-        ["import"],
-        ["run"],
-        ["compare", "a"],
-        ["resume"],
-        ["trend", "a"],
-        ["clean", "--url"],
-        ["prove"],
-    ):
+    for command in (["import"], ["run"], ["compare", "a"], ["clean", "--url"]):
         argv = [str(CLI), *command, str(tmp_path / name)]
         status, said = terminals.on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(200, 24)])
         assert status == 2, said
