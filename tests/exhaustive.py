@@ -98,6 +98,10 @@ RULES = [
         instead="test_spread::test_the_variance_between_machines_shows_the_slowed_one",
     ),
     *rules(
+        COMBINATION,
+        r"test_dead_server::test_a_killed_server_is_named\[(nginx:tls-nginx--1|apache:tls-apache2-0|caddy|mariadb|valkey|postgresql)",
+    ),
+    *rules(
         STUDY,
         r"test_study_jdbc_tls::test_a_small_replication_on_a_real_server",
         r"test_replicate::test_a_small_replication",

@@ -228,3 +228,28 @@ def test_the_help_shows_how_to_install_it_in_each_shell() -> None:
         script = CliRunner().invoke(commands.cli, ["completion", shell]).output
         assert "_CIPHERCOST_COMPLETE" in script
         assert "ciphercost" in script
+
+
+EVIL = ("x$(touch pwned).toml", "x`touch pwned`.toml", "x;touch pwned;.toml", "x'y.toml", 'x"y z.toml', "x!y.toml")
+
+
+def test_names_of_files_can_not_steer_a_terminal(tmp_path: Path) -> None:
+    for name in ("a\x1b[31m.toml", "a\nplain,other.toml", "a\u202e.toml", "a\x9b.toml", "good.toml"):
+        (tmp_path / name).touch()
+    for shell in ("bash", "zsh", "fish"):
+        assert [each for each in asked("ciphercost run ", shell) if each.endswith(".toml")] == ["good.toml"]
+
+
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_bash_runs_nothing_of_a_completed_name(tmp_path: Path, quote: str) -> None:
+    """In a real bash on a terminal, also within a quotation that is open."""
+    start = tmp_path / "start"
+    start.write_text('eval "$(ciphercost completion bash)"\nPS1="ready> "\n')
+    environment = {**os.environ, "PATH": f"{BINARY.parent}:{os.environ['PATH']}", "TERM": "dumb"}
+    for name in EVIL:
+        (tmp_path / name).touch()
+        typed = f"ciphercost run {quote}x\t{quote}\n\x03\nexit\n"
+        command = ["/bin/bash", "--noprofile", "--rcfile", str(start), "-i"]
+        terminals.on_a_terminal(command, environment, asked="ready> ", typed=typed)
+        (tmp_path / name).unlink()
+        assert not (tmp_path / "pwned").exists(), name

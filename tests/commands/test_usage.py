@@ -243,7 +243,7 @@ def test_a_result_is_a_line_for_each_cell() -> None:
 
 @pytest.mark.parametrize(
     ("output", "status", "words"),
-    [(">&-", 0, ""), (">/dev/full", 1, "No space left on device; everything written so far is kept")],
+    [(">&-", 0, ""), (">/dev/full", 1, "No space left on device; the disk is full")],
 )
 def test_an_output_that_can_not_be_written_ends_without_a_traceback(output: str, status: int, words: str) -> None:
     program = Path(sys.executable).parent / "ciphercost"

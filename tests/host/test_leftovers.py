@@ -56,7 +56,8 @@ def wreck() -> Iterator[str]:
         os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
         controller.wait()
-        assert of(run_id) == [], "while its supervisor is there, it is the supervisor's"
+        kinds = [each.kind for each in of(run_id)]
+        assert kinds == ["stopped supervisor"], "while its supervisor is there, all else is the supervisor's"
         os.kill(supervisor_pid, signal.SIGKILL)
         wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
     yield run_id
@@ -74,6 +75,29 @@ def test_finds_and_removes_what_a_killed_supervisor_left(wreck: str) -> None:
     assert of(wreck) == []
     assert marks.start_time(int(found[0].what)) == ""
     assert not (marks.scratch_base() / wreck).exists()
+
+
+def test_clean_names_a_stopped_supervisor_and_lets_it_finish(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = run_directory.new_id()
+    argv = [sys.executable, "-c", CONTROLLER, run_id]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        supervisor_pid = int(controller.stdout.readline())
+        os.kill(supervisor_pid, signal.SIGSTOP)
+        monkeypatch.setattr(leftovers, "leftovers", partial(of, run_id))  # ignore other runs'
+        wait_for("it to be named", lambda: bool([each for each in leftovers.stalled() if run_id in each]))
+        said, _ = leftovers.sweep()
+        assert f"the supervisor of run {run_id} (process {supervisor_pid}) is stopped" in said
+        assert f"kill -CONT {supervisor_pid}" in said
+        assert (marks.scratch_base() / run_id).exists(), "its controller lives"
+        controller.kill()
+        controller.wait()
+        said, whole = leftovers.sweep()
+    assert whole
+    assert f"removed stopped supervisor {supervisor_pid} of run {run_id}" in said
+    assert marks.start_time(supervisor_pid) == ""
+    assert not (marks.scratch_base() / run_id).exists()
+    assert of(run_id) == []
 
 
 def test_doctor_reports_leftovers_and_clean_lists_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import marks, supervisor
+from ciphercost.host import deadlines, marks, supervisor
 from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -128,12 +128,47 @@ def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_supe
         thread.join()
     assert sorted(seen) == ["a"] * 5 + ["b"] * 5 + ["c"] * 5
     # As if Ctrl-C had come between a request and its answer.
-    run_supervisor._number += 1
-    assert run_supervisor._process.stdin is not None
-    run_supervisor._process.stdin.write(
-        json.dumps({"do": "poll", "pid": 1, "number": run_supervisor._number}).encode() + b"\n"
-    )
+    run_supervisor._channel._unsent += json.dumps({"do": "poll", "pid": 1, "number": 0}).encode() + b"\n"
     assert run_supervisor.run(["echo", "still right"]).strip() == "still right"
+
+
+def use_one_that_stops() -> None:
+    with Supervisor(run_directory.new_id()) as made:
+        made.spawn(["sleep", "1000"])
+        os.kill(made.pid, signal.SIGSTOP)
+        made.run(["true"])
+
+
+def test_a_stopped_supervisor_is_named_in_time_and_continued_to_clean_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(deadlines.VARIABLE, "0.5")
+    with pytest.raises(RunError, match=r"supervisor process \(process \d+\) is stopped.*: kill -CONT \d+"):
+        use_one_that_stops()
+    assert "was stopped (SIGSTOP); the run continued it" in capsys.readouterr().err
+
+
+def test_a_supervisor_that_stays_silent_is_killed_and_the_run_cleans_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(deadlines.VARIABLE, "0.5")
+    monkeypatch.setattr(supervisor.Channel, "continued", lambda _: False)  # as if it were stopped again at once
+    made = Supervisor(run_directory.new_id())
+    scratch = supervisor.scratch(made.run_id, made)
+    process = made.spawn(["sleep", "1000"])
+    os.kill(made.pid, signal.SIGSTOP)
+    made.close()
+    assert made.lost
+    assert made.problems == []
+    assert not scratch.exists()
+    wait_for("the child to die with its supervisor", lambda: not alive(process.pid))
+
+
+def test_an_answer_has_a_limit() -> None:
+    with Supervisor(run_directory.new_id()) as made:
+        process = made.spawn(["sh", "-c", "trap '' TERM QUIT; sleep 1000"])
+        with pytest.raises(RunError, match=r"supervisor process \(process \d+\) did not answer within 0.2 s"):
+            made.ask("stop", 0.2, pid=process.pid, timeout=3.0)
 
 
 def test_a_killed_supervisors_children_die_and_the_error_reports_it() -> None:

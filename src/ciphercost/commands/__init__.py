@@ -5,19 +5,19 @@ Each command imports what it needs only when it runs, so that `--help` is quick.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import pkgutil
 import resource
-import sys
 from typing import NoReturn
 
 import click
 
+from ciphercost.commands import _streams
 from ciphercost.commands._complain import complain
 from ciphercost.commands._completers import VARIABLE
 from ciphercost.host import deadlines
+from ciphercost.model import system_error
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError, nearest
 from ciphercost.model.version import VERSION
 
@@ -82,6 +82,7 @@ def main() -> NoReturn:
     """Entry point. Prints every known failure as one message, without a traceback, and exits with its status."""
     # A core dump would hold passwords.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    _streams.prepare()
     try:
         deadlines.login()  # refuses a wrong setting before anything starts
         if VARIABLE in os.environ:
@@ -104,18 +105,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         status = 1
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        with contextlib.suppress(OSError):
-            complain(f"{error.strerror or error}{where}; everything written so far is kept")
+        complain(f"{system_error.words(error)}; everything written so far is kept")
         status = 1
-    _flush()
+    _streams.flush()
     raise SystemExit(status if isinstance(status, int) else 0)
-
-
-def _flush() -> None:
-    """Write what is left. If nobody reads it any more (a closed terminal), drop it: Python would end with status 120."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed before the start
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

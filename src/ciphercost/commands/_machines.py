@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from ciphercost.commands._measure import COST_OF_FAILURE, command_line, write, write_or_print
+from ciphercost.commands._say import note, say, say_data, say_saved
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def resume(directory: Path, given: dict[str, Any]) -> NoReturn:
     from ciphercost.runs import ray_tasks, spread
 
     if spread.finished(directory):
-        click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")
+        say(f"{directory} is finished; `ciphercost report {shlex.quote(str(directory))}` prints it")
         raise click.exceptions.Exit(0)
     finish(directory, ray_tasks.RayNodes(spread.read(directory).spec.cluster), given)
 
@@ -46,18 +47,18 @@ def finish(directory: Path, nodes: Nodes, given: dict[str, Any]) -> NoReturn:
     from ciphercost.report import machines_formats
     from ciphercost.runs import html_page, spread
 
-    say = (lambda _: None) if given["no_progress"] else partial(click.echo, err=True)
+    say = (lambda _: None) if given["no_progress"] else note
     found = spread.run_remaining(directory, nodes, say)
     as_json = machines_formats.get("json")(found)
     if str(given["json_"]) == "-":
-        click.echo(as_json)
+        say_data(as_json)
     else:
-        click.echo(machines_formats.get("terminal")(found))
-        click.echo(f"saved in {directory}; to print this report again:\n  ciphercost report {directory}")
-        if (page := directory / html_page.NAME).is_file():
-            click.echo(f"as a web page:\n  {page}")
-        if given["json_"]:
-            write(given["json_"], as_json + "\n")
+        try:
+            if given["json_"]:
+                write(given["json_"], as_json + "\n")
+        finally:
+            say(machines_formats.get("terminal")(found))
+            say_saved(directory, directory / html_page.NAME)
     raise click.exceptions.Exit(COST_OF_FAILURE if any(each.lost for each in found.run.cells) else 0)
 
 

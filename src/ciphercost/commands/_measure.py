@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ciphercost.commands._complain import complain
+from ciphercost.commands._say import note, say, say_data, say_saved
+from ciphercost.model import system_error
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,18 +63,16 @@ def show(result: Result, directory: Path, json_: Path | None, render: Callable[[
     from ciphercost.runs import html_page
 
     if str(json_) == "-":
-        click.echo(formats.get("json")(result))
+        say_data(formats.get("json")(result))
         for reason in dict.fromkeys(f"{each.status}: {each.reason}" for each in result.cells if each.reason):
             complain(reason)
         return
     try:
-        click.echo((render or formats.get("terminal"))(result))
-        click.echo(f"saved in {directory}; to print this report again:\n  ciphercost report {directory}")
-        if (page := directory / html_page.NAME).is_file():
-            click.echo(f"as a web page:\n  {page}")
-    finally:  # also if the terminal was closed meanwhile
-        if json_:
+        if json_:  # first: nobody may read the terminal any more
             write(json_, formats.get("json")(result) + "\n")
+    finally:
+        say((render or formats.get("terminal"))(result))
+        say_saved(directory, directory / html_page.NAME)
 
 
 def command_line() -> str:
@@ -95,7 +95,7 @@ def banner(spec: Any) -> None:
     from ciphercost.commands import _banner, _rows_read
 
     for line in (*_banner.lines(spec), *_rows_read.lines(spec)):
-        click.echo(line, err=True)
+        note(line)
 
 
 def write_or_print(text: str, output: Path | None, answer: str = "") -> None:
@@ -106,13 +106,13 @@ def write_or_print(text: str, output: Path | None, answer: str = "") -> None:
     if output:
         write(output, text + "\n")
         if answer:
-            click.echo(answer)
+            say(answer)
     else:
-        click.echo(text)
+        say_data(text)
 
 
 def write(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
+        raise UsageError(f"can't write {path}: {system_error.words(error, named=True)}") from None

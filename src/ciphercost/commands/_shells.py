@@ -1,11 +1,19 @@
-"""Completion scripts, by click's own classes, except that the script for bash keeps words with `:`, `=` and `@` whole."""
+"""Completion scripts, by click's own classes, except that the script for bash keeps words with `:`, `=` and `@` whole, and that no
+word can do anything to the shell that completes it.
+
+Words may be names of files and directories, which anybody who can write there chooses. Shells read one word a line, and bash inserts
+it into the command line as it is.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 
 import click
 from click import shell_completion
+from click.shell_completion import CompletionItem
 
 from ciphercost.commands._completers import VARIABLE
 
@@ -36,10 +44,47 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """click's script passes on the pieces into which bash cut the line, so that `postgresql:tls` would be three words."""
 
 
+SAFE = re.compile(r"[^\w@%+=:,./-]", re.ASCII)
+"""What bash must not see bare. A backslash before it also keeps it from ending a quotation that is open."""
+
+
+def harmless(words: Sequence[CompletionItem]) -> list[CompletionItem]:
+    """Words without those that hold a control character, and without descriptions that do. Pure."""
+    kept = []
+    for each in words:
+        if each.value.isprintable():
+            shown = each.help if each.help and each.help.isprintable() else None
+            kept.append(CompletionItem(each.value, type=each.type, help=shown))
+        elif each.type != "plain":
+            kept.append(CompletionItem("", type=each.type))  # the shell itself lists files and directories
+    return kept
+
+
+class Zsh(shell_completion.ZshComplete):
+    """Zsh quotes what it inserts."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        return harmless(super().get_completions(args, incomplete))
+
+
+class Fish(shell_completion.FishComplete):
+    """Fish quotes what it inserts."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        return harmless(super().get_completions(args, incomplete))
+
+
 class WholeWords(shell_completion.BashComplete):
     """Bash 4.4 or newer. COMP_WORDS holds the line up to the cursor."""
 
     source_template = BASH.lstrip()
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        return harmless(super().get_completions(args, incomplete))
+
+    def format_completion(self, item: CompletionItem) -> str:
+        value = SAFE.sub(r"\\\g<0>", item.value)
+        return f"{item.type},{value}"
 
     def get_completion_args(self) -> tuple[list[str], str]:
         line = os.environ["COMP_WORDS"]
@@ -49,8 +94,9 @@ class WholeWords(shell_completion.BashComplete):
 
 
 def register() -> None:
-    """Let click use the class above."""
-    shell_completion.add_completion_class(WholeWords)
+    """Let click use the classes above."""
+    for each in (WholeWords, Zsh, Fish):
+        shell_completion.add_completion_class(each)
 
 
 def script(cli: click.Command, shell: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
 
 
@@ -186,4 +187,4 @@ def announce_reading(path: str) -> None:
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > LONG_BYTES:
         seconds = f"about {size / READ_BYTES_A_SECOND:.0f} s"
-        click.echo(f"reading {path} ({size / 1e6:,.0f} MB) to detect its column types: {seconds}", err=True)
+        note(f"reading {path} ({size / 1e6:,.0f} MB) to detect its column types: {seconds}")

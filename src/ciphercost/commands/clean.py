@@ -7,6 +7,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
 from ciphercost.commands._options import CA_OPTION, options
+from ciphercost.commands._say import say
 from ciphercost.model.errors import UsageError
 
 
@@ -41,5 +42,5 @@ def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str
     if url is None and (engine or ca or wanted):
         raise UsageError("--engine, --ca and --schema describe a server: give its --url too")
     text, worked = leftover_schemas.sweep(url, engine or "", ca or "", wanted) if url else leftovers.sweep()
-    click.echo(text)
+    say(text)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

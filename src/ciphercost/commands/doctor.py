@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ciphercost.commands._say import say
+
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Print the commands that install what is missing.")
@@ -16,12 +18,12 @@ def doctor(fix: bool, yes: bool) -> None:
     if yes and not fix:
         raise UsageError("--yes runs the commands of --fix; write: ciphercost doctor --fix --yes")
     if not fix:
-        click.echo(doctor.doctor())
+        say(doctor.doctor())
         return
     found = fixes.fixes()
     if not found:
-        click.echo("# nothing is missing")
+        say("# nothing is missing")
     elif not yes:
-        click.echo("\n".join(each.words() for each in found))
-    elif not fixes.run(found, click.echo):
+        say("\n".join(each.words() for each in found))
+    elif not fixes.run(found, say):
         raise click.exceptions.Exit(1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ciphercost.commands._say import note, say
 from ciphercost.model.errors import UsageError
 
 
@@ -49,10 +50,10 @@ def gallery(
         raise UsageError("name a directory with -o, e.g. -o site")
     paths = find.runs(runs)
     if check_ or pack:
-        raise click.exceptions.Exit(site.each(paths, output if pack else None, click.echo, condense=condense))
+        raise click.exceptions.Exit(site.each(paths, output if pack else None, say, condense=condense))
     assert output is not None
-    built = site.build(paths, output, click.echo, skip_bad=skip_bad)
+    built = site.build(paths, output, say, skip_bad=skip_bad)
     for reason in built.refused:
-        click.echo(f"left out: {reason}", err=True)
+        note(f"left out: {reason}")
     counts = f"{built.cells} cell{'s' * (built.cells != 1)} of {built.runs} run{'s' * (built.runs != 1)}"
-    click.echo(f"{counts}:\n  {built.output / 'index.html'}")
+    say(f"{counts}:\n  {built.output / 'index.html'}")

@@ -10,6 +10,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import command_line, show
 from ciphercost.commands._options import DIRECTORY, JSON, options
+from ciphercost.commands._say import note
 
 
 @click.command("import")
@@ -76,5 +77,5 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
     from ciphercost.runs import import_run
 
     result, directory, notes = import_run.run(files, given, command_line())
-    click.echo("\n".join(notes) + "\n", err=True)
+    note("\n".join(notes) + "\n")
     show(result, directory, given["json_"])

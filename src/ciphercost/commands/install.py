@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ciphercost.commands import _completers
+from ciphercost.commands._say import say
 
 
 @click.command()
@@ -27,4 +28,4 @@ def install(target: str, source: str | None) -> None:
 
     engine, _, version = target.partition("@")
     found = engines.get(engine).install(version, source or "")
-    click.echo(f"{found.engine} {found.version} from {found.source}: {found.location}")
+    say(f"{found.engine} {found.version} from {found.source}: {found.location}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ciphercost.commands import _completers
+from ciphercost.commands._say import say
 
 
 @click.command("list")
@@ -22,4 +23,4 @@ def list_(what: str | None, only: str | None) -> None:
     """
     from ciphercost.report import inventory
 
-    click.echo(inventory.show(what, only))
+    say(inventory.show(what, only))

@@ -9,6 +9,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
 from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, HEADER_OPTION, IV_OPTION, options
+from ciphercost.commands._say import say
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
 
@@ -84,7 +85,7 @@ def prove(
         ]:
             raise UsageError(f"{given[0]} has no effect with a JDBC URL; remove it")
         proven, text = prove_jdbc_url.examine(target, driver or "", client or "")
-        click.echo(text)
+        say(text)
         raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
 
     blank: dict[str, Any] = dict.fromkeys(
@@ -123,5 +124,5 @@ def prove(
         },
     )
     proven, text = prove_url.examine(cell)
-    click.echo(text)
+    say(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -11,6 +11,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, command_line, measure, write
 from ciphercost.commands._options import OUTPUT, options, time_option
+from ciphercost.commands._say import note, say_data
 
 STUDY_OPTIONS = (
     "scale",
@@ -177,10 +178,15 @@ def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
     from ciphercost.runs import replicate_all
 
     shown = not given["no_progress"]
-    say = partial(click.echo, err=True) if shown else lambda _: None
+    say = note if shown else lambda _: None
     found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), say)
     text = replicate_all.as_json(directory, found)
-    click.echo(text if str(given["json_"]) == "-" else together.page(found))
-    if given["json_"] and str(given["json_"]) != "-":
-        write(given["json_"], text + "\n")
+    if str(given["json_"]) == "-":
+        say_data(text)
+    else:
+        try:
+            if given["json_"]:
+                write(given["json_"], text + "\n")
+        finally:
+            say(together.page(found))
     raise click.exceptions.Exit(COST_OF_FAILURE if replicate_all.failed(found) else 0)

@@ -10,6 +10,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
 from ciphercost.commands._options import HEADER_OPTION, JSON, NO_PROGRESS, options
+from ciphercost.commands._say import say
 from ciphercost.commands.replicate import all_studies
 
 
@@ -39,7 +40,7 @@ def resume(run_: str, **given: Any) -> None:
         _machines.resume(over, given)
     directory = run_directory.find(run_)
     if resume.finished(directory):
-        click.echo(f"{directory} is finished; `ciphercost report {directory}` prints it")
+        say(f"{directory} is finished; `ciphercost report {directory}` prints it")
         return
 
     def run_in(_: Path | None, display: Any, __: str) -> Any:

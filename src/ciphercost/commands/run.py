@@ -10,6 +10,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import run_spec
 from ciphercost.commands._options import CELL_TIME, MEASURE, OBJECTIVE, OUTPUT, OVER_MACHINES, PRICE, options
+from ciphercost.commands._say import say_data
 from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of, where
 from ciphercost.model.errors import UsageError
 
@@ -90,7 +91,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
             raise UsageError(
                 "--print-spec: a spec holds no header's value; put the headers into a file, one a line, and name it with --header @FILE"
             )
-        click.echo(toml.dump(made), nl=False)
+        say_data(toml.dump(made), nl=False)
         return
     if made.spread:
         from ciphercost.commands import _machines

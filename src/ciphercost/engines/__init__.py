@@ -24,6 +24,7 @@ from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Language, Layer
 
 if TYPE_CHECKING:
+    from ciphercost.host.standing import Standing
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.host.volumes.volume import Volume
     from ciphercost.load.agent import Agent
@@ -50,6 +51,13 @@ class Server(ABC):
     """Why nothing may or can be sent to it unencrypted; empty: it can. User-visible sentences."""
     takes_headers_in_clear: bool = True
     """Whether a user's headers, which may be secret, may go to it unencrypted."""
+
+    standing: Standing | None = None
+    """Watches its processes; None if ciphercost can't see them."""
+
+    def died(self) -> str:
+        """Return what died of the server's processes since it was found, as a sentence; empty if nothing is known to have died."""
+        return self.standing.died() if self.standing else ""
 
     @abstractmethod
     def connection(self) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
+from ciphercost.host.standing import Standing
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.passwords import with_password
 from ciphercost.model.secret import Secret
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 """File in a server's directory (mode 0600): the random password of ciphercost's own user."""
 STOP_SECONDS = 60.0
+YOURS = "your server"
 
 
 class StartedServer(Server):
@@ -29,6 +31,8 @@ class StartedServer(Server):
     driver: str
     user: str
     database: str
+    keeps_processes = False
+    """Whether the processes that it starts live as long as it does."""
 
     def __init__(self, started: Launch, directory: Path, library: str | None = None) -> None:
         """`library`: the cryptographic library, if it is not an OpenSSL that the process has loaded."""
@@ -38,6 +42,9 @@ class StartedServer(Server):
         self.address = started.address
         self.port = started.port
         self.cgroups = started.cgroups
+        self.standing = Standing(
+            f"the server {self.process.name}", self.pid, [started.log], self.process.poll, lasting=self.keeps_processes
+        )
         self.library = crypto_library(self.pid) if library is None else library
 
     def connection(self) -> dict[str, object]:
@@ -80,6 +87,7 @@ class RunningServer(Server):
         """Prefixes of its processes' names."""
         self.pid = listener(self.address, self.port, programs)
         self.library = crypto_library(self.pid) if self.pid else ""
+        self.standing = Standing(YOURS, self.pid) if self.pid else None
 
     @abstractmethod
     def password(self) -> Secret | None:

@@ -91,7 +91,7 @@ class RunningStore(_network.RunningServer):
             self.other_ports = {"tls": other | ({"tls_server_name": place.host} if address != place.host else {})}
             # Two processes are two servers, whose CPU time can't be attributed.
             if listener(address, place.port, programs) != self.pid:
-                self.pid, self.library = 0, ""
+                self.pid, self.library, self.standing = 0, "", None
         if self._both.plain is None:
             self.no_plain_arm = NO_CLEAR.format(other=_other(url), url=url)
         elif "password" in self.connection() and not is_loopback(self.address):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from ciphercost.engines import Server
+from ciphercost.engines._network import YOURS
 from ciphercost.engines._web import advice
 from ciphercost.engines._web.answer import Answer, request_ok
 from ciphercost.engines._web.family import http_fields
@@ -17,6 +18,7 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
+from ciphercost.host.standing import Standing
 from ciphercost.load import headers
 from ciphercost.load.trust import wants_certificate
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
@@ -121,6 +123,7 @@ class PairedServer(Server):
         # Two processes are two servers, so their CPU time can't be attributed.
         self.pid = pids.pop() if len(pids) == 1 else 0
         self.library = crypto_library(self.pid) if self.pid else ""
+        self.standing = Standing(YOURS, self.pid) if self.pid else None
         # A person named it, or the host is this machine.
         named_in_clear = any(each.partition(":")[0].lower() == "http" for each in url.split())
         self.takes_headers_in_clear = named_in_clear or is_loopback(self._address)

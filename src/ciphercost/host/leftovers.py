@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,16 +32,28 @@ from ciphercost.host.marks import (
     start_time,
 )
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX, left_behind
+from ciphercost.host.process_state import go_on, is_stopped
 from ciphercost.model import owned
 from ciphercost.model.errors import UsageError
 
 ORDERLY_MS, KILL_MS = 5000, 5000
 
+UNDO_MS = 60_000
+"""A supervisor that goes on ends servers in order, and unmounts."""
+
 Kind = Literal[
-    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory", "schema"
+    "stopped supervisor",
+    "process",
+    "idle setting",
+    "mount",
+    "loop device",
+    "network namespace",
+    "control group",
+    "directory",
+    "schema",
 ]
 ORDER: tuple[Kind, ...] = (
-    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory", "schema",
+    "stopped supervisor", "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory", "schema",
 )  # fmt: skip
 """The order of removal: each kind may hold the ones after it."""
 
@@ -55,7 +67,7 @@ class Leftover(msgspec.Struct, frozen=True):
     `NAME on URL`."""
     run: str
     start: str = ""
-    """For a process: its start time, so that a later process with the same number is not meant."""
+    """For a process or supervisor: its start time, so that a later process with the same number is not meant."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.what} of run {self.run}"
@@ -119,6 +131,11 @@ def leftovers(ended: str = "") -> list[Leftover]:
         for name in namespaces
         if _ours(NAMESPACES / name) and not any(name.startswith(f"{PREFIX}{run}-") for run in living)
     )
+    found.extend(
+        Leftover("stopped supervisor", str(pid), run, start_time(pid))
+        for pid, (run, owner) in _stopped(marks).items()
+        if run == ended or not lives(owner)
+    )
     found.extend(Leftover("schema", f"{each.schema} on {each.url}", each.run) for each in dead_runs.dead_notes())
     found.reverse()  # the newest mount first: it may be inside an older one
     return sorted(found, key=lambda each: ORDER.index(each.kind))
@@ -142,6 +159,21 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
             supervisors = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
             own = _users(pid) == {os.geteuid()}
             yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), supervisors, own)
+
+
+def _stopped(marks: Mapping[int, tuple[str, str, bool, bool]]) -> dict[int, tuple[str, str]]:
+    """(run, its controller) of each of our own supervisors that is stopped, by its process id."""
+    return {
+        pid: (run, owner)
+        for pid, (run, owner, supervisors, own) in marks.items()
+        if own and supervisors and is_stopped(pid)
+    }
+
+
+def stalled() -> list[str]:
+    """What is stopped of runs whose controllers live, and what to do, one line each."""
+    stopped = _stopped(dict(_marked()))
+    return [go_on(f"the supervisor of run {run}", pid) for pid, (run, owner) in stopped.items() if lives(owner)]
 
 
 def supervised(run: str) -> bool:
@@ -267,6 +299,24 @@ def _end(each: Leftover) -> None:
         os.close(descriptor)
 
 
+def _go_on(each: Leftover) -> None:
+    """Continue a supervisor, which then undoes all that its run made and ends."""
+    try:
+        descriptor = os.pidfd_open(int(each.what))
+    except ProcessLookupError:
+        return
+    try:
+        if start_time(int(each.what)) != each.start:
+            return
+        signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        if not poll.poll(UNDO_MS):
+            raise OSError("it was continued and is still removing what its run made; run this again in a minute")
+    finally:
+        os.close(descriptor)
+
+
 def _put_back(each: Leftover) -> None:
     cpu, _, was = each.what.removeprefix("cpu").partition("=")
     idle_setting.put_back(int(cpu), was)
@@ -335,6 +385,7 @@ def _refuse_mounted(path: Path) -> None:
 
 
 REMOVERS = {
+    "stopped supervisor": _go_on,
     "process": _end,
     "idle setting": _put_back,
     "mount": _unmount,
@@ -372,7 +423,10 @@ def sweep() -> tuple[str, bool]:
     """
     found = leftovers()
     problems = remove(found)
+    if any(each.kind == "stopped supervisor" for each in found):
+        rest = [each for each in leftovers() if each not in found]  # what it could not remove
+        found, problems = [*found, *rest], [*problems, *remove(rest)]
     failed = {problem.split(": ")[0] for problem in problems}
     lines = [f"removed {each}" for each in found if str(each) not in failed]
     left = [*(f"could not remove {problem}" for problem in problems), *dead_runs.distrusted()]
-    return "\n".join([*lines, *left]) or "Nothing is left over.", not left
+    return "\n".join([*(lines + left or ["Nothing is left over."]), *stalled()]), not left

@@ -8,13 +8,11 @@ do so. The supervisor notices the controller's end and undoes everything; see `s
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
@@ -30,7 +28,6 @@ from ciphercost.host.marks import (
     OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
-    SUPERVISOR,
     User,
     check_run_id,
     hand_over,
@@ -38,17 +35,18 @@ from ciphercost.host.marks import (
     scratch_base,
     server_user,
 )
+from ciphercost.host.supervisor_channel import GONE, LIMIT_SECONDS, UNDO_SECONDS, Channel
 from ciphercost.model import owned
 from ciphercost.model.errors import RunError, UsageError
 
 PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
 """All of the user's environment that a started server sees, so that two runs differ in little else."""
 
-GONE = "this run's supervisor process is gone, and so is everything it had started. Start the run again."
 LOST = (
     "this run's supervisor process was killed (by hand, or for lack of memory), and so were the servers that it had "
     "started. The run cleaned up instead."
 )
+CONTINUED = "this run's supervisor process was stopped (SIGSTOP); the run continued it, so that it could clean up."
 
 
 def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
@@ -180,7 +178,7 @@ class Process:
         """Stop it: its stop signal, after `timeout` seconds SIGQUIT, then SIGKILL to it and all its descendants.
         Returns its status.
         """
-        status = self._supervisor.ask("stop", pid=self.pid, timeout=timeout)["status"]
+        status = self._supervisor.ask("stop", LIMIT_SECONDS + timeout, pid=self.pid, timeout=timeout)["status"]
         self._status = status if self._status is None else self._status
         return self._status
 
@@ -195,7 +193,9 @@ class Supervisor:
         self.problems: list[str] = []
         """What could not be undone, known after `close`."""
         self.lost = False
-        """Whether the supervisor process ended too early, known after `close`."""
+        """Whether the supervisor process ended too early, or did not answer; known after `close`."""
+        self.stopped = False
+        """Whether the supervisor process was stopped (SIGSTOP) at the end, known after `close`."""
         self.scratch: Path | None = None
         """The run's scratch directory, once `scratch` has made it."""
         self._closed = False
@@ -203,17 +203,8 @@ class Supervisor:
         self._groups: tuple[Path, ...] = ()
         self._lock = threading.Lock()
         self._making = threading.Lock()
-        self._number = 0
         self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(SUPERVISOR), run_id, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C at the terminal is for the controller only
-            cwd="/",
-            env={**self._mark, "PATH": os.environ.get("PATH", os.defpath)},
-        )
+        self._channel = Channel(run_id, self._mark)
 
     def __enter__(self) -> Supervisor:
         return self
@@ -223,8 +214,8 @@ class Supervisor:
     ) -> None:
         """Undo everything. Whatever remains is reported: as RunError, or on stderr if another error is being raised."""
         self.close()
-        if self.lost:
-            print(f"ciphercost: {LOST}", file=sys.stderr, flush=True)
+        if said := LOST if self.lost else CONTINUED if self.stopped else "":
+            print(f"ciphercost: {said}", file=sys.stderr, flush=True)
         if not self.problems:
             return
         text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"
@@ -235,36 +226,27 @@ class Supervisor:
     @property
     def pid(self) -> int:
         """Process id of the supervisor process."""
-        return self._process.pid
+        return self._channel.process.pid
 
     def check(self) -> None:
         """Raise RunError if the supervisor process has ended."""
-        if self._process.poll() is not None:
+        if self._channel.process.poll() is not None:
             raise RunError(GONE)
 
-    def ask(self, do: str, **fields: object) -> dict[str, Any]:
-        """Send one request and return its answer. Raises RunError if the supervisor refuses or is gone."""
+    def check_answers(self) -> None:
+        """Raise RunError if the supervisor process has been stopped for longer than a login may take. Call it repeatedly."""
+        self._channel.patience.check()
+
+    def ask(self, do: str, limit: float = LIMIT_SECONDS, **fields: object) -> dict[str, Any]:
+        """Send one request and return its answer. Raises RunError if the supervisor refuses, is gone, stays stopped, or does not
+        answer within `limit` seconds.
+        """
         with self._lock:
-            self._number += 1
-            answer = self._exchange(json.dumps({"do": do, **fields, "number": self._number}).encode() + b"\n")
-            while answer and answer["number"] != self._number:  # an interrupted request's answer is still in the pipe
-                answer = self._exchange(b"")
+            answer = self._channel.ask({"do": do, **fields}, limit)
         if not answer:
             raise RunError(GONE)
         if "error" in answer:
             raise RunError(str(answer["error"]))
-        return answer
-
-    def _exchange(self, request: bytes) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(request)
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except (BrokenPipeError, ValueError):
-            line = b""
-        answer: dict[str, Any] = json.loads(line) if line else {}
         return answer
 
     def spawn(
@@ -416,16 +398,13 @@ class Supervisor:
         if self._closed:
             return
         self._closed = True
+        self.stopped = self._channel.continued()
         try:
-            self.problems = self.ask("close")["problems"]
+            self.problems = self.ask("close", UNDO_SECONDS)["problems"]
         except RunError:
             self.lost = True
         finally:
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
-            self._process.wait()
+            self._channel.end(kill=self.lost)
         if self.lost:
             from ciphercost.host import leftovers  # late: it imports this module
 

@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import resource
+import select
 import selectors
 import shlex
 import shutil
@@ -29,6 +30,7 @@ import msgspec
 
 from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
+from ciphercost.host.process_state import Patience, go_on, is_stopped
 from ciphercost.load import redact
 from ciphercost.load.agent_messages import (
     MARGIN,
@@ -50,6 +52,9 @@ PROTOCOL = 1
 DISTRIBUTION = "ciphercost-agent"
 QUERIES_AHEAD = 16
 """Requests sent before the first answer is read."""
+LOOK_SECONDS = 1.0
+"""Between two looks at what an answer depends on, while it is awaited."""
+TITLE = "the agent"
 FLOOR_BYTES = 16_000_000
 """Bytes sealed and opened to measure a floor: 2 to 5 ms with the CPU's AES instructions, 0.1 s without."""
 _PR_SET_PDEATHSIG = 1
@@ -135,6 +140,8 @@ class Agent:
     """Its answers tell how busy it was; see `LoadClient`."""
 
     server_sampler: SliceSampler | None = None
+    look: Callable[[], None] = staticmethod(lambda: None)
+    """Called about once a second while an answer is awaited. It raises RunError if there can be none any more."""
 
     def __init__(
         self,
@@ -193,6 +200,8 @@ class Agent:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._stdout, selectors.EVENT_READ)
+        os.set_blocking(self._stdin.fileno(), False)
+        self._patience = Patience(TITLE, self.pid)
         try:
             self.hello = self.request({"type": "hello", "protocol": PROTOCOL}, timeout=60)
         except BaseException:
@@ -235,8 +244,11 @@ class Agent:
     def send(self, message: dict[str, Any]) -> None:
         try:
             left = memoryview(msgspec.json.encode(message, enc_hook=encoded) + b"\n")
-            while left:  # a signal may cut a long write short
-                left = left[self._stdin.write(left) :]
+            while left:
+                sent = self._stdin.write(left)  # None: it takes nothing now
+                if not sent and not select.select([], [self._stdin], [], LOOK_SECONDS)[1]:
+                    self._still_there()
+                left = left[sent or 0 :]
         except (BrokenPipeError, ValueError):
             raise RunError(self._gone()) from None
 
@@ -245,14 +257,23 @@ class Agent:
         deadline = time.monotonic() + timeout
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            if left <= 0 or not self._selector.select(left):
-                raise RunError(f"the agent did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid})")
+            if left <= 0:
+                said = f"; {go_on(TITLE, self.pid)}" if is_stopped(self.pid) else ""
+                raise RunError(f"{TITLE} did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid}){said}")
+            if not self._selector.select(min(left, LOOK_SECONDS)):
+                self._still_there()
+                continue
             count = os.readv(self._stdout.fileno(), [self._piece])
             if not count:
                 raise RunError(self._gone())
             self._buffer += memoryview(self._piece)[:count]
         line, _, self._buffer = self._buffer.partition(b"\n")
         return redact.shown_line(line) if b"error" in line else line
+
+    def _still_there(self) -> None:
+        """Raise RunError if it has been stopped for too long, or if something else is wrong that its answer depends on."""
+        self._patience.check()
+        self.look()
 
     def _answers_before(self, due: float) -> bool:
         left = due - time.monotonic()

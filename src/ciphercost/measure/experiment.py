@@ -47,6 +47,7 @@ from ciphercost.measure.session import CellMeasurement
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model import system_error
 from ciphercost.model.errors import CiphercostError, LoadStopped, RunError, Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
@@ -200,8 +201,7 @@ def recording_errors(facts: CellFacts, run: Run) -> Iterator[None]:
             run.stopped.setdefault(facts.spec.url, title(facts))
     except OSError as error:
         facts.status = "failed"
-        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-        facts.reason += "" if marks.disk_full() else "; is the disk full?"
+        facts.reason = system_error.words(error)
     except CiphercostError as error:
         if ends_all(error, [each.spec for each in run.record.facts.cells]):
             raise
@@ -296,6 +296,7 @@ def open_unit(
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
     own, agent = stack.enter_context(load_clients(session, bench, pair, facts, record, run.cluster))
+    own.look = pair.watch.look
     if isinstance(own, JdbcAgent):
         own.enter(pair.connect, pair.note if facts.spec.url else None)
     connected = proven(session, unit, pair, own, record)
@@ -349,7 +350,9 @@ def open_unit(
     blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
     profiled = profiling.phase(measurement, session, blocks, pair, agent, bench.supervisor, run.scratch)
     stack.callback(profiled.close)
-    return *phases, profiled, enciphered.phase(measurement, session, bench, agent)
+    pair.watch.check()  # so that it knows the processes that the servers have now
+    whole = *phases, profiled, enciphered.phase(measurement, session, bench, agent)
+    return tuple(map(pair.watch.explained, whole))
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:

@@ -359,6 +359,7 @@ class CellMeasurement:
         seed = schedule.slice_seed(
             self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
         )
+        self._pair.watch.arm = arm
         self._pause.only(arm)
         self._awake.keep(self._polling(phase))
         sampler = self.samplers[arm]
@@ -438,7 +439,7 @@ class CellMeasurement:
         self._failures += not (lost or mistimed)
         self._mistimed += mistimed
         self._last_answer = time.monotonic()
-        self._pair.check_hops()
+        self._pair.watch.check()
         fatal = draft.phase == "pilot" and not mistimed
         if not lost and (fatal or self._failures >= MAX_FAILURES or self._mistimed >= MAX_MISTIMED):
             raise RunError(f"{draft.arm} arm: {record.error}")

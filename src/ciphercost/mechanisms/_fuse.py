@@ -76,7 +76,8 @@ class EncryptingDaemon(AtRest):
         below = place.with_name(f"{place.name}.{'cipher' if arm == 'encrypted' else 'below'}")
         if (free := volumes.free(place.parent)) < size + size // 4:
             raise RunError(
-                f"{free / 1e6:.0f} MB are free in {place.parent}, but the data needs {size / 1e6:.0f} MB; is the disk full?"
+                f"{free / 1e6:.0f} MB are free in {place.parent}, but the data needs {size / 1e6:.0f} MB; "
+                "use fewer --rows, or set CIPHERCOST_SCRATCH to a directory on a larger disk"
             )
         for directory in (place, below):
             directory.mkdir(mode=0o700)

@@ -30,6 +30,7 @@ from ciphercost.host.volumes import image, policy
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model import system_error
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.spec import Arm
 
@@ -136,9 +137,11 @@ class Fscrypt(AtRest):
         place = copy.with_suffix("")
         try:
             command = ["cp", "--sparse=always", "--reflink=auto", str(look.volume.backing[0]), str(copy)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=child_environment({"LC_ALL": "C"})
+            )
             if done.returncode:
-                raise RunError(f"copying the image failed: {done.stderr.strip()}; is the disk full?")
+                raise RunError(f"copying the image failed: {system_error.advised(done.stderr)}")
             place.mkdir(mode=0o700)
             with image.attached(look.rest.supervisor, copy, place):
                 for words in ("without its key", "with another key"):

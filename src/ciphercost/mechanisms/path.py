@@ -79,7 +79,7 @@ class TwoPaths(AtRest):
         given = Path(rest.factors[arm]).resolve()
         if (free := volumes.free(given)) < 2 * size + LEAST:
             raise RunError(
-                f"{free / 1e6:.0f} MB are free in {given}, but the data needs {size / 1e6:.0f} MB; is the disk full?"
+                f"{free / 1e6:.0f} MB are free in {given}, but the data needs {size / 1e6:.0f} MB; use fewer --rows, or a directory on a larger disk"
             )
         ours = given / f"ciphercost-{rest.supervisor.run_id}-{randomness.token_hex(4)}"
         rest.supervisor.remove(ours)

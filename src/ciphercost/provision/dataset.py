@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import marks
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.load.program import Program
 from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model import system_error
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan.planned import PlannedCell
@@ -95,8 +95,8 @@ def copy(source: Path, target: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env=child_environment(),
+        env=child_environment({"LC_ALL": "C"}),
     )
     if done.returncode:
-        reasons = (done.stderr.strip().splitlines() or ["cp printed nothing"])[-1].removeprefix("cp: ")
-        raise RunError(f"can't copy the data: {reasons}{'' if marks.disk_full() else '; is the disk full?'}")
+        reason = (done.stderr.strip().splitlines() or [""])[-1].removeprefix("cp: ")
+        raise RunError(f"can't copy the data: {system_error.advised(reason)}")

@@ -15,6 +15,7 @@ from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
+from ciphercost.provision.watch import Watch
 from ciphercost.provision.way import Way
 
 
@@ -60,6 +61,8 @@ class ServerPair(msgspec.Struct):
     """Set for your own server."""
     refused: Refused | None = None
     """What the run knows about connections that your own servers refused. None: ciphercost started the servers."""
+    watch: Watch = msgspec.field(default_factory=Watch)
+    """Notices when something dies that the load needs."""
 
     @property
     def netns(self) -> Path | None:
@@ -78,12 +81,6 @@ class ServerPair(msgspec.Struct):
         """The processes between client and server."""
         chain = self.ways[arm].chain if arm in self.ways else None
         return chain.pids if chain else ()
-
-    def check_hops(self) -> None:
-        """Raises RunError if a process of a hop has ended."""
-        for way in self.ways.values():
-            if way.chain:
-                way.chain.check()
 
     def note(self, error: AgentError) -> None:
         """Note that the encrypted arm failed. If the server is your own, nothing more is sent to it unencrypted."""

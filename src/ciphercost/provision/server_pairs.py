@@ -20,6 +20,7 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import marks, supervisor
 from ciphercost.host.link import Ends, Link, check_rights, linked, veth
+from ciphercost.host.standing import Standing
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import RunError, Unproven
@@ -32,6 +33,7 @@ from ciphercost.provision.delay import delayed
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
+from ciphercost.provision.watch import Watch
 
 
 @contextmanager
@@ -135,6 +137,21 @@ def start(
     ends = packet_link.carried(held.delay_s, held.loss, others) if bench.planned.by_packet else veth
     way = bench.shared.enter(_link(bench, ends)) if bench.planned.linked else None
     by_arm: dict[Arm, Server] = {arm: servers[dataset.place(arm)] for arm in ARMS}
+    helpers = [
+        *(
+            Standing(f"the hop ({each.title})", of.pid, status=of.poll)
+            for each in chains.values()
+            for of in each.processes
+        ),
+        *(
+            Standing("the encrypting file system's daemon", pid)
+            for each in servers.values()
+            if each.volume
+            for pid in each.volume.pids
+        ),
+        *([Standing("the relay for --delay", relay)] if relay else []),
+        *([Standing("the link's process", way.carrier)] if way and way.carrier else []),
+    ]
     return ServerPair(
         connect=connect,
         by_arm=by_arm,
@@ -155,6 +172,7 @@ def start(
         server_cpus=server_cpus,
         agent_cpus=agent_cpus,
         embedded=bench.engine.embedded,
+        watch=Watch(bench.supervisor, by_arm, helpers, way),
     )
 
 
@@ -193,6 +211,8 @@ def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) ->
             if bench.engine.volatile:
                 loading.refill(bench, place, volume, server)
             yield server
+            if died := server.died():
+                raise RunError(died)
         finally:
             server.stop()
             shutil.rmtree(volume.path, ignore_errors=True)

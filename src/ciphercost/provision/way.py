@@ -9,7 +9,6 @@ import msgspec
 
 from ciphercost.host.relay import Relay
 from ciphercost.host.supervisor import Process
-from ciphercost.model.errors import RunError
 from ciphercost.provision.delay import Address
 
 
@@ -25,12 +24,6 @@ class Chain(msgspec.Struct):
     @property
     def pids(self) -> tuple[int, ...]:
         return tuple(each.pid for each in self.processes)
-
-    def check(self) -> None:
-        """Raises RunError if a process of the hop has ended."""
-        for each in self.processes:
-            if (status := each.poll()) is not None:
-                raise RunError(f"the hop ({self.title}) ended in the middle of the run, with status {status}")
 
 
 class Way(Protocol):

@@ -34,6 +34,10 @@ SETUP_SECONDS = 3.0
 """Assumed setup time (start, load and proof) of the first session."""
 
 
+CLOSED = suppress(OSError)
+"""A terminal or a pipe that was closed takes no more. A run goes on without it: its result is worth more than its progress."""
+
+
 class Lines(Display):
     """Plain lines on standard error, for pipes and logs: one when a session begins and one when a cell ends."""
 
@@ -57,7 +61,8 @@ class Lines(Display):
             self.say(f"{self._titles[cell]}: {'already done' if done else f'{counted(sessions)} already recorded'}")
 
     def say(self, text: str) -> None:
-        print(printable(text), file=sys.stderr, flush=True)
+        with CLOSED:
+            print(printable(text), file=sys.stderr, flush=True)
 
     def phase(self, cell: int, session: int, name: str) -> None:
         if (cell, session) not in self._seen and name != PREPARING:
@@ -267,10 +272,6 @@ def counted(sessions: int) -> str:
 
 
 # ── a terminal ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-CLOSED = suppress(OSError)
-"""A terminal that was closed takes no more. A run that ignores SIGHUP goes on without it."""
 
 
 class Screen(Display):

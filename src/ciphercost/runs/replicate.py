@@ -18,6 +18,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.measure.experiment import off_measured_cores
 from ciphercost.measure.progress import Display
+from ciphercost.model import system_error
 from ciphercost.model.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record
@@ -125,8 +126,7 @@ def _pairs(
             except Unproven as error:
                 reasons.append((name, f"not proven: {error}"))
             except OSError as error:
-                where = f": {error.filename}" if error.filename else ""
-                reasons.append((name, f"{error.strerror or error}{where}; is the disk full?"))
+                reasons.append((name, system_error.words(error)))
             except CiphercostError as error:
                 reasons.append((name, str(error)))
             kept.reason = "; ".join(f"{name}: {reason}" if len(cells) > 1 else reason for name, reason in reasons)

@@ -95,6 +95,7 @@ class WebServer(StartedServer):
     """A server that ciphercost started."""
 
     driver = "http"
+    keeps_processes = True
 
     def __init__(
         self, started: Launch, config: Config, log: Log, *, stalls: bool = False, library: str | None = None

@@ -13,6 +13,7 @@ from pathlib import Path
 from ciphercost.host.journal import Entry
 from ciphercost.host.mounts import escaped
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.model import system_error
 from ciphercost.model.errors import RunError
 
 CAP_SYS_ADMIN = 21
@@ -54,7 +55,8 @@ def sync(path: Path) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.syncfs(descriptor):
             error = ctypes.get_errno()
-            raise RunError(f"{path} could not be synced to disk: {os.strerror(error)}; is the disk full?")
+            reason = system_error.words(OSError(error, os.strerror(error)))
+            raise RunError(f"{path} could not be synced to disk: {reason}")
     finally:
         os.close(descriptor)
 

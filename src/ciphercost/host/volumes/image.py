@@ -54,7 +54,7 @@ def mounted(supervisor: Supervisor, place: Path, size: int) -> Iterator[Path]:
     if not large:
         raise RunError(
             f"no room for two file systems with {size / 1e6:.0f} MB of data each: {free / 1e6:.0f} MB are free in "
-            f"{place.parent}; is the disk full? Set CIPHERCOST_SCRATCH to a larger one."
+            f"{place.parent}; use fewer --rows, or set CIPHERCOST_SCRATCH to a directory on a larger disk"
         )
     try:
         with image.open("xb") as file:
