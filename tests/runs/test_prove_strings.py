@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography import x509
@@ -59,6 +60,28 @@ def test_a_string_gets_the_answer_that_its_client_gets(
 ) -> None:
     given = ON_A_SERVER[server.engine.name]
     assert answers(server, given, server.environment, tmp_path, record_property) == []
+
+
+def test_keywords_get_the_same_answer_as_a_url(
+    tmp_path: Path, require_server: RequireServer, record_property: cases.Record
+) -> None:
+    require_server("postgresql")
+    with user_server("postgresql", tmp_path) as server:
+        parts = urlsplit(server.url)
+        string = f"host={parts.hostname} port={parts.port} user={parts.username} dbname={parts.path.strip('/')}"
+        for more, expected in (
+            ("sslmode=disable", "NOT ENCRYPTED"),
+            (f"sslmode=verify-full sslrootcert='{server.ca}'", "proven"),
+        ):
+            environment = {**os.environ, **server.environment, "HOME": str(tmp_path)}
+            by_url, by_words = (
+                warm.run(["prove", text], cwd=tmp_path, env=environment)
+                for text in (f"{server.url}?{more.replace(' ', '&').replace(chr(39), '')}", f"{string} {more}")
+            )
+            assert expected in by_words.stdout
+            assert (by_words.returncode, by_words.stderr) == (by_url.returncode, by_url.stderr)
+            said = next(text for text in ("NOT ENCRYPTED", "proven") if text in by_words.stdout)
+            cases.record(record_property, "connections", f"host=… {more.partition('=/')[0]}", said)
 
 
 @pytest.mark.parametrize(("name", "setting"), [("postgresql", "off"), ("mariadb", "OFF")])

@@ -16,6 +16,7 @@ from ciphercost.model.errors import UsageError
 def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
     from ciphercost.load import headers, tables, units
+    from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.model.spec import CellSpec
     from ciphercost.plan import objective, targets
 
@@ -50,7 +51,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         regime=given["regime"] or ("latency" if given.get("max_rate") else "capacity"),
         per_request=given["pooled"] is False,
         rate=given["rate"] or 0.0,
-        url=" ".join(each.strip().replace(" ", "%20") for each in given["urls"]),
+        url=" ".join(as_url(each.strip()).replace(" ", "%20") for each in given["urls"]),
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",

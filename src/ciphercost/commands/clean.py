@@ -37,10 +37,11 @@ def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str
     Removes only what carries ciphercost's mark, and nothing that belongs to a run that is still alive.
     """
     from ciphercost.host import leftovers
+    from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.provision import leftover_schemas
 
     if url is None and (engine or ca or wanted):
         raise UsageError("--engine, --ca and --schema describe a server: give its --url too")
-    text, worked = leftover_schemas.sweep(url, engine or "", ca or "", wanted) if url else leftovers.sweep()
+    text, worked = leftover_schemas.sweep(as_url(url), engine or "", ca or "", wanted) if url else leftovers.sweep()
     say(text)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

@@ -60,9 +60,11 @@ def prove(
     checks whether the driver verifies the server. A web site whose http and https addresses differ by more than the usual ports
     has both checked if you give both, and so has a key-value store with its two ports.
     """
+    from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.plan.targets import target_of_url, two_addresses
     from ciphercost.runs import prove_url
 
+    targets = tuple(map(as_url, targets))
     target, *more = targets
     if more and not all(map(two_addresses, targets)):
         raise UsageError(

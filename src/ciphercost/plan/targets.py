@@ -19,6 +19,8 @@ def schemes() -> dict[str, str]:
 def target_of_url(url: str) -> str:
     """ENGINE:MECHANISM for a URL. Raises UsageError if it is none, or if no engine has its scheme."""
     known = schemes()
+    if "://" not in url:
+        raise UsageError(f"--url must begin with a scheme, such as postgresql://HOST:PORT/…; {nearest('', known)}")
     scheme = url.partition("://")[0].lower()
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) or known.get(scheme, "url:").startswith("url:"):
         scheme = split(url).scheme
@@ -38,8 +40,12 @@ def target(text: str) -> tuple[str, str, str]:
     """(engine, version, mechanism) for `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
     match = re.fullmatch(r"([^:@\s]+)(?:@([\w.]+))?(?::([^:\s]+))?", text)
     if match is None:
-        raise UsageError(f"{text}: not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls")
+        raise UsageError(
+            f"{text}: not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls, or the URL of a server, postgresql://HOST:PORT/…"
+        )
     engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
+    if mechanism and mechanism.isdigit():
+        raise UsageError(f"{text}: an address needs a scheme; write e.g. postgresql://{text}, or https://{text}")
     known = mechanisms.of(engines.get(engine))
     if not mechanism:
         raise UsageError(f"{text}: no mechanism given; write e.g. {engine}:{known[0]} ({nearest('', known)})")
