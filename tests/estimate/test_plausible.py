@@ -110,6 +110,9 @@ def test_a_wait_of_one_arm_is_the_reason_and_nothing_is_computed_from_it() -> No
     assert (gated.gates[0].outcome, gated.exit_status) == ("unresolved", 4)
     for name in ("terminal", "md", "html", "latex"):
         assert "servers become" not in formats.get(name)(result(found)), name
+    for name in ("bencher", "github-action-benchmark", "openmetrics"):
+        assert "throughput" not in formats.get(name)(result(found)), name
+        assert "operations/s" not in formats.get(name)(result(found)), name
 
 
 def test_both_arms_that_wait_hide_the_cost_but_not_that_of_cpu() -> None:

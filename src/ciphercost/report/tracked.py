@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ciphercost.estimate import failures
+from ciphercost.estimate import failures, plausible
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import cell_ids
 from ciphercost.report.words import figure_text
@@ -27,10 +27,15 @@ class Tracked(NamedTuple):
 
 
 def figures(result: Result) -> Iterator[Tracked]:
-    """Every figure that reports print, cell by cell. Trackers have no place for doubts, so cells that are not ok are left out."""
+    """Every figure that reports print, cell by cell. Cells that are not ok, or whose figures are not what encryption costs, are left out."""
     for name, cell in zip(cell_ids.ids(result), result.cells, strict=True):
-        if cell.status == "ok":
+        if has_cost(cell):
             yield from (Tracked(name, cell, row) for row in figure_text.rows(with_failures(cell)))
+
+
+def has_cost(cell: Cell) -> bool:
+    """Whether a tracker gets its figures: a series has no word for those that are not what encryption costs, such as a fixed wait."""
+    return cell.status == "ok" and not plausible.is_no_cost(cell)
 
 
 def with_failures(cell: Cell) -> Cell:

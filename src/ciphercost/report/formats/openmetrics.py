@@ -55,7 +55,7 @@ def _families(result: Result) -> Iterator[Family]:
     figures = [
         (_labels(name, cell) | {"metric": metric}, estimate)
         for name, cell in cells
-        if cell.status == "ok"
+        if tracked.has_cost(cell)
         for metric, estimate in tracked.with_failures(cell).overhead.items()
     ]
     for name, bound, help_ in GAUGES:
