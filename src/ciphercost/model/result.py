@@ -222,6 +222,19 @@ class ObjectiveArm(msgspec.Struct, frozen=True, omit_defaults=True):
     """below: the objective's quantile at the lowest rate. None: the arm did not keep up with that."""
 
 
+class AllRequests(msgspec.Struct, frozen=True):
+    """Slow requests of all blocks below both capacities, ÷ the share that the objective allows."""
+
+    plain: float
+    encrypted: float
+    low: float
+    """95 % interval of encrypted − plain."""
+    high: float
+    blocks: int
+    agree: bool
+    """Whether the arms may be alike in that, and surely don't differ much. Without that there is no ratio."""
+
+
 class ObjectiveCapacity(msgspec.Struct, frozen=True, omit_defaults=True):
     """What encryption costs in rate, at a latency that must be kept."""
 
@@ -236,6 +249,8 @@ class ObjectiveCapacity(msgspec.Struct, frozen=True, omit_defaults=True):
     at_least: float | None = None
     reason: str = ""
     """Why there is no ratio."""
+    all_requests: AllRequests | None = None
+    """None: too few blocks, or a result of an older version."""
 
 
 class CellEstimate(msgspec.Struct, frozen=True):
