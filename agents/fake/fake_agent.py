@@ -231,7 +231,8 @@ class FakeAgent:
             sys.exit(3)
         if SKEWED_AFTER < self.slices <= SKEWED_AFTER + self.options.skewed:
             raise Refused("skewed", "the agents began to count 9 ms apart")
-        if discard and self.random.random() < getattr(self.options, f"lose_{arm}"):
+        lost = getattr(self.options, f"lose_{arm}")
+        if lost and discard and self.random.random() < lost:
             self.clock += seconds
             raise Refused(self.options.lose_as, "the server closed the connection")
         print(json.dumps({"type": "counting", "arm": arm}, separators=(",", ":")), flush=True)
