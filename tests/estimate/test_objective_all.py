@@ -8,7 +8,7 @@ import pytest
 
 from ciphercost.estimate import objective_all
 from ciphercost.estimate.objective_curve import Tried
-from ciphercost.model.result import AllRequests
+from ciphercost.model.objective_capacity import AllRequests
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import objective
 
@@ -37,7 +37,9 @@ def known(plain: list[float], encrypted: list[float]) -> AllRequests:
 
 def test_shares_are_those_of_all_requests_in_units_of_what_is_allowed() -> None:
     found = known([2, 4, 3, 3], [3, 3, 2, 4])
-    assert (found.plain, found.encrypted, found.blocks) == (pytest.approx(0.3), pytest.approx(0.3), 4)
+    assert found.plain == pytest.approx(0.3)
+    assert found.encrypted == pytest.approx(0.3)
+    assert found.blocks == 4
     assert found.low < 0 < found.high
     assert found.agree
 

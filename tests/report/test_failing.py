@@ -185,7 +185,7 @@ def test_a_trend_has_a_gap_there() -> None:
 def test_a_whole_run_whose_encrypted_arm_loses_slices(tmp_path: Path, regime: str, how: str) -> None:
     """The fake agent fails 8 % of the encrypted arm's slices, which are otherwise like the plain ones."""
     with fake.in_place(tmp_path, f"--sd 0.005 --lose-encrypted 0.08 --lose-as {how}"):
-        spec = Spec(cells=[CellSpec("null", "busy", regime=regime)], seed=3, mode="full", sessions=8, time=240.0)  # type: ignore[arg-type]
+        spec = Spec(cells=[CellSpec("null", "busy", regime=regime)], seed=3, mode="full", sessions=8, time=160.0)  # type: ignore[arg-type]
         made = pipeline.run(spec, tmp_path / "run")
     (of,) = (each.failures for each in made.cells)
     assert of is not None

@@ -15,7 +15,7 @@ from ciphercost.estimate import statistics
 from ciphercost.estimate.notation import number
 from ciphercost.estimate.objective_curve import Tried
 from ciphercost.estimate.tally import Floats
-from ciphercost.model.result import AllRequests
+from ciphercost.model.objective_capacity import AllRequests
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan.objective import Objective
 

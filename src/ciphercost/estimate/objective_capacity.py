@@ -22,7 +22,8 @@ from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
 from ciphercost.model.histogram import decode, merge
-from ciphercost.model.result import AllRequests, AtRate, LoadPoint, ObjectiveArm, ObjectiveCapacity, Warning_
+from ciphercost.model.objective_capacity import AllRequests, AtRate, LoadPoint, ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.result import Warning_
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.objective import Objective
