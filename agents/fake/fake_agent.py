@@ -231,7 +231,8 @@ class FakeAgent:
             sys.exit(3)
         if SKEWED_AFTER < self.slices <= SKEWED_AFTER + self.options.skewed:
             raise Refused("skewed", "the agents began to count 9 ms apart")
-        if discard and self.random.random() < getattr(self.options, f"lose_{arm}"):
+        lost = getattr(self.options, f"lose_{arm}")
+        if lost and discard and self.random.random() < lost:
             self.clock += seconds
             raise Refused(self.options.lose_as, "the server closed the connection")
         print(json.dumps({"type": "counting", "arm": arm}, separators=(",", ":")), flush=True)
@@ -248,7 +249,8 @@ class FakeAgent:
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
         times = histogram(latency, done)
         if self.options.queue and rate and arrivals == "random":
-            waited = self.queue(latency, rate, seconds, discard)
+            stalls = self.options.stall_encrypted if arm == "encrypted" else 0.0
+            waited = self.queue(latency, rate, seconds, discard, stalls)
             done, times = len(waited), histogram_of(waited)
         self.clock += done * latency / 1e9 if operations else seconds
         failing = self.options.fail_after and self.slices > self.options.fail_after
@@ -263,8 +265,11 @@ class FakeAgent:
             "first_error": "out of memory" if errors else "", "error_kinds": f"53200={errors}" if errors else "",
         }  # fmt: skip
 
-    def queue(self, service_ns: float, rate: float, seconds: float, discard: float) -> list[int]:
-        """Latencies in ns of what one server answers in the counted part of a slice, from an empty queue at its beginning."""
+    def queue(self, service_ns: float, rate: float, seconds: float, discard: float, stalls: float) -> list[int]:
+        """Latencies in ns of what one server answers in the counted part of a slice, from an empty queue at its beginning.
+
+        `stalls`: so many operations per second take exponentially longer, `--stall-ms` on average.
+        """
         now, free, found = 0.0, 0.0, []
         count_from, end = seconds * discard * 1e9, seconds * 1e9
         while True:
@@ -273,6 +278,8 @@ class FakeAgent:
             if begins >= end:
                 return found
             free = begins + service_ns * (self.random.expovariate(1) if self.options.queue == "mm1" else 1)
+            if stalls and self.random.random() < stalls / rate:
+                free += self.random.expovariate(1) * self.options.stall_ms * 1e6
             if count_from <= free < end:
                 found.append(int(free - now))
 
@@ -350,6 +357,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--effect", type=float, default=0.0)
     parser.add_argument("--queue", choices=["mm1", "md1"], default="")
+    parser.add_argument(
+        "--stall-encrypted", type=float, default=0.0, metavar="N", help="stalls per second of its queue"
+    )
+    parser.add_argument("--stall-ms", type=float, default=15.0, help="their mean length")
     parser.add_argument("--sd", type=float, default=0.0)
     parser.add_argument(
         "--busy", type=int, default=0, metavar="NS", help="busy_ns without an effect; a longer wait is an effect"

@@ -193,22 +193,22 @@ def test_several_machines_are_one_table() -> None:
 
 @pytest.mark.parametrize(("sessions", "blocks"), [(8, 12), (1, 25)])
 def test_failures_of_one_arm_are_never_equivalent(sessions: int, blocks: int) -> None:
-    """Of 60 runs with 2 % of encrypted slices failing, all were equivalent and within 1 % while failures counted for nothing."""
-    found = list(simulate_failures.runs(7, 60, sessions, blocks, Failing(encrypted=0.02)))
+    """Of 40 runs with 2 % of encrypted slices failing, all were equivalent and within 1 % while failures counted for nothing."""
+    found = list(simulate_failures.runs(7, 40, sessions, blocks, Failing(encrypted=0.02)))
     hit = [each for each in found if each.failures is not None]
-    assert len(hit) >= 30
+    assert len(hit) >= 20
     assert not [each for each in hit if each.verdict == "equivalent" or gate(each) == "pass"]
 
 
 @pytest.mark.parametrize("failing", [Failing(plain=0.02, encrypted=0.02), Failing(outages=0.04)])
 def test_arms_that_fail_alike_seldom_differ(failing: Failing) -> None:
-    found = list(simulate_failures.runs(8, 100, 8, 6, failing))
-    assert sum(failures.differ(each.failures) for each in found) <= 8
-    assert sum(each.verdict == "differs" for each in found) <= 8
+    found = list(simulate_failures.runs(8, 60, 8, 6, failing))
+    assert sum(failures.differ(each.failures) for each in found) <= 6
+    assert sum(each.verdict == "differs" for each in found) <= 6
 
 
 def test_the_cost_of_slices_that_time_out_lies_between_both_intervals() -> None:
-    found = list(simulate_failures.runs(9, 60, 8, 12, Failing(slow=True)))
+    found = list(simulate_failures.runs(9, 40, 8, 12, Failing(slow=True)))
     truth = float(np.exp(SLOW_COST))
     holds = [each.overhead["throughput"].low <= truth <= each.overhead["throughput"].high for each in found]
     both = []

@@ -15,7 +15,17 @@ from ciphercost.estimate import failures
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.result import Cell, Failures, Result
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.report import advice, comparison, comparison_formats, cost_gate, figures, formats, notebook, trend
+from ciphercost.report import (
+    advice,
+    calibration,
+    comparison,
+    comparison_formats,
+    cost_gate,
+    figures,
+    formats,
+    notebook,
+    trend,
+)
 from ciphercost.report.comparison_types import Run
 from ciphercost.report.formats import html, junit
 from ciphercost.report.words import verdict_text
@@ -88,6 +98,7 @@ def test_the_page_and_the_notebook_say_so() -> None:
     assert FIRST in html.render(result(MANY))
     assert FIRST in notebook.html(result(MANY))
     assert "the encrypted arm fails more often" in notebook.line(result(MANY))
+    assert calibration.text(result(MANY)).startswith(f"! {FIRST}")
 
 
 def test_tables_and_schemas_for_programs_have_it() -> None:
@@ -174,7 +185,7 @@ def test_a_trend_has_a_gap_there() -> None:
 def test_a_whole_run_whose_encrypted_arm_loses_slices(tmp_path: Path, regime: str, how: str) -> None:
     """The fake agent fails 8 % of the encrypted arm's slices, which are otherwise like the plain ones."""
     with fake.in_place(tmp_path, f"--sd 0.005 --lose-encrypted 0.08 --lose-as {how}"):
-        spec = Spec(cells=[CellSpec("null", "busy", regime=regime)], seed=3, mode="full", sessions=8, time=240.0)  # type: ignore[arg-type]
+        spec = Spec(cells=[CellSpec("null", "busy", regime=regime)], seed=3, mode="full", sessions=8, time=160.0)  # type: ignore[arg-type]
         made = pipeline.run(spec, tmp_path / "run")
     (of,) = (each.failures for each in made.cells)
     assert of is not None

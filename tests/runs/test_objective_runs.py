@@ -253,6 +253,23 @@ def test_operations_that_are_too_few_for_the_quantile_are_named(tmp_path: Path, 
     assert not cell.objective.curve
 
 
+def test_stalls_of_the_encrypted_arm_alone_leave_no_cost_in_rate(tmp_path: Path, fake: Fake) -> None:
+    """Half a stall a second, of 30 ms: most blocks have none, and of all requests the encrypted arm loses more than 1 %."""
+    fake("--queue mm1 --rate 4000 --stall-encrypted 0.5 --stall-ms 30")
+    result = measured(tmp_path / "run", "p99=5ms", mode="quick", time=240.0)
+    cell = result.cells[0]
+    assert METRIC not in cell.overhead
+    assert cell.objective is not None
+    assert cell.objective.ratio is None
+    assert {each.rate for each in cell.objective.arms.values()} == {None}, "two rates would be a cost"
+    assert cell.objective.all_requests is not None
+    assert cell.objective.all_requests.encrypted > 2 * cell.objective.all_requests.plain
+    assert not cell.objective.all_requests.agree
+    assert "At p99=5ms no cost in rate is known: " in " ".join(terminal.render(result).split())
+    assert "below both capacities" in cell.objective.reason
+    assert conclude.result_of(tmp_path / "run").cells[0].objective == cell.objective
+
+
 # ── real servers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import statistics
+from ciphercost.estimate import objective_all, statistics
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.notation import number
 from ciphercost.estimate.objective_answers import latency, slow
@@ -22,7 +22,8 @@ from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
 from ciphercost.model.histogram import decode, merge
-from ciphercost.model.result import AtRate, LoadPoint, ObjectiveArm, ObjectiveCapacity, Warning_
+from ciphercost.model.objective_capacity import AllRequests, AtRate, LoadPoint, ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.result import Warning_
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.objective import Objective
@@ -87,13 +88,27 @@ class Capacities:
         return found
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
-        """The log ratio of both arms' capacities, encrypted − plain; None unless both have one."""
-        return _ratio(self._parts(mode), most_nu)
+        """The log ratio of both arms' capacities, encrypted − plain; None unless both have one, and all requests together agree."""
+        parts = self._parts(mode)
+        return _ratio(parts, most_nu) if self._agree(parts) else None
+
+    def _all(self, parts: Mapping[Arm, Parts]) -> AllRequests | None:
+        """What all requests below both capacities show; None unless both arms have one."""
+        if len(parts) < len(ARMS):
+            return None
+        capacities = {arm: each.centre for arm, each in parts.items()}
+        return objective_all.judged(self.arms, self.objective, capacities, by_session=parts["plain"].sessions)
+
+    def _agree(self, parts: Mapping[Arm, Parts]) -> bool:
+        found = self._all(parts)
+        return found is None or found.agree
 
     def levels(self, mode: Mode) -> dict[Arm, float]:
         """Both arms' capacities, operations/s, of which encrypted ÷ plain is the ratio; empty without a ratio."""
         parts = self._parts(mode)
-        return {arm: math.exp(each.centre) for arm, each in parts.items()} if len(parts) == len(ARMS) else {}
+        if len(parts) < len(ARMS) or not self._agree(parts):
+            return {}
+        return {arm: math.exp(each.centre) for arm, each in parts.items()}
 
     def finish(self, mode: Mode, most_nu: int | None, top: float, lowest: float) -> ObjectiveCapacity:
         """The estimate. `top`: the plain arm's operations/s in the closed loop; `lowest`: the lowest rate that could be tried."""
@@ -115,11 +130,22 @@ class Capacities:
                 arms[arm] = ObjectiveArm("above", low=max(rates))
             else:
                 arms[arm] = ObjectiveArm("unknown")
+        together = self._all(parts)
+        if ratio is not None and together is not None and not together.agree:
+            return ObjectiveCapacity(
+                objective=self.objective.text,
+                # Two rates would be a cost.
+                arms={arm: ObjectiveArm("unknown") for arm in ARMS},
+                curve=self._points(),
+                reason=objective_all.reason(together, self.objective.text),
+                all_requests=together,
+            )
         made = ObjectiveCapacity(
             objective=self.objective.text,
             arms=arms,
             curve=self._points(),
             ratio=None if ratio is None else stated(ratio, mode, "operations/s"),
+            all_requests=together,
         )
         if ratio is not None:
             return made

@@ -8,7 +8,9 @@ import msgspec
 
 from ciphercost.model.cipher_work import Enciphered
 from ciphercost.model.errors import without_codes
+from ciphercost.model.estimate import Estimate as Estimate
 from ciphercost.model.fleet import FleetFacts
+from ciphercost.model.objective_capacity import ObjectiveCapacity as ObjectiveCapacity
 from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
@@ -16,24 +18,6 @@ from ciphercost.model.study import StudyResult
 from ciphercost.model.terms import CellMode, Status, Verdict
 
 # ── estimate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """encrypted ÷ plain, with its 95 % interval."""
-
-    ratio: float
-    low: float
-    high: float
-    ratio_of_totals: float | None = None
-    n: int = 0
-    """Sessions (full mode) or blocks (quick mode) behind the interval."""
-    method: str = ""
-    p_value: float | None = None
-    """Two-sided, against ratio = 1; with Holm's correction if the run has several cells."""
-    unit: str = ""
-    totals_low: float | None = None
-    """95 % interval of `ratio_of_totals`, if that estimate differs from `ratio`."""
-    totals_high: float | None = None
 
 
 class Warning_(msgspec.Struct, frozen=True):  # noqa: N801 - `Warning` is Python's own
@@ -183,59 +167,6 @@ class Curve(msgspec.Struct, frozen=True):
     along: str
     """`size` (bytes of an answer) or `clients`."""
     points: list[Point]
-
-
-class AtRate(msgspec.Struct, frozen=True):
-    """What one arm did at one rate of the open loop."""
-
-    latency_ms: float | None
-    """The objective's quantile. None: the arm did not keep up with the rate."""
-    p50_ms: float | None
-    """Median of the answered requests. None: there are none."""
-    done_per_s: float
-    """Answered operations per second."""
-    requests: int
-    """Answered requests, over all sessions."""
-
-
-class LoadPoint(msgspec.Struct, frozen=True):
-    """Both arms at one rate: a point of the load–latency curve."""
-
-    rate: float
-    """Requests per second."""
-    plain: AtRate
-    encrypted: AtRate
-
-
-class ObjectiveArm(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One arm's capacity at an objective: the highest rate that keeps it, operations per second."""
-
-    kind: Literal["within", "below", "above", "unknown"]
-    """within: between rates that were tried. below: under the lowest, which is `high`. above: over the highest, which is `low`. unknown:
-    not bracketed."""
-    rate: float | None = None
-    """Without an interval of its own: a machine that gets slower and faster moves both arms' capacities, and not their ratio."""
-    low: float | None = None
-    high: float | None = None
-    """One end, if the capacity is known from one side."""
-    fastest_ms: float | None = None
-    """below: the objective's quantile at the lowest rate. None: the arm did not keep up with that."""
-
-
-class ObjectiveCapacity(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What encryption costs in rate, at a latency that must be kept."""
-
-    objective: str
-    """`p99=5ms`."""
-    arms: dict[str, ObjectiveArm]
-    curve: list[LoadPoint]
-    ratio: Estimate | None = None
-    """Encrypted ÷ plain capacity. None: at least one of them is not known; then there may be a bound."""
-    at_most: float | None = None
-    """The ratio is below this, because the encrypted arm keeps no rate that was tried, or the plain arm keeps all of them."""
-    at_least: float | None = None
-    reason: str = ""
-    """Why there is no ratio."""
 
 
 class CellEstimate(msgspec.Struct, frozen=True):

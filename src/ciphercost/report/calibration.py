@@ -15,7 +15,7 @@ from ciphercost.plan.schedule import LEAST_SESSIONS
 from ciphercost.report import disturbed
 from ciphercost.report.formats import terminal
 from ciphercost.report.layout import wrap
-from ciphercost.report.words import figure_text
+from ciphercost.report.words import figure_text, verdict_text
 
 WANTED = math.log(1.01)
 MOST_SESSIONS = 10_000
@@ -27,6 +27,8 @@ def text(result: Result) -> str:
         return terminal.render(result)
     warning = disturbed.warning(result.cells)
     lines = wrap(f"! {warning}", "", "  ") if warning else []
+    for each in verdict_text.failed(result.cells):
+        lines += wrap(f"! {each}", "", "  ")
     lines += [line for cell in result.cells for line in of_cell(cell, result)]
     return figure_text.printable("\n".join([*lines, ""]))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate.notation import number, of_what
-from ciphercost.model.result import AtRate, Cell, ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.objective_capacity import AtRate, ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.report.layout import row, wrap
 from ciphercost.report.words import figure_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ciphercost.model.result import AtRate, ObjectiveCapacity
+from ciphercost.model.objective_capacity import AtRate, ObjectiveCapacity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan.objective import parse
 from ciphercost.report import objective

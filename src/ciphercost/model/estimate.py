@@ -1,0 +1,23 @@
+"""A ratio of both arms with its interval, as result.json holds it. No logic."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """encrypted ÷ plain, with its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+    ratio_of_totals: float | None = None
+    n: int = 0
+    """Sessions (full mode) or blocks (quick mode) behind the interval."""
+    method: str = ""
+    p_value: float | None = None
+    """Two-sided, against ratio = 1; with Holm's correction if the run has several cells."""
+    unit: str = ""
+    totals_low: float | None = None
+    """95 % interval of `ratio_of_totals`, if that estimate differs from `ratio`."""
+    totals_high: float | None = None
