@@ -119,7 +119,8 @@ def in_sessions(
 ) -> tuple[list[Cell], list[parts.BySession]]:
     """Cells over 8 sessions. `common`: sd of a session's factor, the same in all its cells; `own`: of each cell's; `off`: of the model's error."""
     factors = 1 + random.normal(0, common, SESSIONS)
-    cells_, by_session = [], []
+    cells_: list[Cell] = []
+    by_session: list[parts.BySession] = []
     for connects, wire in ((1.0, 1500.0), *((0.0, 200.0 + size) for size in SIZES))[:count]:
         truth = (connects * TRUTH[0] + TRUTH[1] + TRUTH[2] * wire / 1e3) * (1 + random.normal(0, off))
         values = truth * (factors + random.normal(0, own, SESSIONS))

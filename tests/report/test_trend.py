@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 import browser
 from ciphercost import commands
-from ciphercost.estimate import history, student_t
+from ciphercost.estimate import correlated_runs, history, student_t
 from ciphercost.estimate.intervals_of_result import of_result
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
@@ -137,6 +137,38 @@ def test_of_many_cells_without_a_change_few_histories_show_one(monkeypatch: pyte
         ]
         claims += any(series.found == "changed" for series in trend(made).series)
     assert claims / 50 <= 0.16, claims
+
+
+def alike(seed: int, count: int = 24) -> list[Run]:
+    """A history without a change whose neighbouring runs are alike."""
+    random = np.random.default_rng(seed)
+    values = correlated_runs._series(random, 1, count, 0.9)[0]
+    return [run(number + 1, costing(0.8 * math.exp(HALF * each))) for number, each in enumerate(values)]
+
+
+def test_changes_of_correlated_runs_are_withheld_and_the_report_says_why() -> None:
+    made = [only(trend(alike(seed))) for seed in range(8)]
+    withheld = [each for each in made if each.withheld]
+    assert len(withheld) >= 3
+    for each in withheld:
+        assert (each.found, each.shifts, each.smallest_step) == ("unchanged", [], None)
+        assert each.correlation is not None
+        assert each.correlation > 0.2
+    of = trend(alike(next(seed for seed, each in enumerate(made) if each.withheld)))
+    said = trend_formats.verdict(of, only(of))
+    assert "no change is sure in 24 runs: neighbouring runs are alike (correlation 0." in said
+    assert "independent ones" in said
+
+
+def test_with_few_runs_a_change_is_reported_with_a_warning() -> None:
+    of = trend(stepped(at=6, count=12))
+    assert only(of).found == "changed"
+    assert (
+        "with fewer than 20 runs, runs that are alike for a while can't be told from a change"
+        in trend_formats.verdict(of, only(of))
+    )
+    of = trend(stepped())
+    assert "alike" not in trend_formats.verdict(of, only(of))
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])

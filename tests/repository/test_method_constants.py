@@ -11,7 +11,6 @@ import pytest
 
 from ciphercost.estimate import (
     disturbance,
-    history,
     imported_copies,
     latency_ratios,
     objective_curve,
@@ -86,7 +85,7 @@ SENTENCES = {
     "farthest": f"than the logarithm of {math.exp(objective_curve.FARTHEST):.0f}",
     "wanted": f"long enough for {objective.WANTED} slow requests in each arm of a block",
     "trend's margin": f"(the largest of the runs' own, by default {percent(Spec(cells=[]).margin)})",
-    "trend's level": f"if at most {percent(history.ALPHA)} of random orders",
+    "trend's level": f"if at most {percent(statistics.ALPHA)} of random orders",
     "quick pairs": f"If one of two runs is a quick run, they must differ at {percent(compare_pair.QUICK_ALPHA)} instead of {percent(statistics.ALPHA)}",
     "copies": f"That needs {imported_copies.SURE_DIGITS} digits, or fewer where chance is expected to "
     f"produce less than {percent(imported_copies.EXPECTED)} as many such pairs as there are",

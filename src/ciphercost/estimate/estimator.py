@@ -252,15 +252,15 @@ class CellEstimator(CellSoFar):
         """
         if mode == "full":
             shared = [session for session in self._rates if session in reference._rates]
-            both = [each._sessions(shared) for each in (reference, self)]
-            interval = headline.difference(*both, most_nu=self._most_nu) if len(shared) >= 2 else None
+            theirs, mine = reference._sessions(shared), self._sessions(shared)
+            interval = headline.difference(theirs, mine, self._most_nu) if len(shared) >= 2 else None
         else:
             pairs = [
-                (mine, theirs)
+                (own, other)
                 for session in self._rates
-                for mine, theirs in zip(self._values(session), reference._values(session), strict=False)
+                for own, other in zip(self._values(session), reference._values(session), strict=False)
             ]
-            values = np.array([mine - theirs for mine, theirs in pairs])
+            values = np.array([own - other for own, other in pairs])
             interval = statistics.block_interval(values) if len(values) >= 2 else None
         return None if interval is None else stated(interval, mode, "ratio of ratios")
 

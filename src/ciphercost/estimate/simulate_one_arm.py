@@ -70,7 +70,8 @@ def garbage(random: Random, encrypted: NDArray[np.bool_], per_slice: float, paus
     known = np.random.default_rng(0)
     plain, more = (1 - lost(known.poisson(mean, DRAWS), known).mean() for mean in (per_slice, 1.2 * per_slice))
     counts = random.poisson(np.where(encrypted, 1.2 * per_slice, per_slice))
-    return np.log1p(-lost(counts, random)), math.log(more / plain)
+    added: Floats = np.log1p(-lost(counts, random))
+    return added, math.log(more / plain)
 
 
 def steal(random: Random, encrypted: NDArray[np.bool_], share: float, size: float) -> tuple[Floats, float]:
@@ -79,19 +80,20 @@ def steal(random: Random, encrypted: NDArray[np.bool_], share: float, size: floa
     plain, more = (1 - share * np.minimum(times * drawn, 0.9).mean() for times in (1.0, 1.3))
     hit = random.random(encrypted.shape) < share
     taken = random.exponential(size, encrypted.shape) * np.where(encrypted, 1.3, 1.0)
-    return np.log1p(-np.minimum(taken, 0.9) * hit), math.log(more / plain)
+    added: Floats = np.log1p(-np.minimum(taken, 0.9) * hit)
+    return added, math.log(more / plain)
 
 
 def stalls(random: Random, encrypted: NDArray[np.bool_], share: float) -> tuple[Floats, float]:
     """This share of the encrypted slices does a tenth of its work."""
     hit = encrypted & (random.random(encrypted.shape) < share)
-    return simulate.STALL * hit, math.log1p(-0.9 * share)
+    return np.where(hit, simulate.STALL, 0.0), math.log1p(-0.9 * share)
 
 
 def placement(random: Random, encrypted: NDArray[np.bool_], share: float, size: float) -> tuple[Floats, float]:
     """In this share of all sessions the encrypted server starts in a bad place, which costs it `size` for the whole session."""
     bad = random.random((*encrypted.shape[:2], 1, 1)) < share
-    return math.log1p(-size) * (encrypted & bad), math.log1p(-share * size)
+    return np.where(encrypted & bad, math.log1p(-size), 0.0), math.log1p(-share * size)
 
 
 def skewed(random: Random, encrypted: NDArray[np.bool_], sd: float) -> tuple[Floats, float]:

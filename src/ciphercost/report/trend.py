@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ciphercost.estimate import failures, history, statistics
+from ciphercost.estimate import correlated_runs, failures, history, statistics
 from ciphercost.estimate.statistics import ALPHA, Interval
 from ciphercost.host.procfs import alike
 from ciphercost.model.errors import UsageError
@@ -209,9 +209,21 @@ def _tested(runs: Sequence[Run], known: Sequence[_Known]) -> tuple[list[Series],
         level = ALPHA * test.p_value / p if p > 0 else ALPHA
         at = history.changes(sample, test, min(ALPHA, level)) if p < ALPHA else []
         levels, shifts = _levels(runs, each, sample, at)
+        correlated, withheld = None, 0
+        if shifts:
+            correlated = correlated_runs.test(sample, [0, *(shift.point for shift in shifts), len(sample.values)])
+            if correlated.p_value >= ALPHA and len(each.points) >= correlated_runs.FEW:
+                withheld = len(shifts)
+                levels, shifts = _levels(runs, each, sample, [])
         series = _series(each, "changed" if shifts else "unchanged", levels, shifts)
-        step = math.expm1(test.smallest_step) if not shifts and test.smallest_step < math.log(LARGEST) else None
+        step = (
+            math.expm1(test.smallest_step)
+            if not shifts and not withheld and test.smallest_step < math.log(LARGEST)
+            else None
+        )
         made.append(msgspec.structs.replace(series, p_value=p, smallest_step=step))
+        if correlated is not None:
+            made[-1] = msgspec.structs.replace(made[-1], correlation=correlated.rho, withheld=withheld)
     return made, least
 
 

@@ -75,6 +75,10 @@ class Series(msgspec.Struct, frozen=True):
     smallest_step: float | None = None
     """Without a change: the smallest lasting change of the ratio, as a share, that would probably have been
     found; None if even a large one might not."""
+    correlation: float | None = None
+    """With changes, reported or not: the estimated correlation of neighbouring runs around their levels, 0 if none is visible."""
+    withheld: int = 0
+    """Changes that independent runs would show, but that so correlated ones show by themselves. They are not in `shifts`."""
 
 
 class Trend(msgspec.Struct, frozen=True):

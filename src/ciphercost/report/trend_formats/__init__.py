@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 
+from ciphercost.estimate import correlated_runs
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.report.comparison_formats import listed
 from ciphercost.report.comparison_types import Change
@@ -112,13 +113,38 @@ def verdict(of: Trend, series: Series) -> str:
     surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
     if series.found == "changed":
         changes = len(series.shifts)
-        return f"the cost changed {'once' if changes == 1 else f'{changes} times'} in {runs} ({surely})"
+        return f"the cost changed {'once' if changes == 1 else f'{changes} times'} in {runs} ({surely}){independent(series)}"
+    if series.withheld:
+        return f"no change is sure in {runs}{independent(series)}"
     said = f"no change found in {runs} ({surely})"
     if series.smallest_step is None:
         return f"{said}; but so few runs show only very large changes"
     step = series.smallest_step
     size = f"of {100 * step:.2g} %" if step < 0.995 else f"by a factor of {1 + step:.2g}"
     return f"{said}; a lasting change {size} or more would probably have been found"
+
+
+def independent(series: Series) -> str:
+    """What the correlation of the runs means for the changes that were found: `; neighbouring runs are alike (…) …`, or empty."""
+    count, rho = len(series.points), series.correlation
+    if rho is None:
+        return ""
+    alike = (
+        f"neighbouring runs are alike (correlation {rho:.1f}): {count} of them are worth about "
+        f"{correlated_runs.worth(count, rho):.0f} independent ones"
+    )
+    if series.withheld:
+        changes = f"{series.withheld} change{'s' * (series.withheld != 1)}"
+        return (
+            f": {alike}, and such runs often show {changes} like what was found without any; spread them over more time"
+        )
+    said = f"; {alike}" if rho else ""
+    if count < correlated_runs.FEW:
+        said += (
+            f"; with fewer than {correlated_runs.FEW} runs, runs that are alike for a while can't be told from a change: "
+            "if they came close in time, repeat some of them later"
+        )
+    return said
 
 
 def events(series: Series) -> Iterator[tuple[int, list[Change]]]:
