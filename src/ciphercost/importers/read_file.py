@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import math
+import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from ciphercost.importers.formats._csv_frames import table as table_in
 from ciphercost.importers.headings import Heading, heading, measured, under_headings
 from ciphercost.importers.known_files import unread_binary, unread_text
 from ciphercost.importers.unwrap import Wrapping, without_colours, wrapping
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
@@ -47,6 +49,8 @@ def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) 
     label = clean(str(path))
     try:
         with path.open("rb") as file:
+            if (size := os.fstat(file.fileno()).st_size) > bounds.IMPORTED.most:
+                raise bounds.too_large(label, bounds.IMPORTED, size)
             head = file.read(HEAD)
             if not head.strip(b"\0 \t\r\n"):
                 raise Unknown(f"{label}: the file is empty; did the tool print to standard error (2>&1)?", "empty")
@@ -144,8 +148,11 @@ def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]
     """Yield the lines of a file and pass every byte to the checksum. Raises Bad for a line that no tool prints."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
-    number = 0
+    number = done = 0
     for block in iter(lambda: file.read(HEAD), b""):  # type: ignore[attr-defined]
+        done += len(block)
+        if done > bounds.IMPORTED.most:  # it grows
+            raise Bad(number + 1, f"more than {bounds.IMPORTED.size}; {bounds.IMPORTED.advice}")
         digest.update(block)  # type: ignore[attr-defined]
         *whole, rest = (rest + decoder.decode(block)).split("\n")
         for line in whole:
@@ -153,6 +160,8 @@ def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]
             yield line + "\n"
         if len(rest) > LONGEST_LINE and not rest.lstrip().startswith("{"):
             raise Bad(number + 1, "a line of more than a million characters, so this is not a tool's output")
+        if len(rest) > bounds.IMPORTED_JSON.most:
+            raise Bad(number + 1, f"more than {bounds.IMPORTED_JSON.size} of JSON; {bounds.IMPORTED_JSON.advice}")
     rest += decoder.decode(b"", final=True)
     if rest:
         yield rest
