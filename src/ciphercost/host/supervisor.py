@@ -216,7 +216,7 @@ class Supervisor:
         """Undo everything. Whatever remains is reported: as RunError, or on stderr if another error is being raised."""
         self.close()
         if said := LOST if self.lost else CONTINUED if self.stopped else "":
-            print(f"ciphercost: {said}", file=sys.stderr, flush=True)
+            print(printable(f"ciphercost: {said}"), file=sys.stderr, flush=True)
         if not self.problems:
             return
         text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"

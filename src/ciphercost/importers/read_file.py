@@ -49,8 +49,6 @@ def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) 
     label = clean(str(path))
     try:
         with path.open("rb") as file:
-            if (size := os.fstat(file.fileno()).st_size) > bounds.IMPORTED.most:
-                raise bounds.too_large(label, bounds.IMPORTED, size)
             head = file.read(HEAD)
             if not head.strip(b"\0 \t\r\n"):
                 raise Unknown(f"{label}: the file is empty; did the tool print to standard error (2>&1)?", "empty")
@@ -58,10 +56,13 @@ def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) 
             beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head).replace("\r\n", "\n")
             around = wrapping(beginning)
             importer = format_of(beginning, around, columns, label)
+            bound = bounds.IMPORTED_LOG if importer == "pgbench_log" else bounds.IMPORTED
+            if (size := os.fstat(file.fileno()).st_size) > bound.most:
+                raise bounds.too_large(label, bound, size)
             file.seek(0)
             headings: list[Heading] = []
             above = None if importer in (*STRICT, *CPU) else headings
-            found = texts(file, encoding, digest)
+            found = texts(file, encoding, digest, bound)
             if importer in STRICT:
                 lines = Lines(without_colours(line) for line in found)
             else:
@@ -144,15 +145,15 @@ def encoding_of(head: bytes, label: str) -> str:
     return "utf-8"
 
 
-def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]:
+def texts(file: Iterable[bytes], encoding: str, digest: object, bound: bounds.Bound = bounds.IMPORTED) -> Iterator[str]:
     """Yield the lines of a file and pass every byte to the checksum. Raises Bad for a line that no tool prints."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
     number = done = 0
     for block in iter(lambda: file.read(HEAD), b""):  # type: ignore[attr-defined]
         done += len(block)
-        if done > bounds.IMPORTED.most:  # it grows
-            raise Bad(number + 1, f"more than {bounds.IMPORTED.size}; {bounds.IMPORTED.advice}")
+        if done > bound.most:  # it grows
+            raise Bad(number + 1, f"more than {bound.size}; {bound.advice}")
         digest.update(block)  # type: ignore[attr-defined]
         *whole, rest = (rest + decoder.decode(block)).split("\n")
         for line in whole:

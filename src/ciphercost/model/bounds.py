@@ -57,11 +57,15 @@ PACKED = Bound(
 UNPACKED = Bound(
     "a packed run, unpacked, with all that is skipped", 1024 * MIB, "unpack it yourself and name the directory"
 )
-IMPORTED = Bound("a file for `import`", 1024 * MIB, "import its summary, or a part of it")
+IMPORTED_LOG = Bound(
+    "a log of pgbench (-l) for `import`, which is read in little memory", 65_536 * MIB, "import a part of it"
+)
+IMPORTED = Bound("a table or another tool's output for `import`", 128 * MIB, "import its summary, or a part of it")
 IMPORTED_JSON = Bound("a JSON file for `import`", 64 * MIB, "import its summary, or a part of it")
 
 ALL = (
-    SPEC, STATEMENTS, BODY, HEADERS, OPTIONS, CERTIFICATES, DRIVER, RECORD, RECORD_LINE, PACKED, UNPACKED, IMPORTED, IMPORTED_JSON,
+    SPEC, STATEMENTS, BODY, HEADERS, OPTIONS, CERTIFICATES, DRIVER, RECORD, RECORD_LINE, PACKED, UNPACKED, IMPORTED_LOG, IMPORTED,
+    IMPORTED_JSON,
 )  # fmt: skip
 
 TABLE_ROWS = 500_000
