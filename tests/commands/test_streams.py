@@ -62,7 +62,7 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
     def to_a_pipe(output: Path) -> tuple[int, str]:
         reader, writer = os.pipe()
         os.close(reader)
-        argv = [CLI, *RUN, "-o", str(output)]
+        argv: list[str | Path] = [CLI, *RUN, "-o", str(output)]
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
         os.close(writer)
         return done.returncode, done.stdout
@@ -72,7 +72,7 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
     assert "saved in" in said
     controlling, terminal = pty.openpty()
     os.close(controlling)
-    argv = [CLI, *RUN, "-o", str(tmp_path / "closed")]
+    argv: list[str | Path] = [CLI, *RUN, "-o", str(tmp_path / "closed")]
     environment = {**os.environ, "TERM": "dumb"}
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=terminal, env=environment, text=True, check=False)
     os.close(terminal)
@@ -84,7 +84,7 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
 def test_a_report_that_nobody_reads_is_written_first(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    argv = [CLI, *RUN, "-o", str(tmp_path / "run"), "--json", str(tmp_path / "result.json")]
+    argv: list[str | Path] = [CLI, *RUN, "-o", str(tmp_path / "run"), "--json", str(tmp_path / "result.json")]
     done = subprocess.run(argv, stdout=writer, stderr=subprocess.STDOUT, check=False)
     os.close(writer)
     assert done.returncode == 1

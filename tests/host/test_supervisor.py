@@ -17,6 +17,7 @@ import pytest
 from ciphercost.host import deadlines, marks, supervisor
 from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.host.supervisor_channel import Channel
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
 from processes import PATIENCE, marked, wait_for
@@ -152,7 +153,7 @@ def test_a_supervisor_that_stays_silent_is_killed_and_the_run_cleans_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, "0.5")
-    monkeypatch.setattr(supervisor.Channel, "continued", lambda _: False)  # as if it were stopped again at once
+    monkeypatch.setattr(Channel, "continued", lambda _: False)  # as if it were stopped again at once
     made = Supervisor(run_directory.new_id())
     scratch = supervisor.scratch(made.run_id, made)
     process = made.spawn(["sleep", "1000"])

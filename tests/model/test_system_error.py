@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -56,17 +57,12 @@ def test_a_copy_that_fails_says_why(tmp_path: Path) -> None:
 
 
 def test_a_cell_says_what_the_system_said() -> None:
-    class Facts:
-        status, reason = None, ""
+    facts = Mock(status=None, reason="")
 
-    class Run:
-        class record:  # noqa: N801
-            @staticmethod
-            def save_facts() -> None:
-                pass
+    def fail() -> None:
+        with recording_errors(facts, Mock()):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/x")
 
-    facts = Facts()
-    with recording_errors(facts, Run()):  # type: ignore[arg-type]
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/x")
+    fail()
     assert facts.status == "failed"
     assert facts.reason == "Too many open files: /x; this process may not open more files; raise the limit (ulimit -n)"

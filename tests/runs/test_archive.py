@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+import limited
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 from ciphercost.runs import archive
+from ciphercost.runs.unpacked import Unpacked
 
 PLAN = b'{"format": 2}'
 
 
 def tar(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as made:
+    with tarfile.open(path, "w:xz" if path.suffix == ".xz" else "w:gz") as made:
         for info, content in members:
             info.size = len(content)
             made.addfile(info, io.BytesIO(content))
@@ -48,10 +55,13 @@ def into(tmp_path: Path) -> Path:
     return place
 
 
-def refused(path: Path, into: Path, words: str, **more: int) -> None:
+TWO = msgspec.structs.replace(bounds.UNPACKED, most=2 << 20)
+
+
+def refused(path: Path, into: Path, words: str, unpacked: bounds.Bound = bounds.UNPACKED) -> None:
     before = sorted(path.parent.rglob("*"))
     with pytest.raises(UsageError, match=words) as error:
-        archive.unpack(path, into, **more)
+        archive.unpack(path, into, unpacked)
     assert str(path) in str(error.value)
     outside = [each for each in path.parent.rglob("*") if each not in before and into not in each.parents]
     assert outside == []
@@ -87,12 +97,122 @@ def test_too_much_is_refused_by_what_it_really_holds(tmp_path: Path, into: Path,
         else zipped(tmp_path / "a.zip", {"run/plan.json": PLAN, "run/slices.jsonl": big})
     )
     assert path.stat().st_size < 100_000
-    refused(path, into, "more than 2 MB", largest=2 << 20)
+    refused(path, into, r"may have 2,097,152 \(2 MiB\)", TWO)
 
 
 def test_too_many_files_are_refused(tmp_path: Path, into: Path) -> None:
-    many = [file(f"run/logs/{number}", b"") for number in range(archive.MOST_MEMBERS + 1)]
+    many = [file(f"run/logs/{number}", b"") for number in range(bounds.ARCHIVE_MEMBERS + 1)]
     refused(tar(tmp_path / "a.tar.gz", *many), into, "more than 1000 files")
+
+
+def test_a_skipped_member_counts_before_it_is_unpacked(
+    tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size stands before it, so a log of 2 GB that nobody wants costs nothing."""
+    taken: list[int] = []
+    take = Unpacked._take
+
+    def counted(self: Unpacked, most: int) -> bytes:
+        taken.append(most)
+        return take(self, most)
+
+    monkeypatch.setattr(Unpacked, "_take", counted)
+    log = tarfile.TarInfo("run/logs/postgres.log")
+    log.size = 2 << 30
+    content = [file("run/plan.json"), (log, b"")]
+    for name in ("a.tar.gz", "a.tar.xz"):
+        path = tmp_path / name
+        raw = io.BytesIO()
+        with tarfile.open(fileobj=raw, mode="w") as made:
+            for entry, data in content:
+                made.addfile(entry, io.BytesIO(data)) if data else raw.write(entry.tobuf())
+        packed = raw.getvalue()
+        path.write_bytes(gzip.compress(packed) if name.endswith("gz") else lzma.compress(packed))
+        (into / "plan.json").unlink(missing_ok=True)
+        refused(
+            path,
+            into,
+            r"2,147,48.* bytes, and a packed run, unpacked, with all that is skipped may have 1,073,741,824",
+        )
+    assert sum(taken) < 1 << 20
+
+
+def test_unpacking_stops_at_its_bound_whatever_the_sizes_say(tmp_path: Path, into: Path) -> None:
+    """The padding behind a member, and what is no member at all, are unpacked too."""
+    path = tmp_path / "a.tar.gz"
+    small = msgspec.structs.replace(bounds.UNPACKED, most=0)
+    with Unpacked(tar(path, file("run/plan.json")), small) as stream, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds, "ARCHIVE_MEMBERS", 0)
+        with pytest.raises(UsageError, match="may have 0"):
+            stream.read(1024)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_has_a_bound_of_memory(tmp_path: Path, into: Path, kind: bytes) -> None:
+    """In a process that may use little more memory than it has."""
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 700 << 20
+    path = tmp_path / "a.tar.gz"
+    with gzip.open(path, "wb", compresslevel=1) as packed:
+        packed.write(header.tobuf())
+        for _ in range(32):
+            packed.write(bytes(1 << 20))
+    said = limited.run(
+        "from ciphercost.runs import archive; archive.unpack(Path(sys.argv[1]), Path(sys.argv[2]))", path, into
+    )
+    assert "a header in this archive has 734,003,200 bytes, and at most 1,048,576 are read" in said
+
+
+def test_an_archive_can_not_ask_for_memory(tmp_path: Path, into: Path) -> None:
+    path = tar(tmp_path / "a.tar.xz", file("run/plan.json"))
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 30}]
+    raw = lzma.decompress(path.read_bytes())
+    # The header alone says so; an encoder with such a dictionary would take 10 GB.
+    usual = lzma.compress(raw, filters=[{**filters[0], "dict_size": 1 << 20}])
+    path.write_bytes(with_dictionary(usual, 36))
+    refused(path, into, "can't be unpacked: .*[Mm]emory")
+
+
+def with_dictionary(xz: bytes, size: int) -> bytes:
+    """The same `.xz` with another dictionary in its first block's header: 36 is 1 GiB."""
+    length = (xz[12] + 1) * 4
+    block = bytearray(xz[12 : 12 + length - 4])
+    at = block.index(b"\x21\x01") + 2
+    block[at] = size
+    return xz[:12] + bytes(block) + zlib.crc32(block).to_bytes(4, "little") + xz[12 + length :]
+
+
+def test_the_list_of_a_zips_files_has_a_bound(tmp_path: Path, into: Path) -> None:
+    path = zipped(tmp_path / "a.zip", {f"run/{'x' * 60_000}{number}": b"" for number in range(20)})
+    refused(path, into, "its list of files has 1,2.* bytes, and at most 1,048,576 are read")
+    many = zipped(tmp_path / "b.zip", {f"run/{number}": b"" for number in range(bounds.ARCHIVE_MEMBERS + 1)})
+    refused(many, into, "more than 1000 files")
+
+
+def test_directories_count_as_files_do(tmp_path: Path, into: Path) -> None:
+    def directory(number: int) -> tuple[tarfile.TarInfo, bytes]:
+        entry = tarfile.TarInfo(f"run/{number}")
+        entry.type = tarfile.DIRTYPE
+        return entry, b""
+
+    refused(
+        tar(tmp_path / "a.tar.gz", *map(directory, range(bounds.ARCHIVE_MEMBERS + 1))), into, "more than 1000 files"
+    )
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tar.xz"])
+def test_parts_of_a_packed_file_follow_each_other(tmp_path: Path, into: Path, name: str) -> None:
+    """As `cat`, pigz and `xz -T` make them."""
+    path = tar(tmp_path / name, file("run/plan.json"), file("run/slices.jsonl", bytes(range(256)) * 2000))
+    compress, expand = (gzip.compress, gzip.decompress) if name.endswith("gz") else (lzma.compress, lzma.decompress)
+    raw = expand(path.read_bytes())
+    path.write_bytes(b"".join(compress(raw[at : at + 100_000]) for at in range(0, len(raw), 100_000)))
+    archive.unpack(path, into)
+    assert (into / "slices.jsonl").read_bytes() == bytes(range(256)) * 2000
+    (into / "plan.json").unlink()
+    (into / "slices.jsonl").unlink()
+    path.write_bytes(path.read_bytes()[:-200])
+    refused(path, into, "can't be unpacked|damaged|no plan.json")
 
 
 def test_two_runs_in_one_archive_are_refused(tmp_path: Path, into: Path) -> None:

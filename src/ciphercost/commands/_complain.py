@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from ciphercost.model.printable import printable
+
 
 def complain(text: str) -> None:
     """Print a message on standard error: wrapped on a terminal, as one line for a program that reads it."""
-    from ciphercost.report.words.figure_text import printable
-
     message = printable(f"ciphercost: {text}")
     if sys.stderr.isatty():
         import shutil

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from ciphercost.model.printable import printable
+
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text for people. Control characters become U+FFFD."""
-    from ciphercost.report.words.figure_text import printable
-
     click.echo(printable(text), err=err)
 
 
@@ -24,8 +24,6 @@ def note(text: str) -> None:
 def say_data(text: str, *, nl: bool = True) -> None:
     """Print text that a program may read: as it is, but without control characters if a terminal shows it."""
     if sys.stdout.isatty():
-        from ciphercost.report.words.figure_text import printable
-
         text = printable(text)
     click.echo(text, nl=nl)
 

@@ -32,8 +32,9 @@ def prepare() -> None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = _writer(io.FileIO(1, "w", closefd=False))
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    sys.stderr = _writer(_Dropping(2, "w", closefd=False), encoding)
+    if sys.stderr is sys.__stderr__:  # else whoever called this in a process of their own has replaced it
+        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        sys.stderr = _writer(_Dropping(2, "w", closefd=False), encoding)
 
 
 def _fill() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -80,7 +81,7 @@ def report(
         if format_ not in ("terminal", "json", "html") or (need, max_cost, price) != (None, None, None):
             raise UsageError(
                 f"{several} holds several studies; their common page has the formats terminal, json and html. For one study: "
-                f"ciphercost report {several}/STUDY"
+                f"ciphercost report {shlex.quote(str(several))}/STUDY"
             )
         _report_all(several, format_, output)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def resume(run_: str, **given: Any) -> None:
         _machines.resume(over, given)
     directory = run_directory.find(run_)
     if resume.finished(directory):
-        say(f"{directory} is finished; `ciphercost report {directory}` prints it")
+        say(f"{directory} is finished; `ciphercost report {shlex.quote(str(directory))}` prints it")
         return
 
     def run_in(_: Path | None, display: Any, __: str) -> Any:

@@ -33,7 +33,7 @@ from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import is_loopback
 from ciphercost.host.programs import output_of
 from ciphercost.load.connection_string import ConnectionString, libpq
-from ciphercost.model import grants
+from ciphercost.model import bounds, grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
 
@@ -210,7 +210,7 @@ def password_for(host: str, port: int, database: str, user: str, passfile: str =
     try:
         if path.stat().st_mode & 0o077:
             raise UsageError(f"{path} can be read by others, so ciphercost ignores it: chmod 600 {path}")
-        lines = path.read_text().splitlines()
+        lines = bounds.text(path, bounds.OPTIONS).splitlines()
     except OSError:
         return None
     for line in lines:

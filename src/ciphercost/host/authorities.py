@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key, load_der_public_key, pkcs12
 
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 
 CERTIFICATE = re.compile(
@@ -26,7 +27,6 @@ LIST = re.compile(rb"-----BEGIN X509 CRL-----.*?-----END X509 CRL-----", re.DOTA
 LABEL = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
 HASHED = re.compile(r"[0-9a-f]{8}\.(r?)[0-9]+")
 """A file of a directory that `openssl rehash` has made: of an authority, or with `r` of a revocation list."""
-MOST_BYTES = 16 << 20
 
 
 def pem(path: Path, option: str = "--ca") -> bytes:
@@ -58,7 +58,7 @@ def file_for(ca: Path, crls: Iterable[str], directory: Path, option: str = "--ca
     """
     crls = tuple(crls)
     content = pem(ca, option)
-    if not crls and ca.is_file() and CERTIFICATE.search(ca.read_bytes()):
+    if not crls and ca.is_file() and CERTIFICATE.search(bounds.readable(ca, bounds.CERTIFICATES)):
         return ca.absolute()
     content += b"".join(lists(Path(each), "the revocation list") for each in crls)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,14 +70,11 @@ def file_for(ca: Path, crls: Iterable[str], directory: Path, option: str = "--ca
 
 def _content(path: Path, where: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        content = bounds.read(path, bounds.CERTIFICATES, where)
     except OSError as error:
         raise UsageError(f"{where}: can't be read: {error.strerror or error}") from None
     if not content.strip():
         raise UsageError(f"{where}: the file is empty; name the certificate of the authority that signed the server's")
-    if len(content) > MOST_BYTES:
-        raise UsageError(f"{where}: larger than {MOST_BYTES >> 20} MiB, so this is no file of certificates")
     return content
 
 

@@ -23,6 +23,9 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
 
 SERVER = "127.0.0.1"
+DEVICES = Path("/sys/class/net")
+REMOVE = 'path="$1"; shift; "$@"; status=$?; [ ! -e "$path" ] || exit "${status:-1}"'
+"""Succeeds also if somebody else has removed it."""
 MTU = 1500
 """Default: Ethernet's."""
 FRAME = 14
@@ -70,7 +73,7 @@ class Link:
 
     def crossed(self) -> int:
         """Bytes that crossed the link so far, in both directions, headers included."""
-        counters = Path("/sys/class/net") / self.device / "statistics"
+        counters = DEVICES / self.device / "statistics"
         return sum(int((counters / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
 
     def packets(self, supervisor: Supervisor) -> Packets:
@@ -130,7 +133,8 @@ def settings_of(device: str) -> list[str]:
 def veth(supervisor: Supervisor, link: Link) -> Iterator[int]:
     """The two ends of a link: a pair of interfaces of the kernel's own."""
     pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
-    with _made(supervisor, pair, ["ip", "link", "del", "dev", link.device], Entry("network device", link.device)):
+    undo = removing(DEVICES / link.device, "ip", "link", "del", "dev", link.device)
+    with _made(supervisor, pair, undo, Entry("network device", link.device)):
         yield 0
 
 
@@ -154,7 +158,7 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int, ends: Ends 
             _made(
                 supervisor,
                 ["ip", "netns", "add", link.namespace],
-                ["ip", "netns", "del", link.namespace],
+                removing(link.path, "ip", "netns", "del", link.namespace),
                 Entry("network namespace", link.namespace),
             )
         )
@@ -177,6 +181,11 @@ def linked(supervisor: Supervisor, bits_per_second: float, mtu: int, ends: Ends 
         # The narrower of two routes counts: the agent's address is taken out of the host's 127.0.0.0/8.
         supervisor.run(["ip", "route", "add", f"{agent}/32", "dev", link.device, "table", "local", "scope", "link"])
         yield link
+
+
+def removing(path: Path, *command: str) -> list[str]:
+    """The command that removes what `path` shows, in whatever state it is. It fails only if that stays. Pure."""
+    return ["sh", "-c", REMOVE, "remove", str(path), *command]
 
 
 @contextmanager

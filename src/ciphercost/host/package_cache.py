@@ -20,6 +20,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.versions import version_key
 from ciphercost.model import owned
 from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.model.printable import printable
 
 RECEIPT = "installation.json"
 FETCH_SECONDS = 900
@@ -37,7 +38,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 def print_progress(text: str) -> None:
     """Print what is being fetched to stderr; standard output is for results."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def cache() -> Path:

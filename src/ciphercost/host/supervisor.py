@@ -38,6 +38,7 @@ from ciphercost.host.marks import (
 from ciphercost.host.supervisor_channel import GONE, LIMIT_SECONDS, UNDO_SECONDS, Channel
 from ciphercost.model import owned
 from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.printable import printable
 
 PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
 """All of the user's environment that a started server sees, so that two runs differ in little else."""
@@ -215,13 +216,13 @@ class Supervisor:
         """Undo everything. Whatever remains is reported: as RunError, or on stderr if another error is being raised."""
         self.close()
         if said := LOST if self.lost else CONTINUED if self.stopped else "":
-            print(f"ciphercost: {said}", file=sys.stderr, flush=True)
+            print(printable(f"ciphercost: {said}"), file=sys.stderr, flush=True)
         if not self.problems:
             return
         text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"
         if error is None:
             raise RunError(text)
-        print(f"ciphercost: {text}", file=sys.stderr, flush=True)
+        print(printable(f"ciphercost: {text}"), file=sys.stderr, flush=True)
 
     @property
     def pid(self) -> int:

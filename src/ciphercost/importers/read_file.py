@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import math
+import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from ciphercost.importers.formats._csv_frames import table as table_in
 from ciphercost.importers.headings import Heading, heading, measured, under_headings
 from ciphercost.importers.known_files import unread_binary, unread_text
 from ciphercost.importers.unwrap import Wrapping, without_colours, wrapping
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
@@ -54,10 +56,13 @@ def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) 
             beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head).replace("\r\n", "\n")
             around = wrapping(beginning)
             importer = format_of(beginning, around, columns, label)
+            bound = bounds.IMPORTED_LOG if importer == "pgbench_log" else bounds.IMPORTED
+            if (size := os.fstat(file.fileno()).st_size) > bound.most:
+                raise bounds.too_large(label, bound, size)
             file.seek(0)
             headings: list[Heading] = []
             above = None if importer in (*STRICT, *CPU) else headings
-            found = texts(file, encoding, digest)
+            found = texts(file, encoding, digest, bound)
             if importer in STRICT:
                 lines = Lines(without_colours(line) for line in found)
             else:
@@ -140,12 +145,15 @@ def encoding_of(head: bytes, label: str) -> str:
     return "utf-8"
 
 
-def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]:
+def texts(file: Iterable[bytes], encoding: str, digest: object, bound: bounds.Bound = bounds.IMPORTED) -> Iterator[str]:
     """Yield the lines of a file and pass every byte to the checksum. Raises Bad for a line that no tool prints."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
-    number = 0
+    number = done = 0
     for block in iter(lambda: file.read(HEAD), b""):  # type: ignore[attr-defined]
+        done += len(block)
+        if done > bound.most:  # it grows
+            raise Bad(number + 1, f"more than {bound.size}; {bound.advice}")
         digest.update(block)  # type: ignore[attr-defined]
         *whole, rest = (rest + decoder.decode(block)).split("\n")
         for line in whole:
@@ -153,6 +161,8 @@ def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]
             yield line + "\n"
         if len(rest) > LONGEST_LINE and not rest.lstrip().startswith("{"):
             raise Bad(number + 1, "a line of more than a million characters, so this is not a tool's output")
+        if len(rest) > bounds.IMPORTED_JSON.most:
+            raise Bad(number + 1, f"more than {bounds.IMPORTED_JSON.size} of JSON; {bounds.IMPORTED_JSON.advice}")
     rest += decoder.decode(b"", final=True)
     if rest:
         yield rest

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret, reveal
 
 FILE = "@"
 """Begins the argument of `--header` that names a file."""
-LONGEST_FILE = 1 << 20
 _LENGTH = "ciphercost counts the body"
 _CONNECTION = "ciphercost decides when a connection ends"
 _VERSION = "`--set http=2` or http=3 chooses the HTTP version"
@@ -91,9 +91,7 @@ def remember(arguments: Iterable[str]) -> tuple[list[str], str]:
 def read(path: Path) -> list[tuple[str, str]]:
     """Return the headers in a file: one a line; lines that begin with # are comments. Raises UsageError."""
     try:
-        if path.stat().st_size > LONGEST_FILE:
-            raise UsageError(f"--header @{path}: is longer than 1 MiB; name a file with one header a line")
-        lines = path.read_text().splitlines()
+        lines = bounds.read(path, bounds.HEADERS, f"--header @{path}").decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"--header @{path}: can't read it: {reason}") from None

@@ -25,6 +25,7 @@ import msgspec
 
 from ciphercost.load import headers
 from ciphercost.load.script import Script, Statement, by_arm, declared
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError, nearest
 
 SECURE, CLEAR, THINK = "SECURE ", "CLEAR ", "THINK "
@@ -33,7 +34,6 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 WITHOUT_BODY = ("GET", "HEAD")
 BODY_FILE = "< "
 """Begins a line that names the file of a request's body."""
-LONGEST_BODY = 8 << 20
 _NAME = re.compile(r"(.?):([A-Za-z_]\w*)")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:(?=\s|$)")
 
@@ -96,11 +96,9 @@ def _with_body(of: Statement, line: str, directory: Path | None, where: str) -> 
     if directory is None:
         raise UsageError(f"{where}: a body can be in a file only in a script of your own (--sql)")
     try:
-        body = (directory / name).read_bytes()
+        body = bounds.read(directory / name, bounds.BODY, f"{where}: the body in {name}")
     except OSError as error:
         raise UsageError(f"{where}: can't read the body in {name}: {error.strerror}") from None
-    if len(body) > LONGEST_BODY:
-        raise UsageError(f"{where}: the body in {name} is longer than {LONGEST_BODY >> 20} MiB")
     try:
         return msgspec.structs.replace(of, body=body.decode())
     except UnicodeDecodeError:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 
-MOST_BYTES = 16 << 20
-"""Longest file of statements; a longer one is data."""
 _BOMS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
@@ -19,14 +17,7 @@ def read(path: Path, option: str) -> str:
     """
     where = f"{option} {path}"
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise UsageError(f"{where}: is a directory; name a file")
-        if status.st_size > MOST_BYTES:
-            raise UsageError(
-                f"{where}: has {status.st_size:,} bytes, and at most {MOST_BYTES:,} are read; load rows with --csv"
-            )
-        content = path.read_bytes()
+        content = bounds.read(path, bounds.STATEMENTS, where)
     except OSError as error:
         raise UsageError(f"{where}: can't read the file: {error.strerror}") from None
     if encoding := _BOMS.get(content[:2]):

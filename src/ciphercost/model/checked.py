@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.profile import ProfileSlice
@@ -80,7 +81,7 @@ def whole(path: Path, kind: type[W], newest: int = FORMAT) -> W:
 
 def toml(path: Path) -> dict[str, Any]:
     """Read a TOML file. Raises UsageError if it is not valid TOML."""
-    content = read(path)
+    content = bounds.readable(path, bounds.SPEC)
     try:
         return tomllib.loads(content.decode())
     except RecursionError:
@@ -102,11 +103,8 @@ class Versioned(msgspec.Struct):
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file. Raises UsageError if it can't be read."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+    """The bytes of a record's file. Raises UsageError if it can't be read or is too large."""
+    return bounds.readable(path, bounds.RECORD)
 
 
 def short(error: Exception) -> str:

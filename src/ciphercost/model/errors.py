@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,9 +31,10 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run. `directory` holds everything measured so far."""
 
     def __init__(self, directory: Path) -> None:
+        typed = shlex.quote(str(directory))
         super().__init__(
-            f"interrupted; everything measured so far is in {directory}. `ciphercost report {directory}` prints it, "
-            f"`ciphercost resume {directory}` continues the run"
+            f"interrupted; everything measured so far is in {directory}. `ciphercost report {typed}` prints it, "
+            f"`ciphercost resume {typed}` continues the run"
         )
         self.directory = directory
 

@@ -15,7 +15,7 @@ from typing import IO, Any, Self, TypeVar
 
 import msgspec
 
-from ciphercost.model import checked, owned
+from ciphercost.model import bounds, checked, owned
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.imported import ImportedRecord
@@ -333,7 +333,7 @@ def _lines(path: Path, kind: type[T]) -> Iterator[tuple[T, str]]:
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(bounds.lines(file, bounds.RECORD_LINE, str(path)), start=1):
             if not line.endswith(b"\n") and _cut_off(line):
                 return
             where = f"{path}, line {number}"

@@ -25,6 +25,7 @@ from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import dead_runs, journal, marks
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
+from ciphercost.model.printable import printable
 from ciphercost.model.terms import PREFIX
 
 STILL_MAKING_SECONDS = 5.0
@@ -137,7 +138,7 @@ def noted(engine: str, fields: Mapping[str, object]) -> dict[str, journal.Note]:
 
 
 def say_left(sentence: str) -> None:
-    print(f"ciphercost: {sentence}", file=sys.stderr)
+    print(printable(f"ciphercost: {sentence}"), file=sys.stderr)
 
 
 @contextmanager

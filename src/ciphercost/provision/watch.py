@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from ciphercost.engines import Server
-from ciphercost.host.link import Link
+from ciphercost.host.link import DEVICES, Link
 from ciphercost.host.standing import Standing
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import Arm
 
-DEVICES = Path("/sys/class/net")
 LOOKS, SOON_SECONDS = 10, 0.02
 """After an error: a process that is killed closes its connections a moment before the kernel shows that it is dead."""
 
@@ -62,9 +60,9 @@ class Watch:
         """A phase of a session: check after each of its steps, and say what died or is stopped instead of what came of it."""
         try:
             for _ in steps:
-                self.check()
+                self.look()
                 yield
-            self.check()
+            self.look()
         except RunError as error:
             if type(error) not in (RunError, AgentError):
                 raise

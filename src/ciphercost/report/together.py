@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -107,7 +108,7 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if outcome.result is not None:
             yield from _study(outcome.result, outcome.unreliable)
         if outcome.run:
-            yield from wrap(f"details: ciphercost report {outcome.run}", "  ")
+            yield from wrap(f"details: ciphercost report {shlex.quote(str(outcome.run))}", "  ")
 
 
 def _study(result: StudyResult, unreliable: str) -> Iterator[str]:

@@ -15,7 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from ciphercost.model import bounds
+from ciphercost.model.bounds import Bound
 from ciphercost.model.errors import UsageError
+from ciphercost.runs.unpacked import Unpacked, check_directory
 
 SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".zip")
 FILES = (
@@ -29,10 +32,7 @@ FILES = (
     "result.json",
 )
 """Files of a record that are read from an archive. Others, such as logs, are skipped."""
-LARGEST = 1 << 30
-"""Most bytes of a record, unpacked."""
-MOST_MEMBERS = 1000
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 
 
 def is_packed(path: Path) -> bool:
@@ -40,23 +40,27 @@ def is_packed(path: Path) -> bool:
     return path.name.endswith(SUFFIXES)
 
 
-def unpack(path: Path, into: Path, largest: int = LARGEST) -> Path:
+def unpack(path: Path, into: Path, unpacked: Bound = bounds.UNPACKED) -> Path:
     """Unpack a record into `into`, which must be empty. Returns `into`.
 
     Raises UsageError for a damaged archive, one that holds links or paths out of its directory, several runs, or too much.
     """
-    left, seen = largest, dict[str, str]()
+    seen = dict[str, str]()
     try:
-        for number, (name, content) in enumerate(_members(path)):
-            if number >= MOST_MEMBERS:
-                raise UsageError(f"{path}: holds more than {MOST_MEMBERS} files, so it is no packed run")
+        if (size := path.stat().st_size) > bounds.PACKED.most:
+            raise bounds.too_large(str(path), bounds.PACKED, size)
+        if not path.is_file():
+            raise UsageError(f"{path}: not a regular file; save it to one")
+        for name, content in _members(path, unpacked):
             place = _checked(path, name)
             if place.name not in FILES or len(place.parts) > 2 or "logs" in place.parts:
                 continue
             if place.name in seen:
                 raise UsageError(f"{path}: holds {seen[place.name]} and {name}; pack each run on its own")
             seen[place.name] = name
-            left -= _copy(content, into / place.name, left, path, largest)
+            _copy(content, into / place.name, path, unpacked)
+    except MemoryError:
+        raise UsageError(f"{path}: can't be unpacked: it needs more memory than is allowed") from None
     except (OSError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, RuntimeError) as error:
         raise UsageError(f"{path}: can't be unpacked: {error or 'it is cut off'}") from None
     if "plan.json" not in seen:
@@ -64,26 +68,48 @@ def unpack(path: Path, into: Path, largest: int = LARGEST) -> Path:
     return into
 
 
-def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """(name, content) of each file. Raises UsageError for anything that is neither file nor directory."""
+def _members(path: Path, unpacked: Bound) -> Iterator[tuple[str, IO[bytes]]]:
+    """(name, content) of each file. Raises UsageError for anything that is neither file nor directory, and for too many or too much.
+
+    What is skipped counts too: in a tar archive it is unpacked all the same.
+    """
     if path.name.endswith(".zip"):
+        check_directory(path)
         with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
+            infos = archive.infolist()
+            for number, info in enumerate(infos):
+                _count(path, number)
                 # The upper 16 bits are the Unix mode, if the archive has one.
                 if (info.external_attr >> 28) not in (0, 0o10, 0o4):
                     raise UsageError(f"{path}: {info.filename!r} is a link or device; a record has only files")
+            _allow(path, sum(info.file_size for info in infos), unpacked)
+            for info in infos:
                 if not info.is_dir():
                     with archive.open(info) as content:
                         yield info.filename, content
         return
-    with tarfile.open(path, "r|*") as tar:
-        for member in tar:
+    total = 0
+    with Unpacked(path, unpacked) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+        for number, member in enumerate(tar):
+            _count(path, number)
             if not member.isreg() and not member.isdir():
                 raise UsageError(f"{path}: {member.name!r} is a link or device; a record has only files")
+            total += member.size
+            _allow(path, total, unpacked)  # before any of it is unpacked
             if member.isreg() and (opened := tar.extractfile(member)) is not None:
                 yield member.name, opened
             else:
                 _checked(path, member.name)
+
+
+def _count(path: Path, number: int) -> None:
+    if number >= bounds.ARCHIVE_MEMBERS:
+        raise UsageError(f"{path}: holds more than {bounds.ARCHIVE_MEMBERS} files, so it is no packed run")
+
+
+def _allow(path: Path, total: int, unpacked: Bound) -> None:
+    if total > unpacked.most:
+        raise bounds.too_large(str(path), unpacked, total)
 
 
 def _checked(path: Path, name: str) -> PurePosixPath:
@@ -94,16 +120,15 @@ def _checked(path: Path, name: str) -> PurePosixPath:
     return place
 
 
-def _copy(content: IO[bytes], target: Path, most: int, path: Path, largest: int) -> int:
-    """Copy at most that many bytes, and return how many there were. Archives lie about sizes, so bytes are counted."""
+def _copy(content: IO[bytes], target: Path, path: Path, unpacked: Bound) -> None:
+    """Copy a member. Archives lie about sizes, so bytes are counted."""
     done = 0
     with target.open("xb") as file:
         while chunk := content.read(CHUNK):
             done += len(chunk)
-            if done > most:
-                raise UsageError(f"{path}: holds more than {largest >> 20} MB unpacked, so it is refused")
+            if done > unpacked.most:
+                raise bounds.too_large(str(path), unpacked)
             file.write(chunk)
-    return done
 
 
 def pack(files: dict[str, bytes], name: str, target: Path) -> None:

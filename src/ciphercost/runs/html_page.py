@@ -7,6 +7,7 @@ be drawn, the run reports that and continues.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,5 +39,5 @@ def page(directory: Path, supervisor: Supervisor, say: Callable[[str], None]) ->
     except (CiphercostError, OSError) as error:
         last = (str(error).strip().splitlines() or ["no reason given"])[-1]
         say(
-            f"could not write {NAME}: {last}. The run itself is complete; try: ciphercost report {directory} --format html -o FILE"
+            f"could not write {NAME}: {last}. The run itself is complete; try: ciphercost report {shlex.quote(str(directory))} --format html -o FILE"
         )

@@ -6,6 +6,7 @@ order are those of the run, so the resumed run does exactly what the interrupted
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from functools import partial
@@ -51,12 +52,12 @@ def run_in(directory: Path, display: Display | None = None) -> tuple[Result, Pat
     check_owner(directory)  # the plan names programs that ciphercost will run
     if read_imported(directory) is not None:
         raise UsageError(
-            f"{directory}: holds imported results, so there is nothing to resume; `ciphercost report {directory}` prints them, and "
+            f"{directory}: holds imported results, so there is nothing to resume; `ciphercost report {shlex.quote(str(directory))}` prints them, and "
             "`ciphercost import` reads files again"
         )
     open_locked(directory).close()
     if finished(directory):
-        raise UsageError(f"{directory} is finished; `ciphercost report {directory}` prints it")
+        raise UsageError(f"{directory} is finished; `ciphercost report {shlex.quote(str(directory))}` prints it")
     facts = last_checkpoint(directory)
     check_same_place(directory, facts)
     cells = specs.plan(facts.spec)

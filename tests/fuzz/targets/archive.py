@@ -9,8 +9,13 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
+from ciphercost.model import bounds
 from ciphercost.runs import archive
 from fuzz import recorded
+
+SMALL = msgspec.structs.replace(bounds.UNPACKED, most=8 << 20)
 
 
 def parse(data: bytes, place: Path) -> None:
@@ -19,7 +24,7 @@ def parse(data: bytes, place: Path) -> None:
     path.write_bytes(lzma.compress(data, preset=0) if data[:1] != b"\xfd" else data)
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir()
-    archive.unpack(path, into, largest=8 << 20)
+    archive.unpack(path, into, SMALL)
     outside = [each for each in into.rglob("*") if not each.resolve().is_relative_to(into.resolve())]
     assert outside == [], f"it wrote or linked outside of its directory: {outside}"
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ciphercost.importers.formats import Bad, Lines
+from ciphercost.model import bounds
 
 DELIMITERS = (";", "\t", "|", ",")
 BARS = str.maketrans("│┃║｜", "||||")
@@ -39,7 +40,11 @@ class Table:
 
 def table(lines: Lines, *, header: bool = True) -> Table:
     """Return the table in this text. Without `header`, the columns are column1, column2 … Raises Bad with the line."""
-    every = [(lines.number, line, lines.cut) for line in lines]
+    every: list[tuple[int, str, bool]] = []
+    for line in lines:
+        if len(every) > bounds.TABLE_ROWS:
+            raise Bad(lines.number, f"more than {bounds.TABLE_ROWS:,} lines; {bounds.IMPORTED.advice} (fewer rows)")
+        every.append((lines.number, line, lines.cut))
     at = next((number for number, (_, line, _) in enumerate(every) if line.strip()), None)
     if at is None:
         raise Bad(0, "the file is empty")

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError
 
 GROUPS = {
@@ -52,7 +53,7 @@ def read(engine: str) -> dict[str, tuple[str, str]]:
 def _with_included(path: Path, most: int) -> Iterator[tuple[Path, str]]:
     """A file and the files that it includes, each with its text."""
     try:
-        text = path.read_text(errors="replace")
+        text = bounds.text(path, bounds.OPTIONS)
     except OSError:
         return
     yield path, text

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError, nearest
 
 SYSTEM_DIRECTORIES = ("/etc/postgresql-common", "/etc/sysconfig/pgsql", "/usr/local/pgsql/etc")
@@ -26,7 +27,7 @@ def find(service: str, file: str = "") -> tuple[dict[str, str], str]:
     known: list[str] = []
     for path in paths:
         try:
-            text = path.read_text(errors="replace")
+            text = bounds.text(path, bounds.OPTIONS)
         except OSError:
             if own and path == Path(own):
                 raise UsageError(f"service={service}: the service file {path} can't be read") from None

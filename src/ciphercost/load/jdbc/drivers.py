@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 
 from ciphercost.host import maven, versions
 from ciphercost.host.maven import Artifact
+from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
@@ -26,6 +27,7 @@ Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird", "h2"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
 BY_PASSWORD = (3, 4)
 """The first MariaDB Connector/J that does not need the certificate of a CA."""
+MANIFEST = "META-INF/MANIFEST.MF"
 SERVICE = "META-INF/services/java.sql.Driver"
 STORE_PASSWORD = "public-certificates"  # noqa: S105 - a trust store holds nothing secret; Java wants a password all the same
 TITLES: dict[Family, str] = {
@@ -162,9 +164,15 @@ def of_file(*jars: Path) -> Driver:
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
-            named = archive.read(SERVICE).decode(errors="replace") if SERVICE in names else ""
+            named = (
+                bounds.member(archive, SERVICE, bounds.DRIVER, str(path)).decode(errors="replace")
+                if SERVICE in names
+                else ""
+            )
             manifest = (
-                archive.read("META-INF/MANIFEST.MF").decode(errors="replace") if "META-INF/MANIFEST.MF" in names else ""
+                bounds.member(archive, MANIFEST, bounds.DRIVER, str(path)).decode(errors="replace")
+                if MANIFEST in names
+                else ""
             )
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"can't read {path} as a jar: {error}") from None
@@ -429,7 +437,9 @@ def connection(
 
 def trust_store(certificates: Path, store: Path) -> Path:
     """Write the certificates of a PEM file to a PKCS12 trust store and return its path. I/O."""
-    found: Iterable[x509.Certificate] = x509.load_pem_x509_certificates(certificates.read_bytes())
+    found: Iterable[x509.Certificate] = x509.load_pem_x509_certificates(
+        bounds.readable(certificates, bounds.CERTIFICATES)
+    )
     named = [PKCS12Certificate(each, f"ca{at}".encode()) for at, each in enumerate(found)]
     store.write_bytes(serialize_java_truststore(named, BestAvailableEncryption(STORE_PASSWORD.encode())))
     store.chmod(0o644)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.levels import LEVELS, level
 from ciphercost.estimate.notation import by_factor, interval, number, of_what, percent, worded
+from ciphercost.model.printable import printable as printable  # what shows text has it from here
 from ciphercost.model.result import Cell, Estimate, Part
 from ciphercost.model.spec import ARMS
 
@@ -40,21 +40,6 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
 
 DETAILS = frozenset({"segments_per_op", "switches_per_op", "faults_per_op"})
 """Metrics that say why an operation costs more rather than what it costs: the terminal leaves them to the other reports."""
-
-
-UNPRINTABLE = frozenset({"Cc", "Cf", "Cs"})
-"""Unicode categories of control characters, format characters (such as text direction) and lone surrogates."""
-
-
-def printable(text: str) -> str:
-    """The text with U+FFFD for each control or format character except line ends and tabs, and for what XML forbids."""
-    if text.isprintable():
-        return text
-    return "".join("\ufffd" if _steers(letter) else letter for letter in text)
-
-
-def _steers(letter: str) -> bool:
-    return letter not in "\n\t" and (unicodedata.category(letter) in UNPRINTABLE or letter in "\ufffe\uffff")
 
 
 PROCESS_CPU = "process CPU per operation"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -119,7 +120,11 @@ def lost(cell: CellOverMachines) -> Iterator[str]:
 def further(of: Concluded) -> str:
     """Where each machine's own report is."""
     measured = next((each.name for each in of.run.machines if each.state == "measured"), "")
-    return f"each machine's own report: ciphercost report {of.place}/machines/{measured}" if measured else ""
+    return (
+        f"each machine's own report: ciphercost report {shlex.quote(f'{of.place}/machines/{measured}')}"
+        if measured
+        else ""
+    )
 
 
 def rows(of: Concluded, number: int) -> list[tuple[Cell, str]]:
