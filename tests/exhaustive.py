@@ -38,6 +38,8 @@ MIDDLE = (
     "for clients only-postgresql-rust-prove",
     "leaf as authority-nginx-rust-prove",
     "revoked-postgresql-rust-run",
+    "another authority-mariadb-rust-clean",
+    "stripped-postgresql-rust-calibrate",
     "TLS 1.1 at most-nginx-rust-prove",
     "TLS 1.2 for 1.3-valkey-rust-prove",
     "stripped-mysql-rust-prove",

@@ -20,7 +20,7 @@ from middle.chains import Chains
 KEPT = Path(__file__).parents[2] / "benchmarks" / "middle.json"
 USAGE = 2
 """Exit status of a command that can't do what it was asked for."""
-WIDTH = 8
+WIDTH = 9
 """Characters of a cell of the table."""
 LONGEST = 110
 """Characters of an error in the table."""
@@ -82,7 +82,7 @@ def _server(name: str, chosen: Sequence[Case], place: Path) -> Iterator[Outcome]
 
 def line(outcome: Outcome) -> str:
     """One row: what happened, and the first line of the error."""
-    where = f"{outcome.attack:<26} {outcome.server:<11} {outcome.client:<5} {outcome.command:<6}"
+    where = f"{outcome.attack:<26} {outcome.server:<11} {outcome.client:<5} {outcome.command:<9}"
     why = "; ".join(outcome.wrong) or outcome.error
     return f"{where} {_cell(outcome):<8} {why[:LONGEST]}".rstrip()
 
@@ -104,7 +104,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
     refused = [each for each in outcomes if each.attack != "none" and not each.wrong]
     tried = [each for each in outcomes if each.attack != "none"]
     lines.append(f"{len(refused)} of {len(tried)} refused")
-    lines.append("*: before it connects, since JDBC drivers take no revocation list")
+    lines.append(
+        "*: before it connects, since JDBC drivers take no revocation list, and calibrate, which never encrypts, no authority"
+    )
     return "\n".join(lines)
 
 

@@ -18,7 +18,10 @@ from userservers import user_server
 from web_servers import site
 
 CLI = Path(sys.executable).parent / "ciphercost"
-COMMANDS = ("prove", "run")
+COMMANDS = ("prove", "run", "clean", "calibrate")
+"""Every command that takes the address of a server; `tests/commands/test_server_commands.py` holds it against their options."""
+CONNECTING = ("prove", "run", "clean")
+"""Those that connect to a server whose authority the user names. Both arms of the others are unencrypted, so they take no --ca."""
 CLIENTS = {
     "postgresql": ("rust", "jdbc"),
     "mysql": ("rust", "jdbc"),
@@ -27,6 +30,17 @@ CLIENTS = {
     "valkey": ("rust",),
 }
 """By server: the clients that ciphercost has for it."""
+DATABASES = ("postgresql", "mysql", "mariadb")
+
+
+def takes(command: str, server: str, client: str) -> bool:
+    """Whether a command reaches this server, by this client. Pure."""
+    if command == "clean":  # nothing of ours is ever on other servers, and the command makes no load
+        return server in DATABASES and client == "rust"
+    # Valkey is a server of ours here.
+    return command != "calibrate" or server != "valkey"
+
+
 QUICK = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "-o", "out")
 
 
@@ -58,9 +72,13 @@ def _database(name: str, directory: Path) -> Iterator[Behind]:
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
             url = made.url_for(str(made.fields["user"]), port)
-            if command == "prove":
-                return ("prove", url, "--ca", str(ca))
-            return ("run", *(f"{name}:{each}" for each in cells), "--url", url, "--ca", str(ca), *QUICK)
+            own = ("--url", url, "--ca", str(ca))
+            return {
+                "prove": ("prove", url, "--ca", str(ca)),
+                "run": ("run", *(f"{name}:{each}" for each in cells), *own, *QUICK),
+                "clean": ("clean", "--engine", name, *own),
+                "calibrate": ("calibrate", name, *own, *QUICK),
+            }[command]
 
         upgrade = Postgresql() if name == "postgresql" else Mysql()
         yield Behind(name, upgrade, lambda encrypted: int(str(made.fields["port"])), argv, made.environment, made.ca)
@@ -77,9 +95,12 @@ def _nginx(directory: Path) -> Iterator[Behind]:
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
             urls = [f"{scheme}://localhost:{port}/index.html" for scheme in ("http", "https")]
-            if command == "prove":
-                return ("prove", urls[1], "--ca", str(ca))
-            return ("run", "url:tls", "--url", urls[0], "--url", urls[1], "--ca", str(ca), *QUICK)
+            own = ("--url", urls[0], "--url", urls[1], "--ca", str(ca))
+            return {
+                "prove": ("prove", urls[1], "--ca", str(ca)),
+                "run": ("run", "url:tls", *own, *QUICK),
+                "calibrate": ("calibrate", "url", *own, *QUICK),
+            }[command]
 
         yield Behind(
             "nginx",

@@ -15,7 +15,7 @@ import msgspec
 
 import warm
 from middle.attacks import ATTACKS, NONE, Attack
-from middle.behind import CLIENTS, COMMANDS, Behind
+from middle.behind import CLIENTS, COMMANDS, CONNECTING, Behind, takes
 from middle.chains import Chains
 from middle.middle import Middle
 
@@ -44,13 +44,16 @@ CASES = [
     for server, clients in CLIENTS.items()
     for client in clients
     for command in COMMANDS
-    if not (attack.strips and server in ("nginx", "valkey"))  # they have no request for TLS that could be denied
+    if takes(command, server, client)
+    and not (attack.strips and server in ("nginx", "valkey"))  # they have no request for TLS that could be denied
+    and not (attack.factors and command == "clean")  # it takes no --set, so its user can't demand more than TLS
 ]
 CONTROLS = [
     Case(NONE, server, client, command)
     for server, clients in CLIENTS.items()
     for client in clients
-    for command in COMMANDS
+    for command in CONNECTING
+    if takes(command, server, client)
 ]
 """The same without an attack: a refusal proves nothing where everything is refused."""
 
@@ -87,7 +90,8 @@ def attempt(case: Case, behind: Behind, chains: Chains, place: Path) -> Outcome:
         cells = ("tls",) if case.attack.factors else ("none", "tls")
         argv = [*behind.argv(case.command, middle.port, ca, cells)]
         argv += ["--client", "jdbc"] if case.client == "jdbc" else []
-        argv += [word for factor in case.attack.factors for word in ("--set", factor)]
+        if case.command in ("prove", "run"):
+            argv += [word for factor in case.attack.factors for word in ("--set", factor)]
         environment = {**os.environ, **behind.environment}
         if argv[0].endswith(".py"):
             done = subprocess.run(
@@ -112,12 +116,15 @@ def misdeeds(case: Case, middle: Middle, status: int, text: str) -> list[str]:
         disturbed = "NO STEADY STATE" in text  # on a busy machine
         found: dict[str, object] = {f"exit status {status}": status and not disturbed, "no client": not middle.lines}
     else:
-        # JDBC drivers take no revocation list, so ciphercost refuses the command before anybody connects.
-        unable = attack.chain == "revoked" and case.client == "jdbc"
+        # JDBC drivers take no revocation list, and a command that never encrypts takes no authority, so ciphercost refuses both before
+        # anybody connects.
+        never = case.command not in CONNECTING
+        unable = never or (attack.chain == "revoked" and case.client == "jdbc")
+        says = f"would verify no certificate|{attack.says}" if never else attack.says
         found = {
             f"exit status {status}": status != (2 if unable else 1),
             "a number or a proof": NUMBER.search(words),
-            f"no reason that matches '{attack.says}'": not re.search(attack.says, words),
+            f"no reason that matches '{says}'": not re.search(says, words),
             f"sent unencrypted: {middle.in_clear}": middle.in_clear,
             f"sent encrypted to the middle: {bytes(middle.learned)!r}": middle.learned,
             "the attack did not take place": not middle.struck and not unable,

@@ -12,7 +12,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import cell_checks, cluster_checks, objective, schedule
+from ciphercost.plan import authority_checks, cell_checks, cluster_checks, objective, schedule
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -64,6 +64,7 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
             raise UsageError(f"group '{group}': its cells share their sessions, so they need the same regime")
         if len({cell.listen for cell in together}) > 1:
             raise UsageError(f"group '{group}': its cells share data and certificates, so they need the same listen")
+    authority_checks.check(cells)
     cluster_checks.check(spec, cells, load=load)
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
