@@ -34,11 +34,12 @@ def start(spec: Any, given: dict[str, Any]) -> NoReturn:
 
 def resume(directory: Path, given: dict[str, Any]) -> NoReturn:
     """Measure the parts that are missing."""
-    from ciphercost.runs import ray_tasks, spread
+    from ciphercost.runs import own_records, ray_tasks, spread
 
     if spread.finished(directory):
         say(f"{directory} is finished; `ciphercost report {shlex.quote(str(directory))}` prints it")
         raise click.exceptions.Exit(0)
+    own_records.check(directory, spread.orders(directory), trusted=given.get("trust_record", False))
     finish(directory, ray_tasks.RayNodes(spread.read(directory).spec.cluster), given)
 
 

@@ -21,7 +21,16 @@ from ciphercost.commands.replicate import all_studies
     metavar="RUN|latest",
     shell_complete=_completers.runs,
 )
-@options(HEADER_OPTION, JSON, NO_PROGRESS)
+@options(
+    HEADER_OPTION,
+    click.option(
+        "--trust-record",
+        is_flag=True,
+        help="Resume a record that you did not begin on this machine, although it names programs, files or servers: an error lists them first.",
+    ),
+    JSON,
+    NO_PROGRESS,
+)
 def resume(run_: str, **given: Any) -> None:
     """Resume a run that was interrupted or whose cells failed.
 
@@ -34,6 +43,7 @@ def resume(run_: str, **given: Any) -> None:
 
     headers.remember(given.pop("headers"))
     if (several := replicate_all.find(run_)) is not None:
+        replicate_all.check(several, trusted=given["trust_record"])
         all_studies(several, given)
     if (over := spread.find(run_)) is not None:
         from ciphercost.commands import _machines
@@ -45,7 +55,7 @@ def resume(run_: str, **given: Any) -> None:
         return
 
     def run_in(_: Path | None, display: Any, __: str) -> Any:
-        return resume.run_in(directory, display)
+        return resume.run_in(directory, display, trusted=given["trust_record"])
 
     failed = measure({**given, "output": None}, run_in, lambda result: has_failed(result) or replicate.failed(result))
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

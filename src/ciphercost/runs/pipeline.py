@@ -29,7 +29,7 @@ from ciphercost.plan import facts as plan_facts
 from ciphercost.plan import schedule, specs
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision.servers import Servers
-from ciphercost.runs import conclude, html_page
+from ciphercost.runs import conclude, html_page, own_records
 
 Before = Callable[[Record, supervisor.Supervisor, Path, Display], None]
 
@@ -78,7 +78,9 @@ def run_in(
     )
     # Joined first: a cluster that can't be used leaves no directory.
     with clusters.joined(spec) as cluster:
-        return carry_out(cells, Record(directory_for(run_id, directory), facts), run_id, display, cluster, before)
+        record = Record(directory_for(run_id, directory), facts)
+        own_records.mark(record.directory, own_records.of_run(record.directory))
+        return carry_out(cells, record, run_id, display, cluster, before)
 
 
 def carry_out(

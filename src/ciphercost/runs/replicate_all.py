@@ -18,11 +18,12 @@ from ciphercost.model import checked
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
+from ciphercost.model.spec import Spec
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan import schedule
 from ciphercost.report import together
 from ciphercost.report.together import Outcome
-from ciphercost.runs import conclude, html_page, pipeline, replicate, resume
+from ciphercost.runs import conclude, html_page, own_records, pipeline, replicate, resume
 from ciphercost.studies import Study, agreement
 
 Say = Callable[[str], None]
@@ -59,7 +60,23 @@ def begin(directory: Path | None, asked: Batch) -> Path:
     path = directory_for("", directory or Path("runs") / f"{asked.id}-all")
     (path / "logs").rmdir()
     save(path, asked)
+    own_records.mark(path, orders(path))
     return path
+
+
+def orders(directory: Path) -> list[own_records.Orders]:
+    """What the plan of all studies asks for. Raises UsageError if it is damaged."""
+    asked = read(directory)
+    options = {**asked.options, "engine": asked.engine}
+    return [own_records.Orders(Spec(cells=[]), study=",".join(asked.studies), options=options)]
+
+
+def check(directory: Path, *, trusted: bool = False) -> None:
+    """Raises UsageError if somebody else may have written it, or the run of one of its studies (`own_records.check`)."""
+    own_records.check(directory, orders(directory), trusted=trusted)
+    for place in (directory / each.name for each in chosen(read(directory))):
+        if (place / "plan.json").is_file():
+            own_records.check(place, own_records.of_run(place), trusted=trusted)
 
 
 def new_record(seconds: float, seed: int, engine: str, options: dict[str, Any], command: str) -> Batch:

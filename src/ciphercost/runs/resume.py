@@ -25,7 +25,6 @@ from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.run_directory import (
     Record,
-    check_owner,
     new_id,
     open_locked,
     read_facts,
@@ -35,7 +34,7 @@ from ciphercost.model.run_directory import (
 )
 from ciphercost.plan import facts as plan_facts
 from ciphercost.plan import specs
-from ciphercost.runs import pipeline
+from ciphercost.runs import own_records, pipeline
 
 PATIENCE_SECONDS = 60.0
 """Longest wait for the supervisor of a killed run."""
@@ -47,9 +46,14 @@ def finished(directory: Path) -> bool:
     return bool(facts.ended) and all(cell.status == "ok" for cell in facts.cells) and (study is None or study.complete)
 
 
-def run_in(directory: Path, display: Display | None = None) -> tuple[Result, Path]:
-    """Resume the run. Raises UsageError, before it changes anything, if the run is active or finished, or can't continue here."""
-    check_owner(directory)  # the plan names programs that ciphercost will run
+def run_in(directory: Path, display: Display | None = None, *, trusted: bool = False) -> tuple[Result, Path]:
+    """Resume the run. `trusted`: although somebody else may have written its record (`own_records`).
+
+    Raises UsageError, before it changes anything, if the run is active or finished, or can't continue here.
+    """
+    own_records.check(
+        directory, own_records.of_run(directory), trusted=trusted
+    )  # the plan names programs that ciphercost will run
     if read_imported(directory) is not None:
         raise UsageError(
             f"{directory}: holds imported results, so there is nothing to resume; `ciphercost report {shlex.quote(str(directory))}` prints them, and "
@@ -119,6 +123,10 @@ def check_same_place(directory: Path, facts: RunFacts) -> None:
             f"{directory}: started by {theirs}, but this is {ours}; install {theirs} to resume it, or {again}"
         )
     here = procfs.machine()
+    if unknown := [name for name in here if name not in facts.machine and not name.startswith("disk")]:
+        raise UsageError(
+            f"{directory}: does not record the machine that it was started on ({', '.join(unknown)}), so it can't be resumed here; {again}"
+        )
     for name, was in facts.machine.items():
         if name in here and not procfs.alike(name, was, here[name]):
             raise UsageError(

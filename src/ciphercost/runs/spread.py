@@ -28,7 +28,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.plan import schedule, specs
 from ciphercost.report.machines_types import Concluded
 from ciphercost.report.words import cell_text, figure_text
-from ciphercost.runs import html_page, node_run
+from ciphercost.runs import html_page, node_run, own_records
 from ciphercost.runs.node_run import Part
 
 FILE, LOCK, PLACE = MACHINES_FILE, ".lock", "machines"
@@ -111,7 +111,13 @@ def begin(spec: Spec, nodes: Nodes, directory: Path | None = None, command: str 
     ]
     seed = spec.seed or secrets.randbits(32)
     save(path, MachinesRun(MACHINES_FORMAT, run_id, now(), results.tool(), seed, spec, machines, command=command))
+    own_records.mark(path, orders(path))
     return path
+
+
+def orders(directory: Path) -> list[own_records.Orders]:
+    """What the plan asks for. Raises UsageError if it is damaged."""
+    return [own_records.Orders(read(directory).spec)]
 
 
 def own_spec(spec: Spec, cells: Sequence[int], seed: int) -> Spec:
