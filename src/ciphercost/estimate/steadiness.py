@@ -129,8 +129,8 @@ def warnings(sessions: Sequence[Floats], centres: Floats, mode: Mode) -> list[Wa
         before, behind = (f"{math.exp(each):.4g}" for each in (changed.before, changed.behind))
         text = (
             f"the cost changed during the run: throughput's ratio was {before} in the first {changed.after} {changed.unit} and {behind} in the others "
-            f"(p = {changed.p_value:.2g}); the printed ratio is a mean of both and its interval does not hold either; "
-            "look in logs/ for what changed, and measure again with a longer warm-up or on another day"
+            f"(p = {changed.p_value:.2g}); the printed ratio is a mean of both; "
+            "look in logs/ and slices.jsonl for what changed, and measure again with a longer --time"
         )
         found.append(Warning_("cost-changed", text))
     elif mode == "full" and uneven(centres):
