@@ -190,6 +190,11 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_faulty_arm::test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate",
+        instead="test_objective_runs::test_stalls_of_the_encrypted_arm_alone_leave_no_cost_in_rate",
+    ),
+    *rules(
+        LONG,
         r"test_objective_runs::test_on_other_queues_both_capacities_are_those_of_theory",
         instead="test_objective_runs::test_on_m_m_1_both_capacities_are_those_of_theory",
     ),

@@ -74,15 +74,15 @@ def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_withi
 
 
 def test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate(tmp_path: Path, server: UserServer, measuring: Path) -> None:
-    """It stands still for 300 ms every two seconds: p90 ≤ 20 ms holds in most blocks, and of all requests it does not."""
-    with relayed(int(str(server.fields["port"])), measuring, stall=0.3, every=2.0) as port:
+    """It stands still for 200 ms every second: p90 ≤ 20 ms holds in most blocks, and of all requests it does not."""
+    with relayed(int(str(server.fields["port"])), measuring, stall=0.2, every=1.0) as port:
         done = ciphercost(
             "run",
             "postgresql:tls",
             "--url",
             server.url_for(str(server.fields["user"]), port),
             *server.by_ca,
-            *("--quick", "--time", "20s", "--clients", "4", "--objective", "p90=20ms", "--no-progress"),
+            *("--quick", "--time", "30s", "--clients", "4", "--objective", "p90=20ms", "--no-progress"),
             *("--json", "out.json"),
             cwd=tmp_path,
             **server.environment,
@@ -90,6 +90,9 @@ def test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate(tmp_path: Path, serve
     assert done.returncode == 0, done.stdout + done.stderr
     assert measuring.exists()
     (cell,) = result_of(tmp_path)["cells"]
-    assert "rate_at_objective" not in cell["overhead"]
-    assert cell["objective"]["reason"]
-    assert "At p90=20ms it sustains" not in " ".join(done.stdout.split())
+    # If the typical block has stalls too, their cost is known; nothing may say that there is none.
+    if (cost := cell["overhead"].get("rate_at_objective")) is not None:
+        assert cost["high"] < 1
+    else:
+        assert cell["objective"]["reason"]
+        assert "At p90=20ms no cost in rate is known: " in " ".join(done.stdout.split())
