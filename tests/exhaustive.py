@@ -103,6 +103,7 @@ RULES = [
         COMBINATION,
         r"test_dead_server::test_a_killed_server_is_named\[(nginx:tls-nginx--1|apache:tls-apache2-0|caddy|mariadb|valkey|postgresql)",
     ),
+    *rules(REPETITION, r"test_book_runs::test_the_books_own_runs_may_enter_it\[(?!40-controls|50-postgres-tde)"),
     *rules(
         STUDY,
         r"test_study_jdbc_tls::test_a_small_replication_on_a_real_server",

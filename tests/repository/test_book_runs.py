@@ -67,3 +67,12 @@ def test_unknown_families_are_named(book: ModuleType, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         book.main(["3-new"])
     assert "there are 1-bad and 2-good" in capsys.readouterr().err
+
+
+RUNS = sorted((ROOT / "book" / "runs").glob("*.tar.xz"))
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name.partition(".")[0])
+def test_the_books_own_runs_may_enter_it(path: Path) -> None:
+    """A change of the method changes what follows from their slices: then `python tools/book.py --estimate`."""
+    assert site.checked_run(path).result.cells
