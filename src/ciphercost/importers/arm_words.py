@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ciphercost.model.spec import ARMS, Arm
 
@@ -50,6 +51,7 @@ OF_ITS_COLUMN = re.compile(
 """Values that state an arm only below a heading such as `tls` or `cipher`: versions, ciphers, modes."""
 
 
+@lru_cache(maxsize=4096)  # a table has few values in many rows
 def arm_of_value(value: str, column: str) -> str:
     """Return the text that states the arm of a table's row: the value, or `useSSL=false` if it needs its column. Pure."""
     switch = value.lower() in YES | NO
