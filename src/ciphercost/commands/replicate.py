@@ -11,7 +11,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, command_line, measure, write
 from ciphercost.commands._options import OUTPUT, options, time_option
-from ciphercost.commands._say import note, say_data
+from ciphercost.commands._say import note, say, say_data
 
 STUDY_OPTIONS = (
     "scale",
@@ -178,8 +178,8 @@ def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
     from ciphercost.runs import replicate_all
 
     shown = not given["no_progress"]
-    say = note if shown else lambda _: None
-    found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), say)
+    tell = note if shown else lambda _: None
+    found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), tell)
     text = replicate_all.as_json(directory, found)
     if str(given["json_"]) == "-":
         say_data(text)
