@@ -22,8 +22,8 @@ def verifier(password: bytes, iterations: int) -> str:
     """What PostgreSQL stores of a password (RFC 5802)."""
     salted = hashlib.pbkdf2_hmac("sha256", password, SALT, iterations)
     client, server = (hmac.digest(salted, each, "sha256") for each in (b"Client Key", b"Server Key"))
-    stored, server, salt = (base64.b64encode(each).decode() for each in (hashlib.sha256(client).digest(), server, SALT))
-    return f"SCRAM-SHA-256${iterations}:{salt}${stored}:{server}"
+    salt, stored, known = (base64.b64encode(each).decode() for each in (SALT, hashlib.sha256(client).digest(), server))
+    return f"SCRAM-SHA-256${iterations}:{salt}${stored}:{known}"
 
 
 def test_few_iterations_are_refused_and_the_usual_number_lets_in(require_server: RequireServer, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ciphercost.host import programs
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import java
 from ciphercost.model.errors import MissingServer
@@ -57,7 +58,7 @@ def test_a_link_put_in_place_at_the_last_moment_leads_nowhere(
         raise
     precious = tmp_path / "precious"
     precious.write_text("precious")
-    printed = java.printed
+    printed = programs.printed
     with Agent(command) as agent:
         mapped = Path(f"/tmp/perf-{agent.pid}.map")
 
