@@ -26,7 +26,7 @@ import ciphercost
 import steady
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import marks, supervisor
-from ciphercost.host.environment import child_environment, secret
+from ciphercost.host.environment import child_environment, is_passed_on
 from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
@@ -55,6 +55,8 @@ SECRET_NAMES = (
     "PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "MYSQL_TEST_LOGIN_FILE", "ISC_PASSWORD", "MYSQL_ROOT_PASSWORD",
     "POSTGRES_PASSWORD", "DB_PASSWORD", "APP_DB_PASSWORD", "GITHUB_TOKEN", "DB_PASS", "MYSQL_PASS",
     "DATABASE_URL", "POSTGRES_URL", "JDBC_DATABASE_URL", "SQLALCHEMY_DATABASE_URI", "AWS_SECRET_ACCESS_KEY", "API_KEY",
+    "REDISCLI_AUTH", "VALKEYCLI_AUTH", "SSHPASS", "DB_PW", "AZURE_STORAGE_KEY", "GITHUB_PAT", "LDAP_BIND_PW", "JWT", "SESAME", "SSH_AUTH_SOCK",
+    "RAY_AUTH_TOKEN", "CIPHERCOST_SECRET", "LC_", "PGDATA", "JAVA_TOOL_OPTIONS", "HTTPS_PROXY", "PIP_INDEX_URL",
 )  # fmt: skip
 KEPT_NAMES = (
     "PATH",
@@ -65,7 +67,10 @@ KEPT_NAMES = (
     "LD_LIBRARY_PATH",
     "CIPHERCOST_SCRATCH",
     "TZ",
-    "PGDATA",
+    "LC_NUMERIC",
+    "JAVA_HOME",
+    "SSL_CERT_FILE",
+    "CIPHERCOST_TIMEOUT",
 )
 
 
@@ -80,23 +85,28 @@ def test_a_secret_is_not_passed_on(monkeypatch: pytest.MonkeyPatch, name: str) -
     "value", ["postgres://me:sesame@db/x", "jdbc:mysql://db/x?user=me&password=sesame", "host=db Password=sesame"]
 )
 def test_a_secret_within_an_address_is_not_passed_on(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("STAGING", value)
-    assert "STAGING" not in child_environment()
-    monkeypatch.setenv("STAGING", "https://example.org/?page=2")
-    assert "STAGING" in child_environment()
+    monkeypatch.setenv("PYTHONPATH", value)
+    assert "PYTHONPATH" not in child_environment()
+    monkeypatch.setenv("PYTHONPATH", "/opt/site")
+    assert "PYTHONPATH" in child_environment()
 
 
 @pytest.mark.parametrize("name", KEPT_NAMES)
 def test_what_is_no_secret_is_passed_on(name: str) -> None:
-    assert not secret(name)
+    assert is_passed_on(name)
 
 
-def test_package_clients_get_their_own_secrets_and_no_databases() -> None:
-    assert not secret("NEXUS_PASSWORD", registries=True)
-    assert secret("PGPASSWORD", registries=True)
-    assert secret("MYSQL_PWD", registries=True)
-    assert secret("DATABASE_URL", registries=True)
-    assert not secret("HTTPS_PROXY", "http://me:sesame@proxy:3128", registries=True)
+def test_package_clients_get_their_own_secrets_and_no_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own = {"HTTPS_PROXY": "http://me:sesame@proxy:3128", "PIP_INDEX_URL": "https://me:sesame@mirror/simple"}
+    for name, value in {**dict.fromkeys((*SECRET_NAMES, "NEXUS_PASSWORD"), "sesame"), **own}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    mine = {*own, "JAVA_TOOL_OPTIONS"}
+    assert {name for name, value in child_environment(registries=True).items() if "sesame" in value} == mine
+    (tmp_path / ".m2").mkdir()
+    (tmp_path / ".m2" / "settings.xml").write_text("<password>${env.NEXUS_PASSWORD}</password>")
+    assert "NEXUS_PASSWORD" in child_environment(registries=True)
+    assert "NEXUS_PASSWORD" not in child_environment()
 
 
 def calls() -> Iterator[tuple[Path, ast.Call]]:

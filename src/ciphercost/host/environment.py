@@ -1,7 +1,7 @@
-"""environment: this process's environment without secrets, for every process that it starts.
+"""environment: what of this process's environment the processes that it starts inherit: a list of names, and nothing else.
 
-Agents receive a server's password only through their protocol, and no other process needs one. So a password that the
-user has put into the environment must not reach a dozen other processes' environments, where `ps e` and /proc show it.
+Agents receive a server's password only through their protocol, and no other process needs one. A secret that the user has put into
+the environment, under whatever name, must not reach a dozen other processes' environments, where `ps e` and /proc show it.
 """
 
 from __future__ import annotations
@@ -9,35 +9,50 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
-DATABASES = re.compile(
-    r"PGPASSWORD|PGPASSFILE|PGSERVICEFILE|PGSSLPASSWORD|MYSQL_PWD|MYSQL_TEST_LOGIN_FILE|ISC_PASSWORD"
-    r"|(?:PG|POSTGRES(?:QL)?|MYSQL|MARIADB|FIREBIRD|ISC|DB|DATABASE)_?(?:\w+_)?(?:PASSWORD|PASSWD|PASS|PWD|PASSFILE|PASSWORD_FILE)"
-    r"|(?:\w+_)?(?:DATABASE|POSTGRES(?:QL)?|MYSQL|MARIADB|FIREBIRD|JDBC|DB)_?(?:\w+_)?(?:URL|URI|DSN)",
-    re.IGNORECASE,
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TERM|COLUMNS|LINES|NO_COLOR|TZ|TZDIR|LANG|LANGUAGE|LC_[A-Z]+|TMPDIR|XDG_(?:CACHE|CONFIG|DATA)_HOME"
+    r"|LD_LIBRARY_PATH|LD_PRELOAD|GLIBC_TUNABLES|OPENSSL_(?:CONF|MODULES|ia32cap)|SSL_CERT_(?:FILE|DIR)"
+    r"|JAVA_HOME|VIRTUAL_ENV|PYTHON(?:PATH|HOME|NOUSERSITE|DONTWRITEBYTECODE|UNBUFFERED|HASHSEED)|RUST_BACKTRACE|SOURCE_DATE_EPOCH"
+    r"|CIPHERCOST_(?:AGENT|AGENT_JDBC|CACHE|DEBIAN_MIRROR|FUZZ|OWNER|PAGE|RUN|SCRATCH|SEALED|TIMEOUT|TLS_LIBRARY|[A-Z]+_BINDIR)",
 )
-"""Names of variables that hold a database password, the path of one, or an address that may contain one."""
-SECRETS = re.compile(
-    r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSFILE|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEY).*|\w+_(?:PWD|PASS)|PASS",
-    re.IGNORECASE,
+"""Names of variables that every process inherits: where programs, libraries, authorities and files are, language and time zone, and ours."""
+REGISTRIES = re.compile(
+    r"(?i:(?:https?|ftp|all|no)_proxy)|PIP_\w+|APT_CONFIG|DEBIAN_FRONTEND|DEBIAN_PRIORITY|M2_HOME|MAVEN_\w+|MVN_\w+|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS"
+    r"|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NETRC"
 )
-"""Names of variables that hold any other secret."""
+"""What package clients also inherit: their own settings and proxies, which may hold the password of a proxy or a mirror."""
+MAVENS = re.compile(r"\$\{env\.(\w+)\}")
+"""A variable that Maven's settings name."""
 IN_VALUE = re.compile(r"://[^/@\s]*:[^/@\s]+@|(?:^|[?&;\s])(?:password|passwd|pwd)=", re.IGNORECASE)
 """A password within an address or a connection string, whatever the variable's name."""
 
 
 def child_environment(more: Mapping[str, str] | None = None, *, registries: bool = False) -> dict[str, str]:
-    """The current environment without secrets, merged with `more`, which takes precedence.
+    """What a process inherits of the current environment, merged with `more`, which takes precedence.
 
-    `registries`: for package clients, whose settings may contain a proxy's or a mirror's password: only database
-    secrets are removed.
+    `registries`: for package clients. They get their own settings too, and the variables that Maven's settings of this user name.
     """
-    kept = {name: value for name, value in os.environ.items() if not secret(name, value, registries=registries)}
+    named = _by_maven() if registries else frozenset()
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in named or is_passed_on(name, value, registries=registries)
+    }
     return {**kept, **(more or {})}
 
 
-def secret(name: str, value: str = "", *, registries: bool = False) -> bool:
-    """Whether a variable may hold a secret, judged by its name or its value. Pure."""
-    if registries:
-        return bool(DATABASES.fullmatch(name))
-    return bool(DATABASES.fullmatch(name) or SECRETS.fullmatch(name) or IN_VALUE.search(value))
+def is_passed_on(name: str, value: str = "", *, registries: bool = False) -> bool:
+    """Whether a process that is started inherits a variable. Pure."""
+    if registries and REGISTRIES.fullmatch(name):
+        return True
+    return bool(PASSED_ON.fullmatch(name)) and not IN_VALUE.search(value)
+
+
+def _by_maven() -> frozenset[str]:
+    """Names of the variables in this user's settings.xml, which may take a mirror's password from them."""
+    try:
+        return frozenset(MAVENS.findall((Path.home() / ".m2" / "settings.xml").read_text(errors="replace")))
+    except (OSError, RuntimeError):
+        return frozenset()

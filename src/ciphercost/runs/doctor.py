@@ -52,6 +52,7 @@ def checks() -> list[Check]:
         _fuse(),
         *_engines(),
         _sandbox(),
+        _links(),
         _leftovers(),
     ]
 
@@ -131,6 +132,15 @@ def _idle() -> Check:
     if reason := idle.obstacle(cpus, cpus):
         return "idle cores", "warn", f"they halt under load, so the server's CPU time includes wake-ups: {reason}"
     return "idle cores", "ok", "ciphercost keeps them from halting under load"
+
+
+def _links() -> Check:
+    """Whether the kernel follows another user's symbolic links in a shared directory such as /tmp, for programs that write there blindly."""
+    value = _text("/proc/sys/fs/protected_symlinks").strip()
+    if value == "0":
+        advice = "another user's link in /tmp can lead what a program writes there to any file. As root: sysctl -w fs.protected_symlinks=1"
+        return "symbolic links", "warn", f"fs.protected_symlinks is 0: {advice}"
+    return "symbolic links", "ok", "protected in shared directories" if value else "not known"
 
 
 def _congestion() -> Check:

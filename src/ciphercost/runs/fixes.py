@@ -91,7 +91,7 @@ def run(found: list[Fix], say: Callable[[str], None]) -> bool:
         elif shutil.which(fix.command[0]) is None:
             say(f"# {fix.command[0]} was not found; run as root: {shlex.join(fix.command[1:])}")
             done = False
-        elif status := subprocess.run(fix.command, check=False, env=child_environment()).returncode:
+        elif status := subprocess.run(fix.command, check=False, env=child_environment(registries=True)).returncode:
             say(f"# exit status {status}")
             done = False
     return done

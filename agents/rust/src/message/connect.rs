@@ -262,6 +262,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_elsewhere_is_verified_by_its_certificate_only() {
+        for (host, more, unverified) in [
+            ("127.0.0.1", "", false),
+            ("127.0.0.1", r#", "relayed": true"#, true),
+            ("10.77.0.1", "", true),
+            ("10.77.0.1", r#", "trusted": true"#, false),
+            ("10.77.0.1", r#", "tls": "require""#, true),
+            ("10.77.0.1", r#", "tls": "verify-ca""#, false),
+            ("10.77.0.1", r#", "tls": "verify-full""#, false),
+        ] {
+            let fields = format!(r#"{{"host": "{host}", "port": 1, "user": "u"{more}}}"#);
+            let server: Server = serde_json::from_str(&fields).unwrap();
+            assert_eq!(server.unverified(), unverified, "{fields}");
+        }
+    }
+
+    #[test]
     fn a_timeout_is_a_number_of_seconds_above_0() {
         assert_eq!(seconds(None, 30.0).unwrap(), 30.0);
         assert_eq!(seconds(Some(0.5), 30.0).unwrap(), 0.5);

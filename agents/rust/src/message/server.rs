@@ -22,9 +22,19 @@ impl Server {
     /// loopback or belongs to a relay to another machine. A name is not an address: it may resolve to anything. On a
     /// trusted network nobody does.
     pub fn exposed(&self) -> bool {
+        self.tls == Tls::Off && self.elsewhere()
+    }
+
+    /// Whether another machine could pose as the server and end the connection itself, since no certificate is verified.
+    pub fn unverified(&self) -> bool {
+        matches!(self.tls, Tls::Off | Tls::Require) && self.elsewhere()
+    }
+
+    /// Whether the server is, or may be, on another machine, reached over a network that the user does not trust.
+    fn elsewhere(&self) -> bool {
         let address = self.address.or_else(|| self.host.parse().ok());
         let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
-        self.tls == Tls::Off && !self.trusted && (self.relayed || !loopback)
+        !self.trusted && (self.relayed || !loopback)
     }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import socket
 from pathlib import Path
@@ -55,6 +56,39 @@ def number(port: str, address: str) -> int:
             f"--cluster {address}: '{port}' is not a port; write auto, HOST:{GCS_PORT} or ray://HOST:{CLIENT_PORT}"
         )
     return int(port)
+
+
+TOKEN_SINCE = (2, 52)
+"""The version of Ray that knows token authentication."""
+
+
+def check_guarded(place: str, address: str, version: str) -> None:
+    """Raises UsageError for a cluster on a public address that Ray is not told to reach by token: whoever reaches its ports runs code there.
+
+    `version`: of the Ray that is installed here.
+    """
+    host = place.removeprefix("ray://").rpartition(":")[0].strip("[]")
+    public = sorted(each for each in _addresses(host) if ipaddress.ip_address(each).is_global)
+    if not public:
+        return
+    reach = f"--cluster {address}: {public[0]} is a public address, and whoever reaches a Ray cluster's ports runs code on every node"
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < TOKEN_SINCE:
+        raise UsageError(
+            f"{reach}; Ray {version} has no token authentication, so use a private network, or Ray 2.52 or newer with RAY_AUTH_MODE=token"
+        )
+    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+        raise UsageError(
+            f"{reach}; use a private network, or start every node with RAY_AUTH_MODE=token and set it here too, with the cluster's token in "
+            "~/.ray/auth_token or RAY_AUTH_TOKEN_PATH"
+        )
+
+
+def _addresses(host: str) -> set[str]:
+    """The addresses of a host; none if it is unknown, which `check_listening` reports."""
+    try:
+        return {str(each[4][0]).partition("%")[0] for each in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except OSError:
+        return set()
 
 
 def check_listening(place: str, address: str) -> None:

@@ -47,6 +47,7 @@ def connect(address: str, runtime_env: Mapping[str, object] | None = None) -> An
     """
     ray = ray_module()
     place = addresses.resolved(address)
+    addresses.check_guarded(place, address, str(ray.__version__))
     addresses.check_listening(place, address)
     with signals_kept(), raising(UsageError, f"--cluster {address}: Ray can't connect to it"):
         ray.init(

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -136,11 +137,30 @@ def perf_map(pid: int) -> Path | None:
     Returns the file, which the caller removes; None if there is no `jcmd` beside `java`, or it can't.
     """
     client = find().resolve().parent / "jcmd"
-    place = Path(f"/tmp/perf-{pid}.map")  # noqa: S108 - perf reads no other
-    if not client.is_file() or place.exists() or place.is_symlink():
+    if not client.is_file() or not (place := reserved(Path("/tmp"), f"perf-{pid}.map")):  # noqa: S108 - Java and perf know no other
         return None
     printed([client, str(pid), "Compiler.perfmap"], JCMD_SECONDS, OTHERS)
-    return place if place.is_file() else None
+    if place.stat().st_size:
+        return place
+    place.unlink()
+    return None
+
+
+def reserved(directory: Path, name: str) -> Path | None:
+    """Make an empty file of this user's in a directory that others may write to, so that nobody can put a link in its place.
+
+    None if there is one of that name already, or if somebody else could remove ours: only a sticky directory of root's, or one
+    that nobody else writes to, keeps what is in it.
+    """
+    try:
+        status = directory.stat()
+        if status.st_uid not in (0, os.geteuid()) or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
+            return None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(directory / name, flags, 0o600))
+    except OSError:
+        return None
+    return directory / name
 
 
 def command(options: Iterable[str] = (), *, aes: bool = True) -> list[str]:

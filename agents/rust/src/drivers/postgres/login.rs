@@ -12,6 +12,11 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::frontend;
 use std::io;
 
+/// PostgreSQL's own default since SCRAM came. With fewer, whoever poses as the server tries passwords that much faster on our proof.
+const FEWEST_ITERATIONS: u32 = 4096;
+/// 2^10 times as many: more would only keep the client busy.
+const MOST_ITERATIONS: u32 = FEWEST_ITERATIONS << 10;
+
 /// One login in progress.
 #[derive(Default)]
 pub struct Login {
@@ -108,6 +113,11 @@ impl Login {
                 self.method = "password";
                 frontend::password_message(secret()?.as_bytes(), &mut answer).map_err(internal)?;
             }
+            5 if asked.unverified() => {
+                let text = "the server asks for an md5 answer, from which a man in the middle soon guesses the password, and no certificate \
+                            verifies it: refused. Use scram-sha-256, or TLS with verify=full";
+                return Err(Failure::connect(text));
+            }
             5 => {
                 self.method = "md5";
                 let salt = fields.bytes(4).try_into().map_err(|_| Failure::connect("a salt of the wrong length"))?;
@@ -123,6 +133,7 @@ impl Login {
             }
             11 => {
                 let scram = self.scram.as_mut().ok_or_else(|| Failure::connect("SCRAM out of order"))?;
+                check_iterations(fields.0)?;
                 scram.update(fields.0).map_err(scram_failed)?;
                 frontend::sasl_response(scram.message(), &mut answer).map_err(internal)?;
             }
@@ -137,6 +148,23 @@ impl Login {
             }
         }
         Ok(Turn::Send(answer.to_vec()))
+    }
+}
+
+/// The server's first message of SCRAM: `r=NONCE,s=SALT,i=ITERATIONS`. What is no number there, the library refuses.
+fn check_iterations(message: &[u8]) -> Result<()> {
+    let text = String::from_utf8_lossy(message);
+    let asked =
+        text.split(',').filter_map(|part| part.strip_prefix("i=")).find_map(|number| number.parse::<u32>().ok());
+    match asked {
+        Some(few) if few < FEWEST_ITERATIONS => Err(Failure::connect(format!(
+            "the server asks for {few} SCRAM iterations, and fewer than {FEWEST_ITERATIONS} protect no password: refused. Set \
+             scram_iterations to {FEWEST_ITERATIONS} or more, and give the user its password again"
+        ))),
+        Some(many) if many > MOST_ITERATIONS => Err(Failure::connect(format!(
+            "the server asks for {many} SCRAM iterations; at most {MOST_ITERATIONS} are made"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -189,7 +217,7 @@ mod tests {
         let auth = |host, asked: &[u8]| after(host, &[&[(b'R', asked)], &LET_IN[..]].concat()).1;
         assert_eq!(after("127.0.0.1", &LET_IN).1.unwrap(), "trust");
         assert_eq!(auth("127.0.0.1", b"\0\0\0\x03").unwrap(), "password");
-        assert_eq!(auth("10.0.0.1", b"\0\0\0\x05salt").unwrap(), "md5");
+        assert_eq!(auth("127.0.0.1", b"\0\0\0\x05salt").unwrap(), "md5");
         assert_eq!(auth("10.0.0.1", b"\0\0\0\x0aSCRAM-SHA-256\0\0").unwrap(), "scram-sha-256");
     }
 
@@ -198,5 +226,28 @@ mod tests {
         let (sent, refused) = after("10.0.0.1", &[(b'R', b"\0\0\0\x03")]);
         assert!(sent.is_empty());
         assert!(refused.unwrap_err().text.contains("refused"));
+    }
+
+    #[test]
+    fn md5_is_answered_only_here_or_to_a_verified_server() {
+        let (sent, refused) = after("10.0.0.1", &[(b'R', b"\0\0\0\x05salt")]);
+        assert!(sent.is_empty());
+        assert!(refused.unwrap_err().text.contains("md5 answer"));
+    }
+
+    #[test]
+    fn few_iterations_get_no_proof() {
+        for (host, iterations, words) in [
+            ("127.0.0.1", "1", "1 SCRAM iterations"),
+            ("10.0.0.1", "4095", "4095 SCRAM iterations"),
+            ("10.0.0.1", "4294967295", "at most"),
+        ] {
+            let first = format!("\0\0\0\x0br=x,s=c2FsdA==,i={iterations}");
+            let messages = [(b'R', &b"\0\0\0\x0aSCRAM-SHA-256\0\0"[..]), (b'R', first.as_bytes())];
+            let (sent, refused) = after(host, &messages);
+            assert_eq!(sent.len(), 1, "only the request");
+            assert!(refused.unwrap_err().text.contains(words), "{iterations}");
+        }
+        assert!(check_iterations(b"r=x,s=c2FsdA==,i=4096").is_ok());
     }
 }
