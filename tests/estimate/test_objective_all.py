@@ -7,13 +7,14 @@ import math
 import pytest
 
 from ciphercost.estimate import objective_all
-from ciphercost.estimate.objective_curve import Tried
+from ciphercost.estimate.objective_curve import Fit, Tried
 from ciphercost.model.objective_capacity import AllRequests
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import objective
 
 P99 = objective.parse("p99=5ms")
-CAPACITY = dict.fromkeys(ARMS, math.log(1000.0))
+FITS = dict.fromkeys(ARMS, Fit(math.log(1000.0), 300.0))
+"""Curves so steep that a queue explains no slow request below the capacity."""
 
 
 def tried(session: int, slow: float, rate: float = 800.0) -> Tried:
@@ -26,7 +27,7 @@ def judged(plain: list[float], encrypted: list[float], *, by_session: bool = Tru
         "plain": [tried(number, each) for number, each in enumerate(plain)],
         "encrypted": [tried(number, each) for number, each in enumerate(encrypted)],
     }
-    return objective_all.judged(arms, P99, CAPACITY, by_session=by_session)
+    return objective_all.judged(arms, P99, FITS, by_session=by_session)
 
 
 def known(plain: list[float], encrypted: list[float]) -> AllRequests:
@@ -78,7 +79,7 @@ def test_blocks_near_or_above_a_capacity_do_not_count() -> None:
     arms: dict[Arm, list[Tried]] = {arm: [tried(each, 3) for each in range(4)] for arm in ARMS}
     for arm, rates in (("plain", (990.0, 800.0)), ("encrypted", (800.0, 1200.0))):
         arms[arm] += [tried(9, 500, rate) for rate in rates]  # type: ignore[index]
-    found = objective_all.judged(arms, P99, CAPACITY, by_session=True)
+    found = objective_all.judged(arms, P99, FITS, by_session=True)
     assert found is not None
     assert found.blocks == 4
 

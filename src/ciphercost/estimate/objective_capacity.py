@@ -96,8 +96,8 @@ class Capacities:
         """What all requests below both capacities show; None unless both arms have one."""
         if len(parts) < len(ARMS):
             return None
-        capacities = {arm: each.centre for arm, each in parts.items()}
-        return objective_all.judged(self.arms, self.objective, capacities, by_session=parts["plain"].sessions)
+        fits = {arm: ArmSoFar(self.arms[arm], self.objective).fit for arm in ARMS}
+        return objective_all.judged(self.arms, self.objective, fits, by_session=parts["plain"].sessions)
 
     def _agree(self, parts: Mapping[Arm, Parts]) -> bool:
         found = self._all(parts)

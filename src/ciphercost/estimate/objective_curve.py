@@ -90,14 +90,23 @@ class Fit(NamedTuple):
     slope: float
     """Rise of the score there, for each unit of the logarithm of the rate."""
 
+    def score(self, rate: float, farthest: float) -> float:
+        """The curve at a log rate."""
+        return farthest * math.tanh(self.slope * (rate - self.capacity) / farthest)
+
+
+def farthest(objective: Objective) -> float:
+    """Highest score of an objective, and lowest."""
+    return min(FARTHEST, -math.log(objective.allowed))
+
 
 class ArmSoFar:
     """One arm's rates and scores, and what they say of its capacity."""
 
     def __init__(self, tried: Sequence[Tried], objective: Objective) -> None:
         self.tried = tried
-        self._allowed = 1 - objective.share
-        self.farthest = min(FARTHEST, -math.log(self._allowed))
+        self._allowed = objective.allowed
+        self.farthest = farthest(objective)
         """Highest score, and lowest."""
         self.curve = [
             (x, score) for x, score, _ in fitted([(math.log(each.rate), self.score(each), 1.0) for each in tried])

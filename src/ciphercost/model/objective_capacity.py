@@ -52,7 +52,7 @@ class AllRequests(msgspec.Struct, frozen=True):
     plain: float
     encrypted: float
     low: float
-    """95 % interval of encrypted − plain."""
+    """95 % interval of encrypted − plain, of what the arms' own curves do not explain."""
     high: float
     blocks: int
     agree: bool

@@ -39,6 +39,11 @@ class Objective(msgspec.Struct, frozen=True):
     seconds: float
 
     @property
+    def allowed(self) -> float:
+        """Share of requests that may be slower."""
+        return 1 - self.share
+
+    @property
     def text(self) -> str:
         """`p99=5ms`: as short as possible, and the same for equal objectives."""
         unit, scale = next(each for each in SCALES if self.seconds >= each[1] * (1 - 1e-9))
