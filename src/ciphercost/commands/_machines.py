@@ -48,8 +48,8 @@ def finish(directory: Path, nodes: Nodes, given: dict[str, Any]) -> NoReturn:
     from ciphercost.report import machines_formats
     from ciphercost.runs import html_page, spread
 
-    say = (lambda _: None) if given["no_progress"] else note
-    found = spread.run_remaining(directory, nodes, say)
+    tell = (lambda _: None) if given["no_progress"] else note
+    found = spread.run_remaining(directory, nodes, tell)
     as_json = machines_formats.get("json")(found)
     if str(given["json_"]) == "-":
         say_data(as_json)
