@@ -41,6 +41,8 @@ class RayNodes:
         # Short, because the sockets below it may have names of 107 characters at most.
         self.directory = Path(tempfile.mkdtemp(prefix="rn", dir="/tmp"))
         self.environment = {**os.environ, **QUIET, "RAY_TMPDIR": str(self.directory), **(environment or {})}
+        # Agents inherit few variables; this one says whose they are.
+        self.environment["XDG_DATA_HOME"] = str(self.directory)
         self.environment.pop("RAY_ADDRESS", None)
         with (self.directory / "nodes.err").open("w") as complaints:
             self._process = subprocess.Popen(

@@ -53,7 +53,7 @@ def run(
 
 def members(cluster: RayNodes) -> list[int]:
     """Agents, and the actors that hold them, on all nodes of a cluster."""
-    mark = f"RAY_TMPDIR={cluster.directory}".encode()
+    mark = f"XDG_DATA_HOME={cluster.directory}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
