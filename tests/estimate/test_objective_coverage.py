@@ -157,7 +157,7 @@ def test_on_a_noisy_machine_two_equal_arms_seldom_differ(
     record_property("objective", said)
     print(said)
     # Rare stalls of one arm alone can't be told from those of the machine in every run, so some runs give no ratio.
-    assert len(known) >= 0.4 * RUNS
+    assert len(known) >= 0.25 * RUNS
     assert covered >= 0.88
 
 
