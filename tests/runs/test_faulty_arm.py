@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -40,29 +41,38 @@ def measuring(tmp_path: Path) -> Iterator[Path]:
     watching.join()
 
 
+def measured(tmp_path: Path, server: UserServer, port: int, *argv: str) -> tuple[str, dict[str, Any]]:
+    """What a run against the server behind this port prints, and its cell."""
+    url = server.url_for(str(server.fields["user"]), port)
+    argv = (
+        "run",
+        "postgresql:tls",
+        "--url",
+        url,
+        *server.by_ca,
+        "--quick",
+        *argv,
+        "--no-progress",
+        "--json",
+        "out.json",
+    )
+    done = ciphercost(*argv, cwd=tmp_path, **server.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    return done.stdout, cell
+
+
 def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_within_a_budget(
     tmp_path: Path, server: UserServer, measuring: Path
 ) -> None:
     with relayed(int(str(server.fields["port"])), measuring, drop=1.0) as port:
-        done = ciphercost(
-            "run",
-            "postgresql:tls",
-            "--url",
-            server.url_for(str(server.fields["user"]), port),
-            *server.by_ca,
-            *("--quick", "--time", "10s", "--clients", "1", "--no-latency", "--no-progress"),
-            *("--json", "out.json"),
-            cwd=tmp_path,
-            **server.environment,
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
+        said, cell = measured(tmp_path, server, port, "--time", "10s", "--clients", "1", "--no-latency")
     assert measuring.exists()
-    (cell,) = result_of(tmp_path)["cells"]
     of = cell["failures"]
     assert of["encrypted"] >= 5
     assert of["plain"] == 0
     assert cell["verdict"] != "equivalent"
-    words = " ".join(done.stdout.split())
+    words = " ".join(said.split())
     assert "THE ENCRYPTED ARM FAILS MORE OFTEN" in words.partition("postgresql 1")[0], "before any cost"
     warning = next(each["text"] for each in cell["warnings"] if each["code"] == "failed-slices")
     assert f"{of['encrypted']} of {of['encrypted_slices']} encrypted slices failed and 0 of " in warning
@@ -76,23 +86,11 @@ def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_withi
 def test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate(tmp_path: Path, server: UserServer, measuring: Path) -> None:
     """It stands still for 200 ms every second: p90 ≤ 20 ms holds in most blocks, and of all requests it does not."""
     with relayed(int(str(server.fields["port"])), measuring, stall=0.2, every=1.0) as port:
-        done = ciphercost(
-            "run",
-            "postgresql:tls",
-            "--url",
-            server.url_for(str(server.fields["user"]), port),
-            *server.by_ca,
-            *("--quick", "--time", "30s", "--clients", "4", "--objective", "p90=20ms", "--no-progress"),
-            *("--json", "out.json"),
-            cwd=tmp_path,
-            **server.environment,
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
+        said, cell = measured(tmp_path, server, port, "--time", "30s", "--clients", "4", "--objective", "p90=20ms")
     assert measuring.exists()
-    (cell,) = result_of(tmp_path)["cells"]
     # If the typical block has stalls too, their cost is known; nothing may say that there is none.
     if (cost := cell["overhead"].get("rate_at_objective")) is not None:
         assert cost["high"] < 1
     else:
         assert cell["objective"]["reason"]
-        assert "At p90=20ms no cost in rate is known: " in " ".join(done.stdout.split())
+        assert "At p90=20ms no cost in rate is known: " in " ".join(said.split())

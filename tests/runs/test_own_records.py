@@ -23,6 +23,7 @@ from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 from ciphercost.plan import facts as plan_facts
 from ciphercost.runs import own_records, replicate_all, resume, spread
 from ciphercost.runs.own_records import Orders
+from conftest import Require
 from fake import Fake
 from test_resume import ONE, killed, spec_of
 
@@ -173,8 +174,8 @@ def test_a_record_that_others_may_change_is_refused(tmp_path: Path) -> None:
         resume.run_in(directory)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path, require: Require) -> None:
+    require(os.geteuid() == 0, "giving a file away needs root")
     directory = record(tmp_path / "run", [CELL])
     os.chown(directory / "plan.json", 12345, 12345)
     with pytest.raises(UsageError, match=r"plan\.json: belongs to uid 12345"):

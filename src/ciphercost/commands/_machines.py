@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ciphercost.commands._measure import COST_OF_FAILURE, command_line, write, write_or_print
-from ciphercost.commands._say import note, say, say_data, say_saved
+from ciphercost.commands._measure import COST_OF_FAILURE, answer, command_line, write_or_print
+from ciphercost.commands._say import note, say, say_saved
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,16 +50,12 @@ def finish(directory: Path, nodes: Nodes, given: dict[str, Any]) -> NoReturn:
 
     tell = (lambda _: None) if given["no_progress"] else note
     found = spread.run_remaining(directory, nodes, tell)
-    as_json = machines_formats.get("json")(found)
-    if str(given["json_"]) == "-":
-        say_data(as_json)
-    else:
-        try:
-            if given["json_"]:
-                write(given["json_"], as_json + "\n")
-        finally:
-            say(machines_formats.get("terminal")(found))
-            say_saved(directory, directory / html_page.NAME)
+
+    def shown() -> None:
+        say(machines_formats.get("terminal")(found))
+        say_saved(directory, directory / html_page.NAME)
+
+    answer(given["json_"], lambda: machines_formats.get("json")(found), shown)
     raise click.exceptions.Exit(COST_OF_FAILURE if any(each.lost for each in found.run.cells) else 0)
 
 

@@ -62,17 +62,26 @@ def show(result: Result, directory: Path, json_: Path | None, render: Callable[[
     from ciphercost.report import formats
     from ciphercost.runs import html_page
 
+    def shown() -> None:
+        say((render or formats.get("terminal"))(result))
+        say_saved(directory, directory / html_page.NAME)
+
+    answer(json_, lambda: formats.get("json")(result), shown)
     if str(json_) == "-":
-        say_data(formats.get("json")(result))
         for reason in dict.fromkeys(f"{each.status}: {each.reason}" for each in result.cells if each.reason):
             complain(reason)
+
+
+def answer(json_: Path | None, as_json: Callable[[], str], shown: Callable[[], None]) -> None:
+    """Print JSON alone if `--json -` asks for it; else write it, if asked, and show the report."""
+    if str(json_) == "-":
+        say_data(as_json())
         return
     try:
         if json_:  # first: nobody may read the terminal any more
-            write(json_, formats.get("json")(result) + "\n")
+            write(json_, as_json() + "\n")
     finally:
-        say((render or formats.get("terminal"))(result))
-        say_saved(directory, directory / html_page.NAME)
+        shown()
 
 
 def command_line() -> str:

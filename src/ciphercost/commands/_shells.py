@@ -60,27 +60,25 @@ def harmless(words: Sequence[CompletionItem]) -> list[CompletionItem]:
     return kept
 
 
-class Zsh(shell_completion.ZshComplete):
+class Harmless(shell_completion.ShellComplete):
+    """Offers only words that can do nothing to the shell."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        return harmless(super().get_completions(args, incomplete))
+
+
+class Zsh(Harmless, shell_completion.ZshComplete):
     """Zsh quotes what it inserts."""
 
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        return harmless(super().get_completions(args, incomplete))
 
-
-class Fish(shell_completion.FishComplete):
+class Fish(Harmless, shell_completion.FishComplete):
     """Fish quotes what it inserts."""
 
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        return harmless(super().get_completions(args, incomplete))
 
-
-class WholeWords(shell_completion.BashComplete):
+class WholeWords(Harmless, shell_completion.BashComplete):
     """Bash 4.4 or newer. COMP_WORDS holds the line up to the cursor."""
 
     source_template = BASH.lstrip()
-
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        return harmless(super().get_completions(args, incomplete))
 
     def format_completion(self, item: CompletionItem) -> str:
         value = SAFE.sub(r"\\\g<0>", item.value)

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import click
 
 from ciphercost.commands import _completers
-from ciphercost.commands._measure import COST_OF_FAILURE, command_line, measure, write
+from ciphercost.commands._measure import COST_OF_FAILURE, answer, command_line, measure
 from ciphercost.commands._options import OUTPUT, options, time_option
-from ciphercost.commands._say import note, say, say_data
+from ciphercost.commands._say import note, say
 
 STUDY_OPTIONS = (
     "scale",
@@ -180,13 +180,5 @@ def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
     shown = not given["no_progress"]
     tell = note if shown else lambda _: None
     found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), tell)
-    text = replicate_all.as_json(directory, found)
-    if str(given["json_"]) == "-":
-        say_data(text)
-    else:
-        try:
-            if given["json_"]:
-                write(given["json_"], text + "\n")
-        finally:
-            say(together.page(found))
+    answer(given["json_"], lambda: replicate_all.as_json(directory, found), lambda: say(together.page(found)))
     raise click.exceptions.Exit(COST_OF_FAILURE if replicate_all.failed(found) else 0)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate.history import LEAST, SEED, Series, _weights
+from ciphercost.estimate.history import LEAST, SEED, Series, weights_of
 from ciphercost.estimate.statistics import Floats
 
 GRID = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
@@ -39,7 +39,7 @@ class Correlated(NamedTuple):
 def test(of: Series, edges: Sequence[int]) -> Correlated:
     """Test the levels of a series, `edges` from 0 to the number of runs, with one change or more."""
     n, levels = len(of.values), len(edges) - 1
-    weights = _weights(of, edges)
+    weights = weights_of(of, edges)
     roots = np.sqrt(weights)
     around = np.empty(n)
     for first, last in itertools.pairwise(edges):

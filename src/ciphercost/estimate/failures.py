@@ -18,7 +18,7 @@ from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
 from ciphercost.estimate.totals import coin
-from ciphercost.model.result import Estimate, Failures, Warning_
+from ciphercost.model.result import Failures, Warning_
 from ciphercost.model.slices import AGENTS, TIMEOUT, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 
@@ -267,8 +267,3 @@ def direction(of: Failures) -> str:
             f"(95 % interval {of.throughput.low:.4g} to {of.throughput.high:.4g})"
         )
     return text
-
-
-def most(of: Failures | None) -> Estimate | None:
-    """Throughput with failed slices as slices without work, or, if there is none, the ratio of shares that did not fail; None: no slice failed."""
-    return None if of is None else of.throughput or of.succeeded

@@ -85,7 +85,7 @@ def series(intervals: list[Interval]) -> Series:
 def one_level(of: Series, orders: int = 0) -> Whole:
     """Whether the runs of a series, at least 2 · LEAST of them, have one level. `orders`: 0: as many as take about a second."""
     n = len(of.values)
-    weights = _weights(of)
+    weights = weights_of(of)
     random = np.random.default_rng(SEED)
     count = orders or int(min(ORDERS, max(FEWEST_ORDERS, WORK / n**2)))
     order = np.vstack([np.arange(n), random.permuted(np.tile(np.arange(n), (count, 1)), axis=1)])
@@ -123,7 +123,7 @@ def _rare(contrasts: Floats) -> float:
     return float(1 + np.count_nonzero(contrasts[1:] >= contrasts[0] * (1 - 1e-9))) / len(contrasts)
 
 
-def _weights(of: Series, edges: Sequence[int] = ()) -> Floats:
+def weights_of(of: Series, edges: Sequence[int] = ()) -> Floats:
     """1 ÷ (own variance + variance between runs), the latter by DerSimonian and Laird (1986), within the levels between `edges`."""
     # A count that is equal in every block has no error of its own.
     own = np.maximum(of.errors**2, max(1e-6 * float(np.mean(of.errors**2)), 1e-18))
@@ -201,7 +201,7 @@ class Levels:
         """`changes`: the first run of each level but the first."""
         self.of = of
         self.edges = [0, *changes, len(of.values)]
-        self.weights = _weights(of, self.edges)
+        self.weights = weights_of(of, self.edges)
         self.scatter = self._scatter()
 
     def _scatter(self) -> Error | None:

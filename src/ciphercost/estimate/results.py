@@ -104,7 +104,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
     by_session = [each.added_by_session(facts.spec.mode) for each in estimators]
-    return msgspec.structs.replace(contract(facts, cells), parts=parts.split(cells, by_session)), estimators
+    return contract(facts, cells, by_session), estimators
 
 
 def lowest_rate(facts: RunFacts, known: CellFacts) -> float:
@@ -114,8 +114,8 @@ def lowest_rate(facts: RunFacts, known: CellFacts) -> float:
     return objective.lowest_rate(made, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds)
 
 
-def contract(facts: RunFacts, cells: list[Cell]) -> Result:
-    """The result, in its public format, from a run's cells. Pure."""
+def contract(facts: RunFacts, cells: list[Cell], by_session: Sequence[parts.BySession] = ()) -> Result:
+    """The result, in its public format, from a run's cells. `by_session`: as in `parts.split`. Pure."""
     return Result(
         format=FORMAT,
         id=facts.id,
@@ -128,7 +128,7 @@ def contract(facts: RunFacts, cells: list[Cell]) -> Result:
         command=facts.command,
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
-        parts=parts.split(cells),
+        parts=parts.split(cells, by_session),
         curves=curves.curves(cells),
     )
 

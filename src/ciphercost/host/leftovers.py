@@ -275,16 +275,31 @@ def remove(found: Iterable[Leftover]) -> list[str]:
     return problems
 
 
-def _end(each: Leftover) -> None:
+@contextlib.contextmanager
+def _process(each: Leftover) -> Iterator[int]:
+    """A pidfd of the process, which is readable once it has ended; -1 if it has."""
     try:
         descriptor = os.pidfd_open(int(each.what))
     except ProcessLookupError:
+        yield -1
         return
     try:
-        if start_time(int(each.what)) != each.start:
-            return  # it has ended; this is another process
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
+        # With another start time, it has ended, and this is another process.
+        yield descriptor if start_time(int(each.what)) == each.start else -1
+    finally:
+        os.close(descriptor)
+
+
+def _ends(descriptor: int, patience_ms: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(patience_ms))
+
+
+def _end(each: Leftover) -> None:
+    with _process(each) as descriptor:
+        if descriptor < 0:
+            return
         # A database server shuts down cleanly on SIGINT, most others on SIGTERM; the first signal it understands
         # counts.
         for numbers, patience in (((signal.SIGINT, signal.SIGTERM), ORDERLY_MS), ((signal.SIGKILL,), KILL_MS)):
@@ -292,29 +307,19 @@ def _end(each: Leftover) -> None:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
                     signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # it may be stopped
-            if poll.poll(patience):
+            if _ends(descriptor, patience):
                 return
         raise OSError("it does not end, even after SIGKILL")
-    finally:
-        os.close(descriptor)
 
 
 def _go_on(each: Leftover) -> None:
     """Continue a supervisor, which then undoes all that its run made and ends."""
-    try:
-        descriptor = os.pidfd_open(int(each.what))
-    except ProcessLookupError:
-        return
-    try:
-        if start_time(int(each.what)) != each.start:
+    with _process(each) as descriptor:
+        if descriptor < 0:
             return
         signal.pidfd_send_signal(descriptor, signal.SIGCONT)
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        if not poll.poll(UNDO_MS):
+        if not _ends(descriptor, UNDO_MS):
             raise OSError("it was continued and is still removing what its run made; run this again in a minute")
-    finally:
-        os.close(descriptor)
 
 
 def _put_back(each: Leftover) -> None:

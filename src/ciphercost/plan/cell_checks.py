@@ -179,7 +179,7 @@ def _check_early(planned: PlannedCell) -> None:
 def _check_openers(planned: PlannedCell) -> None:
     """Raises UsageError if operations are to open connections, and the engine has none, or not for so many clients."""
     cell, most = planned.spec, planned.engine.most_openers
-    if most is None or not (cell.per_request or planned.program.per_request):
+    if most is None or not planned.opens:
         return
     if most == 0:
         raise UsageError(

@@ -64,6 +64,11 @@ class PlannedCell(msgspec.Struct, frozen=True):
         )
 
     @property
+    def opens(self) -> bool:
+        """Whether operations open connections of their own."""
+        return self.spec.per_request or self.program.per_request
+
+    @property
     def datagrams(self) -> bool:
         """Whether the encrypted arm's requests go by QUIC, over UDP."""
         return str(self.program.parameters.get("http")) == "3"

@@ -29,15 +29,10 @@ def not_shown(planned: PlannedCell) -> Iterator[str]:
 
 def _shows(planned: PlannedCell, factor: Factor) -> bool:
     if factor.acts in ("connection", "handshake"):
-        return opens(planned)
+        return planned.opens
     if factor.acts == "write":
         return not planned.program.read_only
     return factor.acts != "start"
-
-
-def opens(planned: PlannedCell) -> bool:
-    """Whether operations open connections of their own."""
-    return planned.spec.per_request or planned.program.per_request
 
 
 def _once(planned: PlannedCell, factor: Factor) -> str:

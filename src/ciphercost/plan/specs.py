@@ -119,7 +119,7 @@ def _check_files(cell: PlannedCell) -> None:
     """
     if cell.engine.embedded:
         return
-    each = 2 if cell.spec.per_request or cell.program.per_request else 1
+    each = 2 if cell.opens else 1
     needed = len(ARMS) * cell.clients * each + SPARE_FILES
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if allowed != resource.RLIM_INFINITY and needed > allowed:

@@ -12,6 +12,7 @@ import hmac
 import os
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -89,7 +90,7 @@ def check(directory: Path, every: Sequence[Orders], *, trusted: bool = False) ->
     if named := list(dict.fromkeys(each for orders in every for each in names(orders))):
         raise UsageError(
             f"{directory}: has no mark of a run that you began here, so somebody else may have written it, and resuming it would use what it "
-            f"names, with your rights and passwords: {'; '.join(named)}. If you trust all of it: ciphercost resume {OPTION} {directory}"
+            f"names, with your rights and passwords: {'; '.join(named)}. If you trust all of it: ciphercost resume {OPTION} {shlex.quote(str(directory))}"
         )
 
 

@@ -147,11 +147,6 @@ def _becomes_another(authority: str) -> bool:
     return any(set("/?#@:") & set(unicodedata.normalize("NFKC", each)) for each in authority if not each.isascii())
 
 
-def no_scheme(scheme: str) -> UsageError:
-    """The error for an address without a scheme. It repeats no part: one may be a password. Pure."""
-    return UsageError(f"--url must begin with a scheme; write {scheme}://USER@HOST:PORT/…")
-
-
 class Parts(msgspec.Struct, frozen=True):
     """A URL, split but not decoded."""
 
@@ -165,10 +160,10 @@ class Parts(msgspec.Struct, frozen=True):
 def split(url: str, schemes: tuple[str, ...], instead: str) -> Parts:
     """Split a URL that may name several hosts. `instead`: what to do instead of writing a password into it. Raises UsageError. Pure."""
     scheme, found, rest = url.partition("://")
-    if not found or scheme.lower() not in schemes:
-        if found:
-            raise UsageError(f"--url must begin with {schemes[0]}://, not '{scheme}://'")
-        raise no_scheme(schemes[0])
+    if not found:  # repeat no part: one may be a password
+        raise UsageError(f"--url must begin with a scheme; write {schemes[0]}://USER@HOST:PORT/…")
+    if scheme.lower() not in schemes:
+        raise UsageError(f"--url must begin with {schemes[0]}://, not '{scheme}://'")
     rest, _, fragment = rest.partition("#")
     if fragment:
         raise UsageError("--url: nothing can follow a '#'; write %23 if it belongs to a name")

@@ -164,15 +164,9 @@ def of_file(*jars: Path) -> Driver:
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
-            named = (
-                bounds.member(archive, SERVICE, bounds.DRIVER, str(path)).decode(errors="replace")
-                if SERVICE in names
-                else ""
-            )
-            manifest = (
-                bounds.member(archive, MANIFEST, bounds.DRIVER, str(path)).decode(errors="replace")
-                if MANIFEST in names
-                else ""
+            named, manifest = (
+                bounds.member(archive, each, bounds.DRIVER, str(path)).decode(errors="replace") if each in names else ""
+                for each in (SERVICE, MANIFEST)
             )
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"can't read {path} as a jar: {error}") from None
