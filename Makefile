@@ -31,10 +31,11 @@ STAMPS := .make
 # Every Python package in one version, with the hashes of its files: `make lock` writes them anew.
 LOCKS  := release/locks
 INSTALL = $(BIN)/pip install --quiet --require-hashes
-# The Rust tests, which mostly wait, and beside them the tests given here. What the former print comes at the end.
-both    = @(cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-tests.log 2>&1 & rust=$$!; \
+# The Rust tests, which mostly wait, and beside them the tests given here. What the former print comes at the end, then each failed test.
+both    = @rm -f $(STAMPS)/test-costs.tsv $(STAMPS)/tests-failed.txt; (cd $(RUST) && exec cargo test --release --quiet) > $(STAMPS)/rust-tests.log 2>&1 & rust=$$!; \
 	trap 'kill $$rust 2> /dev/null' INT TERM; echo "$(1)"; status=0; $(1) || status=$$?; \
-	echo 'cargo test, in $(RUST)'; wait $$rust || status=$$?; cat $(STAMPS)/rust-tests.log; exit $$status
+	echo 'cargo test, in $(RUST)'; wait $$rust || status=$$?; cat $(STAMPS)/rust-tests.log; \
+	if [ -s $(STAMPS)/tests-failed.txt ]; then echo 'These tests failed:'; cat $(STAMPS)/tests-failed.txt; fi; exit $$status
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 

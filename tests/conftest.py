@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+import accounts
 import exhaustive
 import fake as fake_agent
 import needs
@@ -34,6 +35,7 @@ os.environ.setdefault("CIPHERCOST_PAGE", "off")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(accounts.Accounts(config))
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
     # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
