@@ -84,6 +84,26 @@ def test_keywords_get_the_same_answer_as_a_url(
             cases.record(record_property, "connections", f"host=… {more.partition('=/')[0]}", said)
 
 
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [("postgresql", ["sslmode=disable", "sslmode=allow", "sslmode=prefer"]), ("mariadb", ["ssl-mode=PREFERRED"])],
+)
+def test_an_authority_beside_a_string_that_verifies_nothing_is_said_to_have_no_effect(
+    name: str, levels: list[str], tmp_path: Path, require_server: RequireServer
+) -> None:
+    require_server(name)
+    with user_server(name, tmp_path) as server:
+        environment = {**os.environ, **server.environment, "HOME": str(tmp_path)}
+        for level in levels:
+            url = f"{server.url}{'&' if '?' in server.url else '?'}{level}"
+            alone, beside = (
+                warm.run(["prove", url, *more], cwd=tmp_path, env=environment) for more in ([], ["--ca", server.ca])
+            )
+            assert alone.returncode == beside.returncode == 1, beside.stdout + beside.stderr
+            assert "--ca" not in alone.stdout
+            assert f"--ca {server.ca}: no effect, since with {level} " in " ".join(beside.stdout.split())
+
+
 @pytest.mark.parametrize(("name", "setting"), [("postgresql", "off"), ("mariadb", "OFF")])
 def test_a_server_without_tls_is_no_reason_to_call_a_string_encrypted(
     name: str, setting: str, tmp_path: Path, require_server: RequireServer, record_property: cases.Record

@@ -43,7 +43,12 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         )
         found.append((proven, f"{title}{text}"))
     lines = [text for _, text in found]
-    for note in (*([asked.unsaid] if asked.unsaid and not asked.local else []), *asked.notes):
+    unused = f"--ca {cell.ca}: no effect, since with {asked.said} no certificate is verified: {asked.stronger}"
+    for note in (
+        *([unused] if cell.ca and asked.level in UNENFORCED else []),
+        *([asked.unsaid] if asked.unsaid and not asked.local else []),
+        *asked.notes,
+    ):
         lines += wrap(f"{note}.", "  ", "    ")
     return all(proven for proven, _ in found), "\n".join(lines)
 
