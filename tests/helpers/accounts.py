@@ -48,7 +48,9 @@ class Accounts:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.wall[report.nodeid] += report.duration
-        self.cpu.update({report.nodeid: float(value) for name, value in report.user_properties if name == CPU})
+        for name, value in report.user_properties:
+            if name == CPU:
+                self.cpu[report.nodeid] = float(str(value))
         if report.failed:
             self._failed(report.nodeid, report.longreprtext)
 
