@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ciphercost.estimate.notation import number, of_what
 from ciphercost.model.objective_capacity import AtRate, ObjectiveArm, ObjectiveCapacity
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
-from ciphercost.report.layout import row, wrap
 from ciphercost.report.words import figure_text
 
 METRIC = "rate_at_objective"
@@ -67,19 +66,3 @@ def rows(of: ObjectiveCapacity) -> Iterator[tuple[str, str, str]]:
 def latency(of: AtRate) -> str:
     """`4.21 ms`, or what the arm answered where it did not keep up."""
     return f"only {number(of.done_per_s)}/s" if of.latency_ms is None else f"{number(of.latency_ms)} ms"
-
-
-def lines(cell: Cell, name: str = "") -> Iterator[str]:
-    """For the terminal: the capacities, and the curve as a small table. `name`: of the cell, if it stands among others."""
-    of = cell.objective
-    if of is None or not cell.overhead:
-        return
-    yield from wrap(f"{name}{line(cell)}", "  ", "    ")
-    if of.curve and not name:
-        yield from _row(head(of))
-        for each in rows(of):
-            yield from _row(each)
-
-
-def _row(texts: Sequence[str]) -> list[str]:
-    return row(*zip(texts, (-20, -40, -60), strict=True))

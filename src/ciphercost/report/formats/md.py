@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.estimate import curves, limit, notation
+from ciphercost.estimate import curves, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.profile import EndProfile
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed, money, objective
+from ciphercost.report import advice, disturbed, document
 from ciphercost.report.advice import Report
 from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
@@ -117,42 +117,34 @@ def details(cell: Cell, everything: Sequence[Cell] = (), said: str = "") -> str:
 
 
 def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]:
-    figures = list(figure_text.rows(cell))
-    if figures:
-        yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
-        yield row("---", "---:", "---", "---")
-        yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
-        yield ""
-        yield from (item(each) for each in (*figure_text.without_ratio(cell), figure_text.opening(cell)) if each)
-    if cell.status != "ok":
-        # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
-        known = not figures and (cell.reason == said or len(escaped(cell.reason)) <= SHORT)
-        yield item(cell_text.standing(cell) if known else f"{cell_text.standing(cell)}: {cell.reason}")
-    for proof in cell.proofs:
-        if not proof.passed and proof.detail not in cell.reason:
-            yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
-    if not figures:
-        return
-    if cell.against_reference is not None:
-        yield item(f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}")
-    if planned := capacity.line(cell):
-        yield item(f"capacity planning: {planned}")
-    if priced := money.line(cell):
-        yield item(priced)
-    if limited := limit.line(cell):
-        yield item(limited)
-    if cell.objective is not None:
-        yield item(objective.line(cell))
-    yield item(f"verdict: {verdict_text.verdict(cell)}")
-    yield item(cell_text.proof_line(cell), 2 * LONGEST)
-    for line in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.link(cell), *cell_text.logged(cell)):
-        yield item(line)
-    for end in cell.profile.ends if cell.profile else ():
+    for number, each in enumerate(document.of_cell(cell, everything)):
+        if number and isinstance(each, document.Figures | document.Curve):
+            yield ""
+        match each:
+            case document.Standing():
+                # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
+                known = not cell.overhead and (each.reason == said or len(escaped(each.reason)) <= SHORT)
+                yield item(each.word if known else f"{each.word}: {each.reason}")
+                yield from map(item, each.failed)
+            case document.Figures():
+                yield from (row(TITLES[each.of], *FIGURES), row("---", "---:", "---", "---"))
+                yield from (row(*texts) for texts in each.rows)
+                yield ""
+            case document.Curve():
+                yield from (row(*each.head), row("---:", "---:", "---:"), *(row(*texts) for texts in each.rows), "")
+            case document.Note():
+                yield item(str(each), 2 * LONGEST if each.topic == "proof" else LONGEST)
+            case document.Findings():
+                yield from (item(f"finding, {found.severity}: {cell_text.left_open(found)}") for found in each.found)
+            case document.Warnings():
+                yield from (item(f"warning: {text}") for text in each.texts)
+    for end in cell.profile.ends if cell.profile and cell.overhead else ():
         yield from profiled(cell, end)
-    for each in cell_text.by_severity(cell.findings):
-        yield item(f"finding, {each.severity}: {cell_text.left_open(each)}")
-    for warning in cell.warnings:
-        yield item(f"warning: {warning.text}")
+
+
+FIGURES = ("what encryption costs", "95 % interval", "plain → encrypted")
+TITLES = {"cost": "figure", "storage": "without a server (fio)", "stored": "size"}
+"""Heads of the first column."""
 
 
 def profiled(cell: Cell, end: EndProfile) -> Iterator[str]:

@@ -6,55 +6,43 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.estimate import curves, limit
+from ciphercost.estimate import curves
 from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, disturbed, money, objective
+from ciphercost.report import disturbed, document, money
 from ciphercost.report.formats import _imported, _profile, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words.cell_text import (
     by_severity,
-    fleet,
     heading,
     heading_words,
-    hop,
     in_common,
     is_control,
     left_open,
-    link,
-    logged,
     names,
     no_number,
     proof_line,
     protects,
     reference_name,
     standing,
-    storage,
-    stored,
-    taken_apart,
 )
 from ciphercost.report.words.figure_text import (
     SHORT,
-    beside,
     bounds,
     cost,
-    costs,
     cpu_metric,
     lead_metric,
     levels,
-    opening,
     plus,
-    prediction,
     priced,
     printable,
     size,
-    without_ratio,
 )
-from ciphercost.report.words.verdict_text import sentences, told, verdict
+from ciphercost.report.words.verdict_text import sentences, told
 
 SHOWS_MONEY = True
 DOUBTFUL = 3.0
@@ -195,36 +183,44 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
     if measured:
         yield from _of_table("", "operations/s" if closed else "latency p50", "95 % CI", "server CPU/op", "p (Holm)")
     shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
+    notes = {id(cell): document.only(document.Note, document.of_cell(cell, everything)) for cell in shown}
     for cell in shown[::-1] if closed else shown:
         estimate = cell.overhead[metric]
         cpu = cell.overhead.get("server_cpu_per_op")
         p = "" if estimate.p_value is None else "<0.001" if estimate.p_value < 0.001 else f"{estimate.p_value:.3f}"
         server = worded(cpu) if cpu else ""
         yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate, more, less), server, p)
-        if cell.against_reference is not None and not several:
-            yield from wrap(f"against {first}: {beside(cell.against_reference)}", "    ", "      ")
-        for words_ in taken_apart(cell, everything):
-            yield from wrap(words_, "    ", "      ")
-        if cell.predicted:
-            yield from wrap(prediction(cell), "    ", "      ")
+        for note in notes[id(cell)]:
+            if note.topic in IN_TABLE and not (note.topic == "reference" and several):
+                yield from wrap(str(note), "    ", "      ")
     for cell in cells:
         if cell not in shown:
             yield from wrap(f"{names[id(cell)]}: {no_number(cell, said)}", "  ")
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for planned in filter(None, (opening(cell), capacity.line(cell), money.line(cell))):
-            yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
-        if limited := limit.line(cell):
-            yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
-        yield from objective.lines(cell, f"{names[id(cell)]}: ")
-        for line in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
-            yield from wrap(f"{names[id(cell)]}: {line}", "  ")
+        for note in notes[id(cell)]:
+            if note.topic in BELOW_TABLE:
+                yield from wrap(f"{names[id(cell)]}: {note.text}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
 
+IN_TABLE: tuple[document.Topic, ...] = ("reference", "control", "prediction")
+"""Notes below a cell's row."""
+BELOW_TABLE: tuple[document.Topic, ...] = (
+    "opening",
+    "capacity",
+    "money",
+    "limit",
+    "objective",
+    "agents",
+    "hop",
+    "link",
+    "log",
+)
+"""Notes below the table, each after the name of its cell."""
 NAMES = 22
 """Longest cell name that fits beside its figures."""
 
@@ -342,50 +338,55 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         yield from _imported.lines(cell, cell.imported)
         yield from wrap(money.line(cell), "  ", "    ")
         return
-    if cell.status != "ok" and not cell.overhead:
+    blocks = document.of_cell(cell, everything, details=False)
+    if not cell.overhead and cell.status != "ok":
         yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
-        for proof in cell.proofs:
-            if not proof.passed and proof.detail not in cell.reason:
-                yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
+        for each in document.only(document.Standing, blocks):
+            for failed in each.failed:
+                yield from wrap(failed, "  ")
         return
-    if cell.status != "ok":
-        yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
-    shown = [(each.label, each.cost, each.interval, each.levels) for each in costs(cell)]
-    yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
-    for words in (*without_ratio(cell, details=False), opening(cell)):
-        yield from wrap(words, "  ", "    ")
-    if cell.predicted:
-        yield from wrap(prediction(cell), "  ", "    ")
-    for words in taken_apart(cell, everything):
-        yield from wrap(words, "  ", "    ")
-    if planned := capacity.line(cell):
-        yield from wrap(f"capacity planning: {planned}", "  ", "                     ")
-    if priced_ := money.line(cell):
-        yield from wrap(priced_, "  ", "    ")
-    if limited := limit.line(cell):
-        yield from wrap(limited, "  ", "    ")
-    yield from objective.lines(cell)
-    yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     if above is not None and not above.status == cell.status == "ok":
         above = None
-    proven = proof_line(cell)
-    yield from wrap("proven: as above" if above and proof_line(above) == proven else proven, "  ", "          ")
-    for words in (*fleet(cell), *hop(cell), *link(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
-        yield from wrap(words, "  ", "          ")
-    if cell.storage:
-        yield "  storage speed of the same directories, without a server (fio)"
-    for figures in storage(cell):
-        yield from figure_row(*figures)
-    for what, words, both in stored(cell):
-        yield from figure_row(f"stored bytes, {what}", words, "", both)
-    if "rotation_s" in cell.key_life:
-        yield f"  key rotation: {number(cell.key_life['rotation_s'])} s"
-    if above and cell.findings and list(map(_kind, above.findings)) == list(map(_kind, cell.findings)):
-        yield "  findings: as above"
-    else:
-        yield from findings_lines(cell.findings)
-    for warning in cell.warnings:
-        yield from wrap(f"! {warning.text}", "  ", "    ")
+    for each in blocks:
+        yield from _block(each, above)
+
+
+def _block(each: document.Block, above: Cell | None) -> Iterator[str]:
+    """The lines of one block. `above`: see `block`; None if its proof and findings do not count for this cell."""
+    match each:
+        case document.Standing():
+            yield from wrap(f"{each.word}: {each.reason}", "  ")
+        case document.Figures(of="cost"):
+            yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *each.rows])
+        case document.Figures():
+            if each.of == "storage":
+                yield "  storage speed of the same directories, without a server (fio)"
+            for figures in each.rows:
+                yield from figure_row(*figures)
+        case document.Note(topic="proof"):
+            proven = "proven: as above" if above and proof_line(above) == each.text else each.text
+            yield from wrap(proven, "  ", "          ")
+        case document.Note(topic="reference" | "client"):
+            pass  # a table of the experiment has these
+        case document.Note():
+            yield from wrap(
+                str(each), "  ", " " * (len(each.label) + 4) if each.label else FURTHER.get(each.topic, "    ")
+            )
+        case document.Curve():
+            for texts in (each.head, *each.rows):
+                yield from row(*zip(texts, (-20, -40, -60), strict=True))
+        case document.Findings():
+            if above and list(map(_kind, by_severity(above.findings))) == list(map(_kind, each.found)):
+                yield "  findings: as above"
+            else:
+                yield from findings_lines(each.found)
+        case document.Warnings():
+            for text in each.texts:
+                yield from wrap(f"! {text}", "  ", "    ")
+
+
+FURTHER = dict.fromkeys(("agents", "hop", "link", "log", "statements"), "          ")
+"""Indent of a note's further lines: below a proof, aligned with its text."""
 
 
 NAME_WIDTH = 24

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.estimate import limit, notation
-from ciphercost.measure import round_trips
 from ciphercost.model.errors import kind
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, money, objective
+from ciphercost.report import document
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
-from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
+from ciphercost.report.words import cell_text, figure_text, profile_text
 
 FOLD = 2
 """Details are open by default up to this many cells."""
+
+
+LOAD: tuple[document.Topic, ...] = ("agents", "hop", "link", "log", "statements", "client")
+"""Notes on what made the load."""
+ELSEWHERE: tuple[document.Topic, ...] = ("verdict", "proof")
+"""Notes that have a place of their own."""
+STORAGE = ("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted")
 
 
 class Item(NamedTuple):
@@ -49,8 +54,11 @@ class Shown(NamedTuple):
     open: bool
     reason: str
     verdict: str
-    figures: list[figure_text.Row]
-    figure_notes: list[str]
+    figures: list[tuple[str, str, str, str]]
+    """(label, cost, interval, levels)"""
+    sizes: list[tuple[str, str, str, str]]
+    """The same of stored bytes."""
+    notes: list[str]
     plots: list[Figure]
     profile: list[Profiled]
     proof: str
@@ -66,6 +74,9 @@ class Shown(NamedTuple):
 def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -> Shown:
     cell = result.cells[number]
     ok = bool(cell.overhead)
+    blocks = document.of_cell(cell, result.cells)
+    notes = document.only(document.Note, blocks)
+    tables = {each.of: each.rows for each in document.only(document.Figures, blocks)}
     return Shown(
         anchor=f"cell-{number + 1}",
         name=label,
@@ -74,12 +85,13 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         ok=ok,
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
-        verdict=verdict_text.verdict(cell) if ok else "",
-        figures=list(figure_text.rows(cell)),
-        figure_notes=list(_notes(cell, result.cells)),
+        verdict="".join(each.text for each in document.notes(blocks, "verdict")),
+        figures=tables.get("cost", []),
+        sizes=tables.get("stored", []),
+        notes=[str(each) for each in notes if each.topic not in (*ELSEWHERE, *LOAD)],
         plots=[figure(each) for each in drawn if each.cell == number and not each.name.startswith("profile")],
         profile=list(_profile(cell, f"profile-cell-{number + 1}-", drawn)),
-        proof=cell_text.proof_line(cell) if ok else "",
+        proof="".join(each.text for each in document.notes(blocks, "proof")),
         proofs=[
             Item(
                 f"{each.arm} arm, {each.witness}",
@@ -89,48 +101,16 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
             for each in cell.proofs
         ],
         findings=[
-            Item(
-                each.severity,
-                cell_text.left_open(each),
-                "bad" * (each.severity == "high"),
-            )
-            for each in cell_text.by_severity(cell.findings)
+            Item(found.severity, cell_text.left_open(found), "bad" * (found.severity == "high"))
+            for each in document.only(document.Findings, blocks)
+            for found in each.found
         ],
         config_diff=[_differs(each) for each in cell.config_diff],
         facts=list(_facts(cell)),
-        storage=_storage(cell),
-        clients=[
-            *cell_text.fleet(cell),
-            *cell_text.hop(cell),
-            *cell_text.link(cell),
-            *cell_text.logged(cell),
-            *round_trips.lines(cell.chatter, cell.traffic),
-            *_client(cell, result.cells),
-        ],
-        warnings=[each.text for each in cell.warnings],
+        storage=Table(STORAGE, tables["storage"]) if "storage" in tables else None,
+        clients=[str(each) for each in notes if each.topic in LOAD],
+        warnings=[text for each in document.only(document.Warnings, blocks) for text in each.texts],
     )
-
-
-def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
-    """Notes below a cell's figures."""
-    yield from filter(None, (*figure_text.without_ratio(cell), figure_text.opening(cell)))
-    if cell.predicted:
-        yield figure_text.prediction(cell)
-    if planned := capacity.line(cell):
-        yield f"capacity planning: {planned}"
-    if priced := money.line(cell):
-        yield priced
-    if limited := limit.line(cell):
-        yield limited
-    if cell.objective is not None:
-        yield objective.line(cell)
-    yield from cell_text.taken_apart(cell, everything)
-    for what, growth, both in cell_text.stored(cell):
-        yield f"stored bytes, {what}: {growth} ({both})"
-    if "rotation_s" in cell.key_life:
-        yield f"key rotation took {notation.number(cell.key_life['rotation_s'])} s"
-    if cell.against_reference is not None:
-        yield f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}"
 
 
 def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profiled]:
@@ -148,14 +128,6 @@ def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profile
             [figure(each._replace(table=Table((), ())) if place == 0 else each) for place, each in enumerate(own)],
             list(profile_text.notes(cell, end)),
         )
-
-
-def _client(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
-    """What its client costs compared with that of the experiment's first cell, arm by arm."""
-    for key, estimate in cell.client_against_reference.items():
-        what, _, arm = key.rpartition("_")
-        name = what.replace("_", " ").replace("cpu", "CPU")
-        yield f"{name}, {arm} arm, against the client of {cell_text.against(everything, cell)}: {notation.worded(estimate)} ({notation.interval(estimate)})"
 
 
 def _differs(line: str) -> tuple[str, str, str]:
@@ -188,13 +160,3 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
             kinds = ", ".join(f"{kind(code)} {count}" for code, count in facts.get("error_kinds", {}).items())
             done = f"{int(facts.get('operations', 0)):,} operations in {facts.get('seconds', 0.0):.1f} s counted"
             yield f"{arm} arm", f"{done}, {int(facts.get('errors', 0)):,} failed{f' ({kinds})' if kinds else ''}"
-
-
-def _storage(cell: Cell) -> Table | None:
-    """fio's measurement of both directories, without a server."""
-    rows = list(cell_text.storage(cell))
-    return (
-        Table(("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted"), rows)
-        if rows
-        else None
-    )

@@ -1,0 +1,165 @@
+"""What reports say about a cell, once: blocks in reading order. Terminal, Markdown and the page render them. Pure.
+
+A format decides how a block looks and may leave one out; what a block says, and which blocks there are, is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+from ciphercost.estimate import limit
+from ciphercost.estimate.notation import interval, number, worded
+from ciphercost.measure import round_trips
+from ciphercost.model.result import Cell
+from ciphercost.model.slices import Finding
+from ciphercost.report import capacity, money, objective
+from ciphercost.report.words import cell_text, figure_text, verdict_text
+
+Topic = Literal[
+    "no ratio", "opening", "prediction", "control", "reference", "capacity", "money", "limit", "objective", "verdict",
+    "proof", "agents", "hop", "link", "log", "statements", "rotation", "client",
+]  # fmt: skip
+
+
+class Standing(NamedTuple):
+    """That a cell is not ok: why it has no figures, or why its figures are incomplete."""
+
+    word: str
+    """`FAILED`."""
+    reason: str
+    failed: list[str]
+    """The proofs that failed and that the reason does not tell."""
+
+
+class Figures(NamedTuple):
+    """Lines of figures."""
+
+    of: Literal["cost", "storage", "stored"]
+    rows: list[tuple[str, str, str, str]]
+    """(label, cost of encryption, 95 % interval, levels of both arms)"""
+
+
+class Note(NamedTuple):
+    """A sentence about the cell."""
+
+    topic: Topic
+    text: str
+    label: str = ""
+    """What stands before the text: `verdict`."""
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.text}" if self.label else self.text
+
+
+class Curve(NamedTuple):
+    """The load–latency curve of a cell with an objective."""
+
+    head: tuple[str, str, str]
+    rows: list[tuple[str, str, str]]
+
+
+class Findings(NamedTuple):
+    """What the mechanism leaves unprotected, the worst first."""
+
+    found: list[Finding]
+
+
+class Warnings(NamedTuple):
+    """Reasons to doubt the figures."""
+
+    texts: list[str]
+
+
+Block = Standing | Figures | Note | Curve | Findings | Warnings
+B = TypeVar("B", bound=Block)
+
+
+def of_cell(cell: Cell, everything: Sequence[Cell] = (), *, details: bool = True) -> list[Block]:
+    """What is known of a cell. `everything`: the cells of the run. `details`: figures too that say why an operation costs more."""
+    return list(_blocks(cell, everything, details))
+
+
+def only(kind: type[B], blocks: Sequence[Block]) -> list[B]:
+    """The blocks of one kind."""
+    return [each for each in blocks if isinstance(each, kind)]
+
+
+def notes(blocks: Sequence[Block], *topics: Topic) -> list[Note]:
+    """The notes on these topics, in the order of the document."""
+    return [each for each in only(Note, blocks) if each.topic in topics]
+
+
+def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
+    if cell.status != "ok":
+        failed = [
+            f"FAILED {each.witness} witness, {each.arm} arm: {each.detail}"
+            for each in cell.proofs
+            if not each.passed and each.detail not in cell.reason
+        ]
+        yield Standing(cell_text.standing(cell), cell.reason, failed)
+    if cell.overhead:
+        rows = figure_text.rows(cell) if details else figure_text.costs(cell)
+        yield Figures("cost", [(each.label, each.cost, each.interval, each.levels) for each in rows])
+        yield from _about_figures(cell, everything, details)
+        yield Note("verdict", verdict_text.verdict(cell), "verdict")
+        yield Note("proof", cell_text.proof_line(cell))
+    yield from _about_load(cell, everything)
+    if stored := list(cell_text.storage(cell)):
+        yield Figures("storage", stored)
+    if sizes := [(f"stored bytes, {what}", growth, "", both) for what, growth, both in cell_text.stored(cell)]:
+        yield Figures("stored", sizes)
+    if "rotation_s" in cell.key_life:
+        yield Note("rotation", f"{number(cell.key_life['rotation_s'])} s", "key rotation")
+    if cell.findings:
+        yield Findings(cell_text.by_severity(cell.findings))
+    if cell.warnings:
+        yield Warnings([each.text for each in cell.warnings])
+
+
+def _about_figures(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
+    """What a cell's figures mean, and what they do not contain."""
+    for text in figure_text.without_ratio(cell, details=details):
+        yield Note("no ratio", text)
+    if opening := figure_text.opening(cell):
+        yield Note("opening", opening)
+    if cell.against_reference is not None:
+        yield Note("reference", figure_text.beside(cell.against_reference), f"against {_reference(cell, everything)}")
+    for text in cell_text.taken_apart(cell, everything):
+        yield Note("control", text)
+    if cell.predicted:
+        yield Note("prediction", figure_text.prediction(cell))
+    if planned := capacity.line(cell):
+        yield Note("capacity", planned, "capacity planning")
+    if priced := money.line(cell):
+        yield Note("money", priced)
+    if limited := limit.line(cell):
+        yield Note("limit", limited)
+    if cell.objective is not None:
+        yield Note("objective", objective.line(cell))
+        if cell.objective.curve:
+            yield Curve(objective.head(cell.objective), list(objective.rows(cell.objective)))
+
+
+def _about_load(cell: Cell, everything: Sequence[Cell]) -> Iterator[Note]:
+    """What made the load and what lay between client and server."""
+    topics: tuple[tuple[Topic, Iterator[str]], ...] = (
+        ("agents", cell_text.fleet(cell)),
+        ("hop", cell_text.hop(cell)),
+        ("link", cell_text.link(cell)),
+        ("log", cell_text.logged(cell)),
+        ("statements", iter(round_trips.lines(cell.chatter, cell.traffic))),
+    )
+    for topic, texts in topics:
+        for text in texts:
+            yield Note(topic, text)
+    for key, estimate in cell.client_against_reference.items():
+        what, _, arm = key.rpartition("_")
+        name = what.replace("_", " ").replace("cpu", "CPU")
+        label = f"{name}, {arm} arm, against the client of {_reference(cell, everything)}"
+        yield Note("client", f"{worded(estimate)} ({interval(estimate)})", label)
+
+
+def _reference(cell: Cell, everything: Sequence[Cell]) -> str:
+    """The cell that this one is compared with. Without the run's other cells it has no name."""
+    return cell_text.against(everything, cell) if everything else "the first cell"
