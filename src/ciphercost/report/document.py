@@ -12,7 +12,7 @@ from ciphercost.estimate import limit
 from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
-from ciphercost.model.slices import Finding
+from ciphercost.model.slices import Finding, Proof
 from ciphercost.report import capacity, money, objective
 from ciphercost.report.words import cell_text, figure_text, verdict_text
 
@@ -28,8 +28,8 @@ class Standing(NamedTuple):
     word: str
     """`FAILED`."""
     reason: str
-    failed: list[str]
-    """The proofs that failed and that the reason does not tell."""
+    failed: list[Proof]
+    """Those that the reason does not tell."""
 
 
 class Figures(NamedTuple):
@@ -80,6 +80,11 @@ def of_cell(cell: Cell, everything: Sequence[Cell] = (), *, details: bool = True
     return list(_blocks(cell, everything, details))
 
 
+def failed_proof(proof: Proof) -> str:
+    """`FAILED server witness, encrypted arm: ssl is off`."""
+    return f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}"
+
+
 def only(kind: type[B], blocks: Sequence[Block]) -> list[B]:
     """The blocks of one kind."""
     return [each for each in blocks if isinstance(each, kind)]
@@ -92,11 +97,7 @@ def notes(blocks: Sequence[Block], *topics: Topic) -> list[Note]:
 
 def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
     if cell.status != "ok":
-        failed = [
-            f"FAILED {each.witness} witness, {each.arm} arm: {each.detail}"
-            for each in cell.proofs
-            if not each.passed and each.detail not in cell.reason
-        ]
+        failed = [each for each in cell.proofs if not each.passed and each.detail not in cell.reason]
         yield Standing(cell_text.standing(cell), cell.reason, failed)
     if cell.overhead:
         rows = figure_text.rows(cell) if details else figure_text.costs(cell)

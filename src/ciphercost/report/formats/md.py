@@ -125,7 +125,7 @@ def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]
                 # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
                 known = not cell.overhead and (each.reason == said or len(escaped(each.reason)) <= SHORT)
                 yield item(each.word if known else f"{each.word}: {each.reason}")
-                yield from map(item, each.failed)
+                yield from (item(document.failed_proof(proof)) for proof in each.failed)
             case document.Figures():
                 yield from (row(TITLES[each.of], *FIGURES), row("---", "---:", "---", "---"))
                 yield from (row(*texts) for texts in each.rows)

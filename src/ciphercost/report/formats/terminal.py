@@ -343,7 +343,7 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
         for each in document.only(document.Standing, blocks):
             for failed in each.failed:
-                yield from wrap(failed, "  ")
+                yield from wrap(document.failed_proof(failed), "  ")
         return
     if above is not None and not above.status == cell.status == "ok":
         above = None

@@ -1,0 +1,105 @@
+"""No format drops anything that is said of a cell, except what it says elsewhere."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from typing import get_args
+
+import msgspec
+import pytest
+
+from ciphercost.model.objective_capacity import ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.result import Cell, Money, Part, Price, Result, Warning_
+from ciphercost.model.slices import Finding, Proof
+from ciphercost.report import document, formats
+from results import cell, estimate, failed, result
+
+FORMATS = ("terminal", "md", "html")
+ELSEWHERE = {"terminal": ("reference", "client")}
+"""Notes that a format has in another form: the terminal's table of an experiment."""
+
+
+def full() -> Result:
+    """A cell of which everything is known that can be known together, one that failed after its figures, and one without any."""
+    levels = cell().arms
+    arms = {
+        arm: {**own, "storage": {"sequential_read": speed, "fsync_latency": 80.0}}
+        for (arm, own), speed in zip(levels.items(), (900e6, 800e6), strict=True)
+    }
+    whole = cell(
+        arms=arms,
+        group="g",
+        storage={"sequential_read": estimate(0.9), "fsync_latency": estimate(1.2)},
+        stored={"plain": {"table_bytes": 163_840}, "encrypted": {"table_bytes": 245_760}},
+        key_life={"rotation_s": 1.25},
+        predicted={"round_trips": 3.0, "added_ms": 30.0, "throughput": 0.7},
+        against_reference=estimate(0.9),
+        too_few={"disk_read_per_op": "1 of 16 plain slices had any"},
+        money=Money(Price(0.04, "hour", "$"), "server_cpu_per_op", Part(3e-5, 2e-5, 4e-5), Part(10.8, 10.6, 11.0)),
+        objective=ObjectiveCapacity(
+            "p99=5ms", {arm: ObjectiveArm("none") for arm in ("plain", "encrypted")}, [], reason="nothing was slow"
+        ),
+        link={"sent": 100_000, "lost": 97, "overflowed": 0},
+        handshakes={"full": 120, "resumed": 30},
+        chatter={arm: {"SELECT": 1.0} for arm in ("plain", "encrypted")},
+        client_against_reference={"server_cpu_plain": estimate(1.3)},
+        findings=[Finding("names", "low", "names of files are readable", "")],
+        warnings=[Warning_("few-sessions", "2 sessions give a wide interval")],
+    )
+    cut = cell(status="failed", reason="the server went away after two sessions", workload="connect")
+    unproven = failed("server witness: ssl is off", status="unproven", engine="mariadb")
+    unproven = msgspec.structs.replace(unproven, proofs=[Proof("plain", "wire", False, "the bytes look random", 1)])
+    return result(whole, cut, unproven)
+
+
+def told(name: str, found: Result) -> str:
+    """What a format shows, without its markup and its lines' ends."""
+    text = formats.get(name)(found)
+    if name != "terminal":
+        text = entities.unescape(re.sub(r"<[^>]*>", " ", text)).replace("\u200b", "")
+    return squeezed(text)
+
+
+def squeezed(text: str) -> str:
+    """Without spaces, because a line may end anywhere."""
+    return "".join(text.split())
+
+
+def said(of: Cell, everything: list[Cell], without: tuple[str, ...]) -> list[str]:
+    texts: list[str] = []
+    for each in document.of_cell(of, everything, details=False):
+        match each:
+            case document.Standing():
+                texts += [each.reason, *(proof.detail for proof in each.failed)]
+            case document.Figures():
+                texts += [text for row in each.rows for text in row]
+            case document.Note():
+                texts += [each.text] * (each.topic not in without)
+            case document.Curve():
+                texts += [text for row in (each.head, *each.rows) for text in row]
+            case document.Findings():
+                texts += [found.text for found in each.found]
+            case document.Warnings():
+                texts += each.texts
+    return texts
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_drops_what_is_said_of_a_cell(name: str) -> None:
+    # Each cell alone, so that none shares a table with another.
+    for number, each in enumerate(full().cells):
+        found = result(each)
+        shown = told(name, found)
+        texts = said(each, found.cells, ELSEWHERE.get(name, ()))
+        assert len(texts) >= 2, number
+        assert [text for text in texts if squeezed(text) not in shown] == []
+
+
+def test_the_cell_of_these_tests_has_notes_on_almost_every_topic() -> None:
+    found = full()
+    topics = {
+        note.topic for each in found.cells for note in document.only(document.Note, document.of_cell(each, found.cells))
+    }
+    # A control has its own test, agents and hops need runs, and a limit is that of a whole machine.
+    assert set(get_args(document.Topic)) - topics <= {"opening", "control", "agents", "hop", "limit"}
