@@ -10,14 +10,21 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from ciphercost.estimate import simulate, statistics, student_t
+from ciphercost.estimate import statistics, student_t
 from ciphercost.estimate.statistics import CARRYOVER_ALPHA, LEVEL, Floats
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "simulations"))
+
+import by_row
+import simulate
 
 FEW = (12, 16, 20, 24, 30, 50)
 """Blocks of a quick run: usually 20."""
@@ -37,7 +44,7 @@ def before(values: Floats, level: float = LEVEL) -> Bounds:
     nu = statistics.cosine_count(n)
     by_t = student_t.quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
     half = np.maximum(by_t, student_t.quantile((1 + level) / 2, nu) * statistics._cosine_standard(values, nu))
-    centre = statistics.hodges_lehmann_rows(values)
+    centre = by_row.hodges_lehmann(values)
     return centre - half, centre + half
 
 
@@ -155,7 +162,7 @@ def quick(runs: int) -> Iterable[Sequence[str]]:
         cells, ratio = [], 0.0
         for n in FEW:
             values = made(np.random.default_rng([1, n]), runs, n)
-            old, new = before(values), statistics.block_bounds_rows(values)
+            old, new = before(values), by_row.block_bounds(values)
             cells.append(f"{percent(covered(old))} → {percent(covered(new))}")
             ratio = width(new) / width(old) if n == 20 else ratio
         yield [name, *cells, f"{ratio:.2f}"]
@@ -165,13 +172,13 @@ def joined(runs: int) -> Iterable[Sequence[str]]:
     """An alternative that would cover: the union with the signed-rank interval."""
     for name in ("white", "spikes", "in phase", "in phase, half", "wave"):
         values = KINDS[name](np.random.default_rng([1, 20]), runs, 20)
-        old, new, union = before(values), statistics.block_bounds_rows(values), signed_ranks(values)
+        old, new, union = before(values), by_row.block_bounds(values), signed_ranks(values)
         yield [name, *(f"{percent(covered(each))}, {width(each) / width(old):.2f}" for each in (old, new, union))]
 
 
 def power(runs: int) -> Iterable[Sequence[str]]:
     noise = partial(simulate.white, sd=0.01)
-    for name, method in (("before", before), ("now", statistics.block_bounds_rows)):
+    for name, method in (("before", before), ("now", by_row.block_bounds)):
         random = np.random.default_rng(20)
         effect, none, margin = (
             simulate.experiment(random, noise, runs, 25, effect=size).values for size in (MARGIN, 0.0, MARGIN)
@@ -193,7 +200,7 @@ def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
     inflation = statistics._autoregressive_inflation(values)
     quantiles = stdtrit(np.maximum(n / inflation**2 - 1, 2), (1 + level) / 2)
     half = np.maximum(
-        quantiles * inflation * values.std(axis=1, ddof=1) / math.sqrt(n), statistics.block_halves_rows(values, level)
+        quantiles * inflation * values.std(axis=1, ddof=1) / math.sqrt(n), by_row.block_halves(values, level)
     )
     return values.mean(axis=1) - half, values.mean(axis=1) + half
 
@@ -201,7 +208,7 @@ def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
 def memory(runs: int) -> Iterable[Sequence[str]]:
     """Alternatives for noise of one arm with a memory."""
     methods: dict[str, Method] = {
-        "before": before, "now": statistics.block_bounds_rows, "now, with effective degrees of freedom": fewer_freedoms,
+        "before": before, "now": by_row.block_bounds, "now, with effective degrees of freedom": fewer_freedoms,
         "six cosines": six_cosines,
     }  # fmt: skip
     white = partial(simulate.white, sd=0.01)
@@ -218,7 +225,7 @@ def stalls(runs: int) -> Iterable[Sequence[str]]:
     for n in (20, 50, 100, 200):
         random = np.random.default_rng([2, n])
         values = one_arm(simulate.own_stalls, 0.005)(random, runs, n)
-        old, new = before(values), statistics.block_bounds_rows(values)
+        old, new = before(values), by_row.block_bounds(values)
         typical = -simulate.STALL_MEAN
         yield [
             str(n),
@@ -244,7 +251,7 @@ def full(runs: int) -> Iterable[Sequence[str]]:
 def session_values(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> Floats:
     random = np.random.default_rng([3, count])
     values = simulate.sessions(random, noise, runs, count, BLOCKS, server_sd=server_sd, skewed_sd=skewed_sd)
-    return statistics.hodges_lehmann_rows(values.reshape(-1, BLOCKS)).reshape(runs, count)
+    return by_row.hodges_lehmann(values.reshape(-1, BLOCKS)).reshape(runs, count)
 
 
 def of_sessions(runs: int, count: int, noise: simulate.Noise, server_sd: float, skewed_sd: float) -> list[str]:

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 
-from ciphercost.estimate import failures, simulate_failures
-from ciphercost.estimate.simulate_failures import SLOW_COST, TIMED_OUT, Failing
+from ciphercost.estimate import failures
 from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.report import cost_gate
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "simulations"))
+
+import simulate_failures
+from simulate_failures import SLOW_COST, TIMED_OUT, Failing
 
 RUNS, LIMIT = 300, 0.01
 CASES: dict[str, tuple[Failing, float]] = {

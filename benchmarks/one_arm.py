@@ -10,12 +10,15 @@ cent, and the mean width ÷ that of `typical`. It takes about a minute:
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 
-from ciphercost.estimate import simulate_one_arm as one_arm
-from ciphercost.estimate.simulate import Noise
-from ciphercost.estimate.simulate_one_arm import Bounds, Disturbance
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "simulations"))
+
+import simulate_one_arm as one_arm
+from simulate import Noise
+from simulate_one_arm import Bounds, Disturbance
 
 SESSIONS, BLOCKS = 8, (6, 12)
 

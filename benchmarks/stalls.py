@@ -11,18 +11,24 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import simulate, statistics, totals
+from ciphercost.estimate import statistics, totals
 from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
-from ciphercost.estimate.simulate import Blocks, Floats, Noise, Random
 from ciphercost.estimate.stated import stated, with_totals
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISAGREE
 from ciphercost.model.spec import Mode
 from ciphercost.report import cost_gate
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "simulations"))
+
+import by_row
+import simulate
+from simulate import Blocks, Floats, Noise, Random
 
 RUNS = 1000
 MARGIN = 0.01
@@ -63,7 +69,7 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
     blocks = simulate.as_arms(rates, signs, number)
     values = Blocks(rates, signs).values
     if mode == "full":
-        robust = statistics.session_interval(statistics.hodges_lehmann_rows(values.reshape(sessions, -1)))
+        robust = statistics.session_interval(by_row.hodges_lehmann(values.reshape(sessions, -1)))
     else:
         robust = statistics.block_interval(values)
     together = ratio_of_totals(blocks, ("work",), "seconds", mode)

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ciphercost.estimate import simulate, statistics, steadiness
-from ciphercost.estimate import simulate_one_arm as one_arm
+import by_row
+import simulate
+import simulate_one_arm as one_arm
+from ciphercost.estimate import steadiness
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate_one_arm import Made
 from ciphercost.estimate.statistics import Floats
 from ciphercost.model.spec import Mode
+from simulate_one_arm import Made
 
 RUNS = 200
 DESIGNS = {"quick, 20 blocks": (1, 20), "quick, 50 blocks": (1, 50), "8 sessions of 6": (8, 6)}
@@ -28,7 +30,7 @@ def values(made: Made) -> Floats:
 
 def changes(of: Floats) -> list[steadiness.Change | None]:
     mode: Mode = "full" if of.shape[1] > 1 else "quick"
-    centres = statistics.hodges_lehmann_rows(of.reshape(-1, of.shape[2])).reshape(of.shape[:2])
+    centres = by_row.hodges_lehmann(of.reshape(-1, of.shape[2])).reshape(of.shape[:2])
     return [steadiness.change(list(run), own, mode) for run, own in zip(of, centres, strict=True)]
 
 

@@ -16,7 +16,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost.estimate import simulate, statistics
+import simulate
+from ciphercost.estimate import statistics
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.verdict import holm
 from ciphercost.model.errors import UsageError

@@ -9,13 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from ciphercost.estimate import failures, simulate, simulate_failures
+import simulate
+import simulate_failures
+from ciphercost.estimate import failures
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate_failures import SLOW_COST, Failing, failed
 from ciphercost.model.result import Cell, CellEstimate, Failures
 from ciphercost.model.slices import AGENTS, SliceRecord
 from ciphercost.model.spec import Mode
 from ciphercost.report import cost_gate
+from simulate_failures import SLOW_COST, Failing, failed
 
 Change = Callable[[SliceRecord], SliceRecord]
 LIMIT = 0.01

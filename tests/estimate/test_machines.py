@@ -10,7 +10,10 @@ import pytest
 import scipy.stats
 import statsmodels.api
 
-from ciphercost.estimate import f_distribution, machines, simulate, simulate_machines, statistics
+import by_row
+import simulate
+import simulate_machines
+from ciphercost.estimate import f_distribution, machines, statistics
 from ciphercost.estimate.machines import OnMachine
 from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
@@ -132,7 +135,7 @@ def test_verdicts_are_corrected_for_the_number_of_cells() -> None:
 def test_bounds_of_many_rows_are_those_of_each_row() -> None:
     sessions = simulate_machines.runs(np.random.default_rng(1), simulate.white, 20, 4)
     values, errors = simulate_machines.estimates(sessions)
-    low, high = machines.bounds_rows(values)
+    low, high = by_row.machine_bounds(values)
     for row in range(20):
         own = runs_of(sessions[row])
         assert list(machines.together(own).bounds()) == pytest.approx([low[row], high[row]])

@@ -12,7 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ciphercost.estimate import f_distribution, machines, simulate, simulate_machines, statistics, student_t
+import by_row
+import simulate
+import simulate_machines
+from ciphercost.estimate import f_distribution, machines, statistics, student_t
 from ciphercost.estimate.statistics import Floats
 from ciphercost.report.words import machines_text
 
@@ -28,7 +31,7 @@ def show(record_property: Record, name: str, value: float, bar: str) -> None:
 
 
 def covered(values: Floats, truth: float) -> float:
-    low, high = machines.bounds_rows(values)
+    low, high = by_row.machine_bounds(values)
     return float(np.mean((low <= truth) & (truth <= high)))
 
 
@@ -75,7 +78,7 @@ def test_a_machine_more_is_worth_more_than_a_session_more(record_property: Recor
         values, _ = simulate_machines.estimates(
             simulate_machines.runs(random, simulate.white, 500, count, sessions=sessions)
         )
-        low, high = machines.bounds_rows(values)
+        low, high = by_row.machine_bounds(values)
         show(
             record_property,
             f"half-width, {count} machines, {sessions} sessions",
@@ -133,7 +136,7 @@ def test_few_machines_of_two_kinds_are_covered_as_often_as_the_report_says(count
     shares = []
     for share in (0.3, 0.5):
         values = simulate_machines.two_valued(np.random.default_rng(53), 20_000, count, share)
-        low, high = machines.bounds_rows(values)
+        low, high = by_row.machine_bounds(values)
         shares.append(100 * float(np.mean((low <= 0) & (high >= 0))))
     least, most = (float(each) for each in re.findall(r"[0-9]+", machines_text.TWO_KINDS[count]))
     assert sorted(shares) == pytest.approx([least, most], abs=1.5)

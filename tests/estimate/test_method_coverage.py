@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ciphercost.estimate import simulate, statistics, student_t
+import by_row
+import simulate
+from ciphercost.estimate import statistics, student_t
 from ciphercost.estimate.statistics import Floats
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS, LEAST_SESSIONS_PRECISE
 
@@ -33,7 +35,7 @@ def coverage(intervals: list[statistics.Interval], truth: float) -> float:
 def test_intervals_of_many_rows_are_those_of_each_row() -> None:
     values = simulate.experiment(np.random.default_rng(19), simulate.drift, 40, 30, effect=0.002).values
     intervals = [statistics.block_interval(row) for row in values]
-    low, high = statistics.block_bounds_rows(values)
+    low, high = by_row.block_bounds(values)
     assert np.allclose([interval.bounds() for interval in intervals], np.array([low, high]).T)
     excluded = (low > 0) | (high < 0)
     assert [interval.p_value() < 0.05 for interval in intervals] == excluded.tolist()
@@ -41,7 +43,7 @@ def test_intervals_of_many_rows_are_those_of_each_row() -> None:
 
 
 def coverage_rows(values: Floats, truth: float) -> float:
-    low, high = statistics.block_bounds_rows(values)
+    low, high = by_row.block_bounds(values)
     return float(np.mean((low <= truth) & (truth <= high)))
 
 
@@ -109,13 +111,13 @@ def test_skewed_effects_of_sessions_are_a_limit_of_full_mode(record_property: Re
 def full_coverage(values: Floats) -> float:
     """Share of full runs (runs, sessions, blocks) whose interval contains EFFECT."""
     runs, sessions, blocks = values.shape
-    centres = statistics.hodges_lehmann_rows(values.reshape(-1, blocks)).reshape(runs, sessions)
+    centres = by_row.hodges_lehmann(values.reshape(-1, blocks)).reshape(runs, sessions)
     return coverage([statistics.session_interval(row) for row in centres], EFFECT)
 
 
 def session_values(random: np.random.Generator, count: int, blocks: int, runs: int = RUNS) -> Floats:
     values = simulate.sessions(random, simulate.white, runs, count, blocks, effect=EFFECT)
-    return statistics.hodges_lehmann_rows(values.reshape(-1, blocks)).reshape(runs, count)
+    return by_row.hodges_lehmann(values.reshape(-1, blocks)).reshape(runs, count)
 
 
 @pytest.mark.parametrize("blocks", [3, 7, 25])
@@ -221,7 +223,7 @@ def half_widths(values: Floats, looks: Floats, mode: str) -> Floats:
     for n in looks.astype(int):
         seen = values[:, :n]
         if mode == "quick":
-            widths.append(statistics.block_halves_rows(seen))
+            widths.append(by_row.block_halves(seen))
         else:
             nu = min(n, LEAST_SESSIONS) - 1
             widths.append(student_t.quantile(0.975, nu) * seen.std(axis=1, ddof=1) / np.sqrt(n))

@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ciphercost.estimate import simulate, statistics
+import by_row
+import simulate
+from ciphercost.estimate import statistics
 from ciphercost.estimate.statistics import Floats
 
 Record = Callable[[str, object], None]
@@ -24,7 +26,7 @@ def show(record_property: Record, name: str, value: float, bar: str) -> None:
 def test_a_known_effect_is_detected_with_25_blocks(effect: float, sd: float, record_property: Record) -> None:
     noise = partial(simulate.white, sd=sd)
     values = simulate.experiment(np.random.default_rng(20), noise, RUNS, 25, effect=float(np.log1p(effect))).values
-    low, high = statistics.block_bounds_rows(values)  # p < 0.05 exactly if they exclude 0
+    low, high = by_row.block_bounds(values)  # p < 0.05 exactly if they exclude 0
     found = float(np.mean((low > 0) | (high < 0)))
     show(record_property, f"{effect:.0%} effect, block sd {sd:.0%}, 25 blocks: found", found, "≥ 0.99")
     assert found >= 0.99
@@ -34,7 +36,7 @@ def test_a_known_effect_is_detected_with_25_blocks(effect: float, sd: float, rec
 def test_a_known_effect_is_detected_by_a_short_full_run(effect: float, least: float, record_property: Record) -> None:
     random = np.random.default_rng(26)
     values = simulate.sessions(random, simulate.white, 4000, 8, 4, effect=float(np.log1p(effect)))
-    centres = statistics.hodges_lehmann_rows(values.reshape(-1, 4)).reshape(4000, 8)
+    centres = by_row.hodges_lehmann(values.reshape(-1, 4)).reshape(4000, 8)
     found = float(np.mean([statistics.session_interval(row).p_value() < 0.05 for row in centres]))
     show(record_property, f"{effect:.0%} effect, 8 sessions of 4 blocks: found", found, f"≥ {least:g}")
     assert found >= least
@@ -76,7 +78,7 @@ def test_interleaving_compared_with_one_arm_after_the_other_in_equal_time(
     scenario: str, least: float, record_property: Record
 ) -> None:
     random, noise = np.random.default_rng(22), simulate.SCENARIOS[scenario]
-    new = statistics.hodges_lehmann_rows(simulate.experiment(random, noise, RUNS, 50).values)
+    new = by_row.hodges_lehmann(simulate.experiment(random, noise, RUNS, 50).values)
     old = simulate.one_after_the_other(random, noise, RUNS, 50)
     gain = rmse(old) / rmse(new)
     show(record_property, f"error of the old way ÷ ours, {scenario}", gain, f"≥ {least:.2f}")

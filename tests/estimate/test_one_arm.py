@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ciphercost.estimate import simulate
-from ciphercost.estimate import simulate_one_arm as one_arm
+import simulate
+import simulate_one_arm as one_arm
 from ciphercost.estimate.cost_ratios import ratio_of_totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.headline import Sessions, difference, over_sessions
-from ciphercost.estimate.simulate_one_arm import Made
 from ciphercost.model.slices import SliceRecord
+from simulate_one_arm import Made
 
 RUNS, SESSIONS = 600, 8
 LIMITS = {

@@ -8,11 +8,11 @@ import pytest
 
 from ciphercost.estimate import results
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate import records
 from ciphercost.host import procfs
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import CellEstimate
 from ciphercost.model.spec import CellSpec
+from simulate import records
 
 
 def estimate(size: float) -> CellEstimate:

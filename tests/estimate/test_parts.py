@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphercost.estimate import parts
-from ciphercost.estimate.simulate import Random
 from ciphercost.model.result import Added, Cell, Estimate
+from simulate import Random
 
 SIZES = (0, 10_000, 100_000, 1_000_000)
 """Response sizes in bytes; the first both with and without a connection of its own."""

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from ciphercost.estimate import profile, profile_tree
 from ciphercost.estimate.cost_ratios import added
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate import records
 from ciphercost.model.profile import EndProfile, Profile, ProfileSlice, Stack
 from ciphercost.model.result import Added
 from ciphercost.model.slices import Block, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
+from simulate import records
 
 STACKS = {
     "cipher": ["nginx`main", "libssl.so.3`SSL_write", "libcrypto.so.3`EVP_EncryptUpdate", "libcrypto.so.3`?"],

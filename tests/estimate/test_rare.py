@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from ciphercost.estimate import rare, simulate, simulate_events
+import simulate
+import simulate_events
+from ciphercost.estimate import rare
 from ciphercost.estimate.cost_ratios import ratio_of_totals, without_ratio
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate_events import KINDS, as_arms
 from ciphercost.estimate.tally import COLUMN
 from ciphercost.model.result import CellEstimate
 from ciphercost.model.slices import SliceRecord
@@ -20,6 +21,7 @@ from ciphercost.model.spec import Mode
 from ciphercost.report import figures, formats
 from ciphercost.report.words import figure_text
 from results import cell, result
+from simulate_events import KINDS, as_arms
 
 FAULTS = (("faults",), "scheduled_work")
 

@@ -13,6 +13,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
+import by_row
 from ciphercost.estimate import statistics, student_t
 from ciphercost.estimate.statistics import Floats
 
@@ -43,7 +44,7 @@ def test_hodges_lehmann_is_the_median_of_all_walsh_averages(n: int, decimals: in
 
 def test_hodges_lehmann_of_rows_is_that_of_each_row() -> None:
     values = noise(70).reshape(7, 10)
-    assert statistics.hodges_lehmann_rows(values).tolist() == [statistics.hodges_lehmann(row) for row in values]
+    assert by_row.hodges_lehmann(values).tolist() == [statistics.hodges_lehmann(row) for row in values]
 
 
 def test_hodges_lehmann_of_twenty_thousand_values_needs_no_two_hundred_million_averages() -> None:
@@ -168,11 +169,11 @@ def test_the_more_cautious_of_two_errors_counts() -> None:
 def test_bounds_of_rows_are_those_of_each_row(values: Floats) -> None:
     rows = np.array([values, values[::-1], np.sort(values)])
     for level in (0.90, 0.95):
-        low, high = statistics.block_bounds_rows(rows, level)
+        low, high = by_row.block_bounds(rows, level)
         found = [statistics.block_interval(row).bounds(level) for row in rows]
         assert np.allclose(np.array(found).T, [low, high])
         assert np.allclose([statistics.block_interval(row).half(level) for row in rows],
-                           statistics.block_halves_rows(rows, level))  # fmt: skip
+                           by_row.block_halves(rows, level))  # fmt: skip
 
 
 def test_where_blocks_take_two_values_the_interval_is_that_of_their_mean_and_holds_the_centre() -> None:
@@ -233,7 +234,7 @@ def test_blocks_that_alternate_or_do_not_vary_show_no_correlation() -> None:
 
 
 def test_correlation_seldom_shows_in_white_noise_and_nearly_always_in_a_memory_of_three_slices() -> None:
-    from ciphercost.estimate import simulate
+    import simulate
 
     random = np.random.default_rng(4)
     white = simulate.experiment(random, simulate.white, 1000, 25).values

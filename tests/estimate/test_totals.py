@@ -18,12 +18,12 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost.estimate import levels, notation, simulate, statistics, storage, totals
+import simulate
+from ciphercost.estimate import levels, notation, statistics, storage, totals
 from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.latency_ratios import Pooled
 from ciphercost.estimate.levels import LEVELS
-from ciphercost.estimate.simulate import Blocks, Noise
 from ciphercost.estimate.tally import COLUMN
 from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord, StorageSlice
@@ -36,6 +36,7 @@ from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
 from ciphercost.studies.jdbc_tls.setups import Setup
 from results import cell, result
+from simulate import Blocks, Noise
 
 # ── runs in which the encrypted arm stalls ────────────────────────────────────────────────────────────────────────────
 

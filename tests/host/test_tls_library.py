@@ -66,7 +66,7 @@ OTHERS = (
     ("server", "library"),
     [
         ("nginx@1.18", "openssl-1.1.1"),
-        *(("nginx@1.26", each) for each in tls_library.SINCE_3),
+        *(("nginx@1.26", each) for each in tls_library.SUITES if each != "openssl-1.1.1"),
         *((each, NEWEST) for each in OTHERS),
     ],
 )

@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from scipy import stats
 
+import by_row
+import simulate
 from ciphercost import commands
-from ciphercost.estimate import simulate, statistics, student_t, totals
+from ciphercost.estimate import statistics, student_t, totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
@@ -91,7 +93,7 @@ def test_two_equal_runs_seldom_differ(name: str, mode: str) -> None:
     claims = 0
     if mode == "full":
         values = simulate.sessions(random, noise, 2 * pairs, 8, 12)
-        centres = statistics.hodges_lehmann_rows(values.reshape(-1, 12)).reshape(2 * pairs, 8)
+        centres = by_row.hodges_lehmann(values.reshape(-1, 12)).reshape(2 * pairs, 8)
         found = [statistics.session_interval(each) for each in centres]
     else:
         found = [statistics.block_interval(each) for each in simulate.experiment(random, noise, 2 * pairs, 24).values]

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost.estimate import disturbance, simulate_disturbance
+import simulate_disturbance
+from ciphercost.estimate import disturbance
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate import records
 from ciphercost.model.result import Disturbance
 from ciphercost.report import advice, calibration, comparison, comparison_formats, disturbed, formats, notebook
 from ciphercost.report.comparison_types import Run
 from ciphercost.report.formats import html, junit, latex, md, terminal
 from ciphercost.report.words import verdict_text
+from simulate import records
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:

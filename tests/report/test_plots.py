@@ -15,7 +15,6 @@ import pytest
 
 import results
 from ciphercost.estimate import notation, trace
-from ciphercost.estimate.simulate import records
 from ciphercost.estimate.trace import Quantiles, Tick, Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
@@ -28,6 +27,7 @@ from ciphercost.report.formats import html, terminal
 from ciphercost.report.formats.html import _method
 from ciphercost.report.plots import Plot, Subject, curve, forest, latency, slices, where
 from ciphercost.report.words import figure_text, verdict_text
+from simulate import records
 
 
 def result_of(*cells: Cell, **more: Any) -> Result:

@@ -130,7 +130,7 @@ def figure(result: StudyResult, operation: str, name: str, arm: str) -> Any:
 def test_the_published_tables_are_complete() -> None:
     assert len(list(STUDY.rows("counters.csv"))) == 96
     assert set(PRINTED) == {
-        (counter, statistic) for counter in published.COUNTERS for statistic in published.STATISTICS
+        (counter, statistic) for counter in published.COUNTERS for statistic in ("mean", "variance", "cv")
     }
     assert [each.number for each in PRINTED.values()] == [
         "I",

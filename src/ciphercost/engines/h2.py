@@ -39,7 +39,7 @@ DRIVER = drivers.find("", "h2")
 """The jar of the driver is that of the server."""
 JAR = "h2.jar"
 USER, DATABASE = "ciphercost", "database"
-FILE, TRACE, TEMPORARY = f"{DATABASE}.mv.db", f"{DATABASE}.trace.db", "temporary"
+FILE, TEMPORARY = f"{DATABASE}.mv.db", "temporary"
 SERVER, BOTH, NEXT = "org.h2.tools.Server", "ciphercost.agent.Mains", "--"
 KEY_STORE, TRUST_STORE = "server.p12", "ca.p12"
 STORE = "javax.net.ssl.keyStore"

@@ -5,7 +5,6 @@ Each complete block is kept as four rows of numbers, not as records, so estimati
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -103,18 +102,6 @@ class CellEstimator(CellSoFar):
         if not len(outer.counts) or not len(inner.counts):
             return None
         return (outer, inner) if sign > 0 else (inner, outer)
-
-    def session_estimates(self) -> dict[int, Estimate]:
-        """Throughput of each session alone, for plots: Hodges–Lehmann value and signed-rank interval of its blocks."""
-        found: dict[int, Estimate] = {}
-        for session in self._rates:
-            own = self._values(session)
-            low, high = statistics.hodges_lehmann_interval(own)
-            centre = statistics.hodges_lehmann(own)
-            found[session] = Estimate(
-                math.exp(centre), math.exp(low), math.exp(high), n=len(own), method="signed ranks of blocks"
-            )
-        return found
 
     def main(self) -> tuple[Arms, str]:
         """The blocks of the closed loop, or of the open loop if there are no others; and the name of that phase."""

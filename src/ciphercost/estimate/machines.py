@@ -16,7 +16,7 @@ import numpy as np
 
 from ciphercost.estimate import f_distribution, failures, statistics, student_t, totals
 from ciphercost.estimate.stated import stated, with_totals
-from ciphercost.estimate.statistics import ALPHA, LEVEL, ROUNDING, Error, Floats, Interval
+from ciphercost.estimate.statistics import ALPHA, LEVEL, ROUNDING, Error, Interval
 from ciphercost.estimate.verdict import judge
 from ciphercost.model.machines import Between, MachineCost, OverMachines, TypeCost
 from ciphercost.model.result import Estimate, Failures
@@ -82,13 +82,6 @@ def _sd(variance: float) -> float:
 def widest(of: Interval) -> Error:
     """The standard error that sets the width of a machine's own interval."""
     return max(of.errors, key=lambda error: student_t.quantile((1 + LEVEL) / 2, error.nu) * error.standard)
-
-
-def bounds_rows(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """`together(…).bounds(level)` of each row of machines' values (r, k), k ≥ 2; for simulations."""
-    k = values.shape[1]
-    half = student_t.quantile((1 + level) / 2, k - 1) * values.std(axis=1, ddof=1) / math.sqrt(k)
-    return values.mean(axis=1) - half, values.mean(axis=1) + half
 
 
 # ── one cell over machines ────────────────────────────────────────────────────────────────────────────────────────────

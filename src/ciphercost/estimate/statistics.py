@@ -61,19 +61,6 @@ def hodges_lehmann(values: Floats) -> float:
     return low if pairs % 2 else (low + _walsh_at_rank(ordered, pairs // 2)) / 2
 
 
-def hodges_lehmann_rows(values: Floats) -> Floats:
-    """`hodges_lehmann` of each row of a 2-D array (r, n) with n ≤ 300; for simulations, which need thousands at
-    once."""
-    r, n = values.shape
-    i, j = np.triu_indices(n)
-    chunk = max(1, 4_000_000 // len(i))
-    result = np.empty(r)
-    for start in range(0, r, chunk):
-        part = values[start : start + chunk]
-        result[start : start + chunk] = np.median((part[:, i] + part[:, j]) / 2, axis=1)
-    return result
-
-
 def hodges_lehmann_interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
     """Interval for the centre of symmetry: Walsh averages at the ranks of the Wilcoxon signed-rank distribution.
 
@@ -334,24 +321,6 @@ def block_interval(values: Floats, centre: float | None = None) -> Interval:
     if centre is not None:
         return Interval(centre, errors, len(values))
     return Interval(hodges_lehmann(values), errors, len(values), float(np.mean(values)))
-
-
-def block_halves_rows(values: Floats, level: float = LEVEL) -> Floats:
-    """`block_interval(…).half(level)` of each row of a 2-D array (r, n); for simulations."""
-    n = values.shape[1]
-    nu = cosine_count(n)
-    by_t = values.std(axis=1, ddof=1) / math.sqrt(n) * _autoregressive_inflation(values)
-    by_cosines = _cosine_standard(values, nu)
-    halves: Floats = np.maximum(
-        student_t.quantile((1 + level) / 2, n - 1) * by_t, student_t.quantile((1 + level) / 2, nu) * by_cosines
-    )
-    return halves
-
-
-def block_bounds_rows(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """`block_interval(…).bounds(level)` of each row of a 2-D array (r, n) with n ≤ 300: lower and upper bounds (r,)."""
-    centres, means, halves = hodges_lehmann_rows(values), values.mean(axis=1), block_halves_rows(values, level)
-    return np.minimum(centres, means - halves), np.maximum(centres, means + halves)
 
 
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

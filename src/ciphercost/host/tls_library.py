@@ -32,8 +32,6 @@ SUITES = {
 """The Debian suite and package of each library that can be named. Programs for 1.1.1 don't go with the others: its symbols and file
 names differ.
 """
-SINCE_3 = tuple(name for name in SUITES if not name.startswith("openssl-1."))
-"""Those that programs built for OpenSSL 3.0 or later can use in place of each other."""
 LOADER_SUITE = "sid"
 """The suite whose C library is new enough for all of them."""
 NAMES = ("libssl.so", "libcrypto.so")

@@ -29,10 +29,6 @@ class Pause:
         self._roots: dict[Arm, int] = roots if all(roots.values()) and len(set(roots.values())) == 2 else {}
         self._stopped: dict[Arm, set[int]] = {}
 
-    @property
-    def acts(self) -> bool:
-        return bool(self._roots)
-
     def only(self, arm: Arm) -> None:
         """Let only this arm's server run."""
         for other in self._roots:

@@ -31,12 +31,10 @@ class Registered(msgspec.Struct, frozen=True):
     Estimates and reports read this, so that a run stays readable after its engine or mechanism changed or was removed.
     """
 
-    engine_title: str
     embedded: bool
     """The database runs inside the agent."""
     tls_round_trips: Count
     """Round trips in which the engine's protocol negotiates TLS before the handshake."""
-    mechanism_title: str
     layer: Layer | Literal[""]
     """Empty: an imported cell with a mechanism that ciphercost doesn't know."""
     protects: str
@@ -51,7 +49,7 @@ class Registered(msgspec.Struct, frozen=True):
     """Names of headers that the user adds to requests. Their values are in no record."""
 
 
-UNREGISTERED = Registered("", False, 0, "", "", "", [], [])
+UNREGISTERED = Registered(False, 0, "", "", [], [])
 """For an imported cell whose engine and mechanism ciphercost doesn't know."""
 
 

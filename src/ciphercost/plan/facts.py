@@ -29,10 +29,8 @@ def registered(spec: CellSpec) -> Registered:
     """Facts about the engine and mechanism of a cell. Raises UsageError if either is unknown."""
     engine, mechanism = engines.get(spec.engine), mechanisms.get(spec.mechanism)
     return Registered(
-        engine_title=engine.title,
         embedded=engine.embedded,
         tls_round_trips=engine.tls_round_trips if isinstance(engine, HasTls) else 0,
-        mechanism_title=mechanism.title,
         layer=mechanism.layer,
         protects=mechanisms.protection(mechanism),
         witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.silent(mechanism.layer)],
@@ -47,12 +45,11 @@ def imported(spec: CellSpec) -> Registered:
     made = UNREGISTERED
     if spec.engine in engines.names():
         engine = engines.get(spec.engine)
-        made = msgspec.structs.replace(made, engine_title=engine.title, embedded=engine.embedded)
+        made = msgspec.structs.replace(made, embedded=engine.embedded)
     if spec.mechanism in mechanisms.names():
         mechanism = mechanisms.get(spec.mechanism)
         made = msgspec.structs.replace(
             made,
-            mechanism_title=mechanism.title,
             layer=mechanism.layer,
             protects=mechanisms.protection(mechanism),
             factors=[each.name for each in mechanism.factors],

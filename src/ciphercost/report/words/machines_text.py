@@ -20,7 +20,7 @@ ONE = "It covers one machine only; measure on two or more for an interval that c
 QUICK = "Each machine ran one session (quick), so differences between machines include what a restart changes."
 TWO_KINDS = {2: "53 to 55 %", 3: "63 to 75 %", 4: "75 to 87 %"}
 """By number of machines: how often the 95 % interval holds the mean cost if 30 to 50 % of machines are of another kind, far from the rest
-(`estimate.simulate_machines.two_valued`; METHODOLOGY.md)."""
+(`two_valued` in tests/simulations/simulate_machines.py; METHODOLOGY.md)."""
 LARGEST = 20.0
 """Largest standard deviation of log ratios that is printed; more is no figure."""
 

@@ -81,11 +81,6 @@ class EdbPair(msgspec.Struct, frozen=True):
     tps: float
     latency_average_ms: float
 
-    @property
-    def clients_by_figures(self) -> float:
-        """Rate × mean latency: the average number of busy clients (Little's law)."""
-        return self.tps * self.latency_average_ms / 1000
-
 
 def edb_pairs(study: Study) -> list[EdbPair]:
     """In printed order."""

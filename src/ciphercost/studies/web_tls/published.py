@@ -19,7 +19,6 @@ PROCESSOR, MEMORY, NETWORK, DISK = (
 )
 COUNTERS = (PROCESSOR, MEMORY, NETWORK, DISK)
 MEAN, VARIANCE, CV = "mean", "variance", "cv"
-STATISTICS = (MEAN, VARIANCE, CV)
 COLUMN = {"plain": "http", "encrypted": "https"}
 SIZES = (3, 10, 13, 24, 30, 73, 167, 250)
 """Megabytes."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ciphercost.estimate.simulate import Floats, Random
 from ciphercost.estimate.tally import COLUMN, FIELDS, QUANTILES, Arms
+from simulate import Floats, Random
 
 Events = Callable[[Random, float, int, int], Floats]
 """(random, events per block, runs, blocks) -> what each block of one arm counted, shape (runs, blocks)."""

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ciphercost.estimate import simulate, statistics
-from ciphercost.estimate.simulate import Floats, Noise, Random
+import by_row
+import simulate
+from simulate import Floats, Noise, Random
 
 SCALE = 0.6
 """Standard deviation of the logarithm of a machine's noise: 95 % of machines are within a factor of 3.2 of the typical one."""
@@ -28,7 +29,7 @@ def normal(random: Random, rows: int, machines: int) -> Floats:
     return random.normal(0.0, BETWEEN, (rows, machines))
 
 
-def none(random: Random, rows: int, machines: int) -> Floats:  # noqa: ARG001 - machines that are alike
+def none(random: Random, rows: int, machines: int) -> Floats:
     return np.zeros((rows, machines))
 
 
@@ -77,7 +78,7 @@ def runs(
     for start in range(0, rows, step):
         count = min(step, rows - start)
         values = simulate.sessions(random, noise, count * machines, sessions, blocks, server_sd=server_sd)
-        centres = statistics.hodges_lehmann_rows(values.reshape(-1, blocks)).reshape(count, machines, sessions)
+        centres = by_row.hodges_lehmann(values.reshape(-1, blocks)).reshape(count, machines, sessions)
         scale = np.exp(random.normal(0.0, SCALE, (count, machines, 1)))
         made.append(effect + effects(random, count, machines)[..., None] + scale * centres)
     return np.concatenate(made)

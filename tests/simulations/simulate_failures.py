@@ -9,12 +9,12 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import simulate
+import simulate
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.simulate import Floats, Random
 from ciphercost.model.result import CellEstimate
 from ciphercost.model.slices import TIMEOUT, SliceRecord
 from ciphercost.model.spec import ARMS, Mode
+from simulate import Floats, Random
 
 SLOW_SHARE, SLOW_MEAN, LIMIT = 0.1, 0.3, 0.5
 """Share of an arm's slices that are slower, their mean loss of log rate (exponential), and the loss from which a slice times out."""

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ciphercost.estimate import simulate, statistics, student_t
-from ciphercost.estimate.simulate import Floats, Noise, Random
+import by_row
+import simulate
+from ciphercost.estimate import student_t
+from simulate import Floats, Noise, Random
 
 EFFECT = math.log(0.9)
 OUTSIDE = np.array([True, False, False, True])
@@ -148,7 +150,7 @@ def typical(made: Made) -> Floats:
     """Hodges–Lehmann values, shape (runs, sessions)."""
     y = made.rates
     values = made.signs * (y[..., 1] + y[..., 2] - y[..., 0] - y[..., 3]) / 2
-    return statistics.hodges_lehmann_rows(values.reshape(-1, values.shape[-1])).reshape(values.shape[:2])
+    return by_row.hodges_lehmann(values.reshape(-1, values.shape[-1])).reshape(values.shape[:2])
 
 
 def parts(made: Made) -> tuple[Floats, Floats]:

@@ -7,10 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ciphercost.estimate import simulate, statistics, student_t
+import by_row
+import simulate
+from ciphercost.estimate import student_t
 from ciphercost.estimate.disturbance import ALPHA, GAP
-from ciphercost.estimate.simulate import Floats, Random
 from ciphercost.estimate.totals import coin
+from simulate import Floats, Random
 
 EFFECT = math.log(0.9)
 OUTSIDE = np.array([True, False, False, True])
@@ -70,7 +72,7 @@ def _states(random: Random, runs: int, blocks: int, share: float, memory: int) -
 def _bounds(sessions: list[Floats]) -> tuple[Floats, Floats]:
     """The 95 % interval of each run: over blocks with one session, over sessions with more."""
     if len(sessions) == 1:
-        return statistics.block_bounds_rows(sessions[0])
-    centres = np.stack([statistics.hodges_lehmann_rows(each) for each in sessions], axis=1)
+        return by_row.block_bounds(sessions[0])
+    centres = np.stack([by_row.hodges_lehmann(each) for each in sessions], axis=1)
     half = student_t.quantile(0.975, len(sessions) - 1) * centres.std(axis=1, ddof=1) / math.sqrt(len(sessions))
     return centres.mean(axis=1) - half, centres.mean(axis=1) + half
