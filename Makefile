@@ -45,7 +45,7 @@ help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
 	@echo "make test      fetch the servers that the tests need, and run the quick tests (up to 15 minutes on two cores)"
 	@echo "make test-all  run all tests, with exhaustive simulations, old server versions, vendors' servers and long studies"
-	@echo "make check     check formatting, lint and types, in Python and Rust"
+	@echo "make check     check formatting, lint and types, in Python and Rust; check the workflows"
 	@echo "make fresh     run 'make quick' and some tests in minimal Debian 12 and 13 systems (needs root and mmdebstrap)"
 	@echo "make release   build the wheels of both distributions into dist/, for x86_64 and aarch64"
 	@echo "make reproducible  build the wheels twice, in two clones, and compare them byte by byte"
@@ -81,6 +81,7 @@ check: dev
 	$(BIN)/deptry --no-ansi src
 	cd $(RUST) && cargo fmt --check
 	cd $(RUST) && cargo clippy --release --all-targets --quiet -- -D warnings
+	@bash tools/actionlint/run.sh
 
 bench: dev servers
 	$(BIN)/python benchmarks/run.py

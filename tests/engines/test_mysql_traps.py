@@ -75,7 +75,7 @@ def test_a_client_that_prefers_tls_falls_back_silently_but_the_agent_does_not(
         reason = witnesses.unproven(proofs, TLS)
         assert "client witness, encrypted arm: the server does not offer TLS" in reason
         assert "tls" in [each.code for each in proofs]
-    with pytest.raises(Unproven):
+    with pytest.raises(Unproven, match="client witness, encrypted arm: the server does not offer TLS"):
         witnesses.require(proofs, TLS)
 
 

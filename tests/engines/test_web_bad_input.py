@@ -356,7 +356,7 @@ def test_one_address_implies_the_other(url: str, plain: str, encrypted: str) -> 
 
 def test_the_host_keeps_the_name_in_the_url() -> None:
     assert [each.authority for each in pair("http://[::1]:81/ https://[::1]/x")] == ["[::1]:81", "[::1]"]
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="give --url http"):
         pair("")
     engine = engines.get("url")
     assert isinstance(engine, Url)

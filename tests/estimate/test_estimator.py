@@ -541,9 +541,9 @@ def test_the_verdict_of_a_latency_only_cell_is_about_its_median() -> None:
     assert found.verdict == "differs"
     assert found.blocks == 12
     assert estimator(records).blocks == 12
-    assert holm([found, found])[0].overhead["latency_p50"].p_value == pytest.approx(
-        2 * (found.overhead["latency_p50"].p_value or 0)
-    )
+    alone = found.overhead["latency_p50"].p_value
+    assert alone
+    assert holm([found, found])[0].overhead["latency_p50"].p_value == pytest.approx(2 * alone)
 
 
 def test_histograms_of_the_closed_loop_are_decoded_for_waits_alone() -> None:
@@ -666,7 +666,9 @@ def test_few_blocks_and_late_requests_are_reported() -> None:
 
 def test_every_warning_suggests_what_to_try() -> None:
     records = run(1, 3, debt=0.5, latency_blocks=1, change=mark("client-bound"))
-    for warning in finish(records).warnings:
+    warnings = finish(records).warnings
+    assert {"client-bound", "one-session", "few-blocks", "carry-over"} <= {each.code for each in warnings}
+    for warning in warnings:
         assert "--" in warning.text or "slices.jsonl" in warning.text
 
 

@@ -121,7 +121,7 @@ def test_two_simultaneous_links_are_separate(run_supervisor: Supervisor) -> None
 
 @pytest.mark.usefixtures("rights")
 def test_a_link_that_cannot_be_made_leaves_nothing(run_supervisor: Supervisor) -> None:
-    with pytest.raises(RunError), link.linked(run_supervisor, 1.0, 100_000_000):
+    with pytest.raises(RunError, match=r"^ip failed"), link.linked(run_supervisor, 1.0, 100_000_000):
         pass
     assert not [name for name in namespaces.left_behind() if run_supervisor.run_id in name]
 

@@ -86,7 +86,7 @@ def test_a_group_ends_with_the_last_process_in_it() -> None:
 def test_a_process_that_exceeds_the_limit_is_killed() -> None:
     with Supervisor(run_directory.new_id()) as made, memory.limited(made, LIMIT):
         assert made.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
-        with pytest.raises(RunError):
+        with pytest.raises(RunError, match="status -9"):
             made.run([sys.executable, "-c", f"print(len(bytearray(b'x') * {8 * LIMIT}))"])
 
 

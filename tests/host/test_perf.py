@@ -112,6 +112,6 @@ def test_a_process_that_does_not_exist_is_an_error_and_leaves_nothing(
 ) -> None:
     require(not perf.obstacle(), perf.obstacle())
     monkeypatch.setattr(perf, "sees_everything", lambda: False)
-    with supervisor.Supervisor("test-perf") as run_supervisor, pytest.raises(RunError):
+    with supervisor.Supervisor("test-perf") as run_supervisor, pytest.raises(RunError, match="perf did not start"):
         perf.Recording(run_supervisor, recording_place, [2**22 - 1])
     assert not recording_place.exists()

@@ -366,7 +366,7 @@ def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: Dri
         agent.connect("victim", **mariadb.told(find(version, "mariadb")))
         [[number]] = agent.query("victim", "SELECT CONNECTION_ID()")
         program(agent, (f"KILL {number}", ""))
-        with pytest.raises(AgentError):
+        with pytest.raises(AgentError, match="read 0 bytes"):
             operate(agent, "victim", 5)
         with pytest.raises(AgentError) as caught:
             agent.query("victim", "SELECT 1")
@@ -639,7 +639,7 @@ def test_an_agent_that_is_told_nothing_more_ends(command: list[str]) -> None:
     agent = Agent(command, env=java.OTHERS)
     agent.send({"type": "bye"})
     assert json.loads(agent.line(20)) == {"type": "ok"}
-    with pytest.raises(RunError):
+    with pytest.raises(RunError, match=r"ended in the middle of the run \(status 0\)"):
         agent.line(20)
     agent.close()
     assert agent.hello["protocol"] == PROTOCOL

@@ -19,9 +19,8 @@ EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 def heap_kb(agent: Agent) -> int:
     """Resident memory of the main thread's heap, once the agent waits for a request."""
-    with pytest.raises(
-        AgentError
-    ):  # the agent tidies up after it has answered a slice, and before it answers anything else
+    # The agent tidies up after it has answered a slice, and before it answers anything else.
+    with pytest.raises(AgentError, match='arm "unknown" is not connected'):
         agent.disconnect("unknown")
     heap = Path(f"/proc/{agent.pid}/smaps").read_text().partition("[heap]")[2]
     return int(re.findall(r"Rss: +(\d+) kB", heap)[0])

@@ -235,7 +235,7 @@ def test_a_session_that_is_killed_ends_the_slice_and_the_arm(agent: Agent, serve
     agent.connect("b", **server.connection())
     agent.query("b", f"KILL {number}")
     program(agent, ("SELECT 1", ""))
-    with pytest.raises(AgentError):
+    with pytest.raises(AgentError, match=r"^connection lost"):
         run(agent, "a", 1)
     with pytest.raises(AgentError) as gone:
         agent.query("a", "SELECT 1")

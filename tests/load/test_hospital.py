@@ -293,10 +293,17 @@ def test_values_are_quoted_whatever_is_in_them() -> None:
         assert dialect == "mysql" or "it''s :rows; \\" in found[4]
 
 
-@pytest.mark.parametrize("wrong", [("insert", None), ("select", SOME[0]), ("upsert", None)])
-def test_an_operation_that_is_none_is_refused(wrong: tuple[str, Record | None]) -> None:
-    with pytest.raises(UsageError):
-        statements.operation("hospital", "postgresql", None, *wrong)
+@pytest.mark.parametrize(
+    ("name", "record", "words"),
+    [
+        ("insert", None, "insert needs one record"),
+        ("select", SOME[0], "select.* take none"),
+        ("upsert", None, "no operation 'upsert'"),
+    ],
+)
+def test_an_operation_that_is_none_is_refused(name: str, record: Record | None, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        statements.operation("hospital", "postgresql", None, name, record)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

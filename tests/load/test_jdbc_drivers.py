@@ -115,13 +115,13 @@ def test_javas_name_of_a_suite_leads_back_to_openssls(suite: str) -> None:
 
 
 def test_what_a_version_cannot_do_is_refused() -> None:
-    for version, engine, wish in (
-        ("5.1.49", "mysql", TlsRequest("verify-full", ca="a", store="b")),
-        ("9.7.0", "mysql", TlsRequest("verify-ca", ca="a")),
-        ("", "postgresql", TlsRequest("verify-full")),
-        ("", "firebird", TlsRequest("verify-ca", ca="a")),
+    for version, engine, wish, words in (
+        ("5.1.49", "mysql", TlsRequest("verify-full", ca="a", store="b"), "does not check host names"),
+        ("9.7.0", "mysql", TlsRequest("verify-ca", ca="a"), "needs the CA's certificate"),
+        ("", "postgresql", TlsRequest("verify-full"), "needs the CA's certificate"),
+        ("", "firebird", TlsRequest("verify-ca", ca="a"), "has no certificates"),
     ):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=words):
             address(find(version, engine), HERE, wish)
 
 
@@ -136,7 +136,7 @@ def test_a_suite_has_a_name_in_java() -> None:
     assert drivers.iana("ECDHE-RSA-AES128-GCM-SHA256") == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
     assert drivers.iana("ECDHE-RSA-AES256-SHA384") == "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
     assert drivers.iana("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384"
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="cipher suite ROT13"):
         drivers.iana("ROT13")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ciphercost.load import redact
@@ -32,8 +31,10 @@ def test_a_key_within_other_digits_is_left_out_with_them() -> None:
 
 @given(st.binary(min_size=8, max_size=64))
 def test_other_digits_stay(other: bytes) -> None:
-    text = f"x'{(os.urandom(4) + other).hex()}' and KEY, 12 letters, deadbeef"
-    assert redact.shown(text) == text or KEY.hex()[:12] in text
+    own, digits = KEY.hex(), other.hex()
+    assume(not any(own[at : at + redact.PART] in digits for at in range(len(own) - redact.PART + 1)))
+    text = f"x'{digits}' and KEY, 12 letters, deadbeef"
+    assert redact.shown(text) == text
 
 
 def test_every_key_that_is_made_for_a_run_is_hidden(tmp_path: Path) -> None:

@@ -133,8 +133,8 @@ def test_a_key_is_taken_for_a_while_and_comes_back_also_after_an_error(
             assert path.read_bytes() == altered(content) != content
             assert (mode(path), path.stat().st_uid) == (0o600, rest.secrets.stat().st_uid)
     assert path.read_bytes() == content
-    with pytest.raises(RunError), MECHANISM.key_taken(state, rest, tmp_path):
-        raise RunError("x")
+    with pytest.raises(RunError, match=r"^broken off$"), MECHANISM.key_taken(state, rest, tmp_path):
+        raise RunError("broken off")
     assert path.read_bytes() == content
     assert [each.name for each in rest.secrets.iterdir()] == [path.name]
 

@@ -89,7 +89,7 @@ def test_a_latency_longer_than_its_slices_is_refused_with_the_time_that_it_needs
         specs.check(spec, load=False)
     needed = float(str(refused.value).rpartition("use --time ")[2].partition("s")[0])
     assert specs.check(msgspec.structs.replace(spec, time=needed), load=False)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=f"use --time {needed:.0f}s"):
         specs.check(msgspec.structs.replace(spec, time=needed - 1), load=False)
 
 

@@ -74,7 +74,7 @@ class Slow:
 def test_a_schema_that_appears_after_its_making_was_broken_off_is_dropped(tmp_path: Path) -> None:
     engine = Slow(looks=4)
     with (
-        pytest.raises(RunError),
+        pytest.raises(RunError, match="the agent ended"),
         scratch_schema.own(cast("OwnSchema", engine), {}, "ciphercost_x", "x", tmp_path / "log"),
     ):
         pass

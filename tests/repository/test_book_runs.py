@@ -64,7 +64,7 @@ def test_a_family_that_fails_stops_no_other_and_none_is_measured_twice(
 
 
 def test_unknown_families_are_named(book: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match=r"^2$"):
         book.main(["3-new"])
     assert "there are 1-bad and 2-good" in capsys.readouterr().err
 

@@ -58,9 +58,18 @@ def _number(of: dict[str, Any]) -> None:
     of["spec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] = 0
 
 
-@pytest.mark.parametrize("change", [_misspelt, _text, _deep, _missing, _number])
-def test_a_wrong_manifest_is_refused(change: Callable[[dict[str, Any]], None]) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_misspelt, "'replicaz' was unexpected"),
+        (_text, "'3' is not of type 'integer'"),
+        (_deep, "'volumeMount' was unexpected"),
+        (_missing, "'groupName' is a required property"),
+        (_number, "0 is not of type 'string'"),
+    ],
+)
+def test_a_wrong_manifest_is_refused(change: Callable[[dict[str, Any]], None], words: str) -> None:
     wrong = copy.deepcopy(MANIFEST)
     change(wrong)
-    with pytest.raises(jsonschema.ValidationError):
+    with pytest.raises(jsonschema.ValidationError, match=words):
         jsonschema.Draft7Validator(SCHEMA).validate(wrong)

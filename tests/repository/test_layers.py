@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -21,6 +23,19 @@ LONGER: dict[str, str] = {
     "engines/postgresql.py": "one server; its start, its accounts and its settings still stand in one class",
 }
 """Files longer than MOST_LINES, each with the reason why it is one file."""
+
+
+def drawn(text: str) -> list[str]:
+    """Packages of CONTRIBUTING.md's picture of the layers, from the top."""
+    picture = text.partition("## Structure")[2].partition("### The path of one slice")[0]
+    return re.findall(r"^    (?:\w+/ \| )?(\w+)(?:/|\.py) .*$", picture, re.MULTILINE)
+
+
+def test_contributors_see_every_layer_in_its_place() -> None:
+    root = ROOT.parents[1]
+    (contract, *_) = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [each.rpartition(" ")[2] for each in contract["layers"]]
+    assert drawn((root / "CONTRIBUTING.md").read_text()) == layers
 
 
 def sources() -> dict[str, str]:

@@ -185,7 +185,8 @@ impl Page {
 }
 
 fn update(context: &mut CipherCtx, from: &[u8], into: &mut [u8]) -> std::result::Result<(), ErrorStack> {
-    // SAFETY: without padding a context writes no byte more than it gets, as both have the same length.
+    let into = &mut into[..from.len()];
+    // SAFETY: without padding a context writes no byte more than it gets, and there is room for as many.
     unsafe { context.cipher_update_unchecked(from, Some(into))? };
     // Whole blocks without padding leave no rest.
     context.cipher_final(&mut [0; BLOCK_BYTES as usize]).map(drop)

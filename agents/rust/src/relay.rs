@@ -378,8 +378,11 @@ impl Pair {
 /// # Safety
 /// `fd` is a new descriptor that nothing else owns, or negative.
 unsafe fn own(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: by the caller's contract.
-    if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: not negative, so by the caller's contract a descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -29,22 +29,26 @@ impl Counting {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.add(layout.size());
+        // SAFETY: the caller's promises to this function are those that the system's allocator needs.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.add(layout.size());
+        // SAFETY: the caller's promises to this function are those that the system's allocator needs.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         self.take(layout.size());
+        // SAFETY: the caller's promises to this function are those that the system's allocator needs.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         self.add(size);
         self.take(layout.size());
+        // SAFETY: the caller's promises to this function are those that the system's allocator needs.
         unsafe { System.realloc(at, layout, size) }
     }
 }

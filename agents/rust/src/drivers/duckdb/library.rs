@@ -331,6 +331,9 @@ fn text(text: &str) -> Result<CString> {
 /// # Safety
 /// The pointer must be null or point to a text that ends with a zero byte.
 unsafe fn words(text: *const c_char) -> String {
-    // SAFETY: as promised.
-    if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() }
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null, so by the caller's contract it ends with a zero byte.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
