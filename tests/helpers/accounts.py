@@ -1,7 +1,8 @@
 """What each test cost, and which ones failed, in files that `make test` prints after everything else.
 
-Each line of `.make/test-costs.tsv` is a test with its seconds of CPU (its process and the children that it waited for) and of wall clock,
-setup and teardown included. A fixture of the whole session counts for the test that asks for it first.
+Each line of `.make/test-costs.tsv` is a test with its seconds of CPU (its process, the children that it waited for, and the commands that
+`warm.run` forked) and of wall clock, setup and teardown included. A fixture counts for the test that asks for it first, and a server of a
+fixture for the test after which it ends.
 Each line of `.make/tests-failed.txt` is a test that failed, with the last line of its error.
 """
 
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+import warm
+
 DIRECTORY = Path(__file__).parents[2] / ".make"
 COSTS = "test-costs.tsv"
 FAILED = "tests-failed.txt"
@@ -21,8 +24,8 @@ CPU = "cpu_seconds"
 
 
 def _cpu() -> float:
-    """Seconds of CPU of this process and of all children that it waited for."""
-    return sum(os.times()[:4])
+    """Seconds of CPU of this process, of all children that it waited for, and of all commands that ran in forks."""
+    return sum(os.times()[:4]) + warm.cpu_seconds()
 
 
 class Accounts:
@@ -48,7 +51,9 @@ class Accounts:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.wall[report.nodeid] += report.duration
-        self.cpu.update({report.nodeid: float(value) for name, value in report.user_properties if name == CPU})
+        for name, value in report.user_properties:
+            if name == CPU:
+                self.cpu[report.nodeid] = float(value)
         if report.failed:
             self._failed(report.nodeid, report.longreprtext)
 
