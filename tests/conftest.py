@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 import accounts
 import exhaustive
 import fake as fake_agent
 import needs
 import repetitions
+import turns
 from ciphercost.host.installation import Installation
 from ciphercost.load.jdbc import java
 from ciphercost.model.errors import CiphercostError
@@ -36,10 +38,17 @@ os.environ.setdefault("CIPHERCOST_PAGE", "off")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(accounts.Accounts(config))
+    config.pluginmanager.register(turns.StepsBack())
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
     # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> turns.Turns | None:
+    """Another order of files, unless another way to distribute is asked for."""
+    return turns.Turns(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 COLLECTED = pytest.StashKey[list[str]]()
