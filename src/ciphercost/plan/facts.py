@@ -48,8 +48,7 @@ def imported(spec: CellSpec) -> Registered:
     if spec.engine in engines.names():
         engine = engines.get(spec.engine)
         made = msgspec.structs.replace(made, engine_title=engine.title, embedded=engine.embedded)
-    if spec.mechanism in mechanisms.names():
-        mechanism = mechanisms.get(spec.mechanism)
+    if (mechanism := mechanisms.find(spec.mechanism)) is not None:
         made = msgspec.structs.replace(
             made,
             mechanism_title=mechanism.title,
