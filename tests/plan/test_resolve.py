@@ -24,6 +24,7 @@ SOURCE = Path(ciphercost.__file__).parent
 LOOKUPS = {
     "engines.get",
     "mechanisms.get",
+    "mechanisms.find",
     "mechanisms.layer_of",
     "workloads.get",
     "workloads.of_study",

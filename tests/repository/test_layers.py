@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import ciphercost
+from ciphercost.model.registry import Registry
 
 ROOT = Path(ciphercost.__file__).parent
 MOST_LINES = 450
@@ -106,43 +107,36 @@ def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.Import
                 yield node
 
 
-def of_own_package(call: ast.Call) -> bool:
-    """Whether a call is `importlib.import_module(f"{__name__}.…")` without a second argument."""
-    if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.JoinedStr):
-        return False
-    match call.args[0].values:
-        case [ast.FormattedValue(value=ast.Name(id="__name__")), ast.Constant(value="."), *rest]:
-            return bool(rest)
-    return False
-
-
 def loads_others(text: str) -> list[int]:
-    """Lines at which a source text may load a module from outside its own package by name."""
+    """Lines at which a source text may load a module by name, other than by a registry of its own package."""
     tree = ast.parse(text)
-    own = {
-        (node.func.lineno, node.func.col_offset)
+    registries = [
+        node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module" and of_own_package(node)
-    }
-    return [node.lineno for node in dynamic_imports(text) if (node.lineno, node.col_offset) not in own]
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Registry"
+    ]
+    others = [node for node in registries if not node.args or ast.unparse(node.args[0]) != "__name__"]
+    return sorted(node.lineno for node in [*dynamic_imports(text), *others])
 
 
 def test_a_registry_loads_its_own_package_only() -> None:
     modules = sources()
+    assert list(dynamic_imports(modules.pop(Registry.__module__))), "the one module that loads files by name"
     assert {name: lines for name, text in modules.items() if (lines := loads_others(text))} == {}
     packages = {path.parent.relative_to(ROOT.parent) for path in ROOT.rglob("__init__.py")}
-    registries = [name for name, text in modules.items() if list(dynamic_imports(text))]
-    assert registries, "the registries of engines, mechanisms and formats load their files by name"
+    registries = [name for name, text in modules.items() if "Registry(" in text]
+    assert {"ciphercost.engines", "ciphercost.mechanisms", "ciphercost.report.formats"} <= set(registries)
     assert {Path(*name.split(".")) for name in registries} <= packages, "only a package's own file is a registry"
 
 
 @pytest.mark.parametrize(
     ("line", "allowed"),
     [
-        ('importlib.import_module(f"{__name__}.{name}").ENGINE', True),
-        ('importlib.import_module(f"ciphercost.{name}")', False),
-        ('importlib.import_module(f"{__name__}{name}")', False),
-        ('importlib.import_module("." + name, __name__)', False),
+        ("REGISTRY = Registry(__name__)", True),
+        ('registry.Registry(__name__, "unknown engine")', True),
+        ('Registry("ciphercost.engines")', False),
+        ('Registry(package="ciphercost.engines")', False),
+        ('importlib.import_module(f"{__name__}.{name}").ENGINE', False),
         ("importlib.import_module(name)", False),
         ("from importlib import import_module, metadata", False),
         ("__import__(name)", False),

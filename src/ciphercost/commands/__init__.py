@@ -5,9 +5,7 @@ Each command imports what it needs only when it runs, so that `--help` is quick.
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
 import resource
 from typing import NoReturn
 
@@ -19,6 +17,7 @@ from ciphercost.commands._completers import VARIABLE
 from ciphercost.host import deadlines
 from ciphercost.model import system_error
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.model.version import VERSION
 
 
@@ -73,9 +72,9 @@ def cli(verbose: bool) -> None:
         raise UsageError("-v belongs to --version: ciphercost --version -v")
 
 
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.name.startswith("_"):
-        cli.add_command(getattr(importlib.import_module(f"{__name__}.{_module.name}"), _module.name))
+REGISTRY = Registry(__name__)
+for _name in REGISTRY.files():
+    cli.add_command(getattr(REGISTRY.load(_name), _name))
 
 
 def main() -> NoReturn:

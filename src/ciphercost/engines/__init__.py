@@ -10,8 +10,6 @@ and starts a `_network.StartedServer`. `valkey.py` is a short complete example.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.host.installation import Installation
-from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Language, Layer
 
@@ -223,15 +221,15 @@ class Engine(ABC):
         return ""
 
 
+REGISTRY = Registry(__name__, "unknown engine '{}': {}", beside=("capabilities",))
+
+
 def names() -> list[str]:
     """List the names of all engines."""
-    found = (module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
-    return sorted(name for name in found if not name.startswith("_"))
+    return REGISTRY.names()
 
 
 def get(name: str) -> Engine:
     """Return the engine with this name. Raises UsageError that suggests the nearest name."""
-    if name not in names():
-        raise UsageError(f"unknown engine '{name}': {nearest(name, names())}")
-    engine: Engine = importlib.import_module(f"{__name__}.{name}").ENGINE
+    engine: Engine = REGISTRY.get(name).ENGINE
     return engine

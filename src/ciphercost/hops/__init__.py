@@ -6,9 +6,6 @@ code.
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +15,7 @@ import msgspec
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch
-from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.model.secret import Secret
 
 if TYPE_CHECKING:
@@ -105,24 +102,15 @@ class Hop(ABC):
         """Start one process and wait until it accepts connections. Raises RunError with the end of its log."""
 
 
-@functools.cache
-def _all() -> dict[str, Hop]:
-    """Return every hop by its name."""
-    found = {}
-    for module in pkgutil.iter_modules(__path__):
-        if not module.name.startswith("_"):
-            hop: Hop = importlib.import_module(f"{__name__}.{module.name}").HOP
-            found[hop.name] = hop
-    return dict(sorted(found.items()))
+REGISTRY = Registry(__name__, "unknown hop '{}': {}")
 
 
 def names() -> list[str]:
     """List the names of all hops."""
-    return list(_all())
+    return REGISTRY.names()
 
 
 def get(name: str) -> Hop:
     """Return the hop with this name. Raises UsageError that suggests the nearest name."""
-    if name not in _all():
-        raise UsageError(f"unknown hop '{name}': {nearest(name, names())}")
-    return _all()[name]
+    hop: Hop = REGISTRY.get(name).HOP
+    return hop

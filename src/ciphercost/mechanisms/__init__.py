@@ -1,14 +1,13 @@
 """Mechanisms: one file per way to encrypt, with the code that switches it on and the witnesses that must confirm it.
 
-A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism`, or `MECHANISMS`, several that differ
-only in mode or key length. Adding a file adds a mechanism; names that begin with `_` are shared code.
+A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism` with the file's name, or `MECHANISMS`, several that
+differ only in mode or key length, whose names begin with the file's: `aes-cbc-128` is in `aes.py`. Adding a file adds a mechanism; names
+that begin with `_` are shared code. A cell's mechanism is imported alone; lists and suggestions import all.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from ciphercost.hops import Hop
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.cipher_work import CipherWork
 from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
 
@@ -163,25 +163,41 @@ class Mechanism(ABC):
 LAYERS: tuple[Layer, ...] = ("transit", "rest", "column", "control")
 
 
+REGISTRY = Registry(__name__)
+
+
+def _in_file(file: str) -> tuple[Mechanism, ...]:
+    """Return the mechanisms of one file."""
+    module = REGISTRY.load(file)
+    several: tuple[Mechanism, ...] = getattr(module, "MECHANISMS", ()) or (module.MECHANISM,)
+    return several
+
+
 @functools.cache
-def _all() -> dict[str, Mechanism]:
-    """Return every mechanism by its name."""
-    found: dict[str, Mechanism] = {}
-    for module in pkgutil.iter_modules(__path__):
-        if not module.name.startswith("_"):
-            file = importlib.import_module(f"{__name__}.{module.name}")
-            several: tuple[Mechanism, ...] = getattr(file, "MECHANISMS", ()) or (file.MECHANISM,)
-            found |= {each.name: each for each in several}
-    return dict(sorted(found.items()))
+def find(name: str) -> Mechanism | None:
+    """Return the mechanism with this name; None if there is none. Imports only files with whose name it begins."""
+    files = [file for file in REGISTRY.names() if name == file or name.startswith(f"{file}-")]
+    return next((each for file in files for each in _in_file(file) if each.name == name), None)
+
+
+@functools.cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(each.name for file in REGISTRY.names() for each in _in_file(file)))
 
 
 def names() -> list[str]:
-    """List the names of all mechanisms."""
-    return list(_all())
+    """List the names of all mechanisms. Imports them all."""
+    return list(_names())
+
+
+def has(engine: Engine, name: str) -> bool:
+    """Whether there is a mechanism with this name, and this engine has it."""
+    found = find(name)
+    return found is not None and found.serves(engine)
 
 
 def of(engine: Engine, layer: Layer | None = None) -> tuple[str, ...]:
-    """List the mechanisms of this engine (in one layer), layer by layer; in each layer those made for it come first."""
+    """List the mechanisms of this engine (in one layer), layer by layer; in each layer those made for it come first. Imports all."""
     own = [each for each in map(get, names()) if each.serves(engine) and layer in (None, each.layer)]
     own.sort(key=lambda each: (LAYERS.index(each.layer), engine.name not in each.engines))
     return tuple(each.name for each in own)
@@ -189,14 +205,14 @@ def of(engine: Engine, layer: Layer | None = None) -> tuple[str, ...]:
 
 def get(name: str) -> Mechanism:
     """Return the mechanism with this name. Raises UsageError that suggests the nearest name."""
-    if name not in _all():
+    if (found := find(name)) is None:
         raise UsageError(f"unknown mechanism '{name}': {nearest(name, names())}")
-    return _all()[name]
+    return found
 
 
 def layer_of(name: str) -> Layer | None:
     """Return the layer of the mechanism with this name; None if there is no such mechanism."""
-    found = _all().get(name)
+    found = find(name)
     return found.layer if found else None
 
 

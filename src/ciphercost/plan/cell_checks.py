@@ -210,7 +210,7 @@ def check_server(planned: PlannedCell) -> None:
         )
     _check_http3(planned)
     _check_early(planned)
-    if cell.ca and "tls" not in mechanisms.of(engine):
+    if cell.ca and not mechanisms.has(engine, "tls"):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
     if cell.ca and planned.client and REVOCATION_LIST in authorities.pem(Path(cell.ca)):
         raise UsageError(

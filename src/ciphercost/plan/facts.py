@@ -46,8 +46,7 @@ def imported(spec: CellSpec) -> Registered:
     if spec.engine in engines.names():
         engine = engines.get(spec.engine)
         made = msgspec.structs.replace(made, embedded=engine.embedded)
-    if spec.mechanism in mechanisms.names():
-        mechanism = mechanisms.get(spec.mechanism)
+    if (mechanism := mechanisms.find(spec.mechanism)) is not None:
         made = msgspec.structs.replace(
             made,
             layer=mechanism.layer,

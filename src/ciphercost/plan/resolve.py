@@ -117,7 +117,7 @@ def _target(cell: CellSpec) -> tuple[Engine, Mechanism]:
     engine = engines.get(cell.engine)
     parts = cell.mechanism.split("+")
     for part in parts:
-        if part not in mechanisms.of(engine):
+        if not mechanisms.has(engine, part):
             raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, mechanisms.of(engine))}")
     if len(parts) > 1:
         raise UsageError(f"{cell.engine}:{cell.mechanism}: can't combine these mechanisms; run them as separate cells")

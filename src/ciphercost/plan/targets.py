@@ -46,7 +46,8 @@ def target(text: str) -> tuple[str, str, str]:
     engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
     if mechanism and mechanism.isdigit():
         raise UsageError(f"{text}: an address needs a scheme; write e.g. postgresql://{text}, or https://{text}")
-    known = mechanisms.of(engines.get(engine))
+    found = engines.get(engine)
     if not mechanism:
+        known = mechanisms.of(found)
         raise UsageError(f"{text}: no mechanism given; write e.g. {engine}:{known[0]} ({nearest('', known)})")
     return engine, version, mechanism

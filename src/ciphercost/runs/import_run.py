@@ -29,7 +29,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     """(result, directory, notes on what was read). `given`: the options of the command. Raises UsageError before it writes anything."""
     wanted = asked(given)
     mechanism = clean(given.get("mechanism") or UNNAMED)
-    if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
+    if mechanisms.layer_of(mechanism) == "control":
         raise UsageError(
             f"--mechanism {mechanism}: encrypts nothing, but import compares plain with encrypted; name another mechanism"
         )
@@ -70,7 +70,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
 
 def fits(engine: str, mechanism: str) -> None:
     """Raises UsageError if engine and mechanism are known, and the engine doesn't have the mechanism."""
-    if engine not in engines.names() or mechanism not in mechanisms.names():
+    if engine not in engines.names() or mechanisms.find(mechanism) is None:
         return
     own = engines.get(engine)
     if not mechanisms.get(mechanism).serves(own):

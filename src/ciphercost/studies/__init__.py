@@ -7,7 +7,6 @@ A folder has `study.toml`, which `list` and error messages read (`catalogue.py`)
 from __future__ import annotations
 
 import csv
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -17,6 +16,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
@@ -199,9 +199,12 @@ def transit(engine: str) -> str:
     return "tls" if "tls" in found else found[0]
 
 
+REGISTRY = Registry(__name__)
+
+
 def get(name: str) -> Study:
     """Return the study with that name. Raises UsageError with the nearest name."""
     if name not in names():
         raise UsageError(f"unknown study '{name}': {nearest(name, [*names(), 'all'])}")
-    study: Study = importlib.import_module(f"{__name__}.{folder(name)}").STUDY
+    study: Study = REGISTRY.load(name).STUDY
     return study

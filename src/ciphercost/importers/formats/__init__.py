@@ -7,14 +7,13 @@ off, or clearly contradict each other.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ciphercost.model.imported import Reading
+from ciphercost.model.registry import Registry
 from ciphercost.model.result import Warning_
 
 NUMBER = r"(-?(?:nan|inf|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))"
@@ -67,13 +66,16 @@ class Importer(NamedTuple):
     read: Callable[[Lines], list[Reading]]
 
 
+REGISTRY = Registry(__name__)
+
+
 def names() -> list[str]:
     """Names of all formats: their module names."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return REGISTRY.files()
 
 
 def get(name: str) -> Importer:
-    module = importlib.import_module(f"{__name__}.{name}")
+    module = REGISTRY.load(name)
     return Importer(name, module.recognise, module.read)
 
 
@@ -85,7 +87,7 @@ def recognised(head: str) -> dict[str, int]:
 
 def marks() -> list[re.Pattern[str]]:
     """Return the marks that begin a line of a tool's output; JSON has none."""
-    found = (importlib.import_module(f"{__name__}.{name}") for name in names())
+    found = map(REGISTRY.load, names())
     return [module.MARK for module in found if hasattr(module, "MARK") and module.MARK.flags & re.MULTILINE]
 
 

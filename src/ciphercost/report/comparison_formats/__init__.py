@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
-from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.report.compare_pair import QUICK_ALPHA, is_quick
 from ciphercost.report.comparison_types import Change, Comparison, Gate, Pair
 from ciphercost.report.words import figure_text
 
+REGISTRY = Registry(__name__, "--format {}: not a format of compare; {}")
+
 
 def names() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return REGISTRY.names()
 
 
 def get(name: str) -> Callable[[Comparison], str]:
     """The renderer of that format. Raises UsageError with the nearest name."""
-    if name not in names():
-        raise UsageError(f"--format {name}: not a format of compare; {nearest(name, names())}")
-    render: Callable[[Comparison], str] = importlib.import_module(f"{__name__}.{name}").render
+    render: Callable[[Comparison], str] = REGISTRY.get(name).render
     return render
 
 

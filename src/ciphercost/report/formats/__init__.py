@@ -7,29 +7,28 @@ against a budget has `gated(result, budget) -> (text, exit status)`. One that sh
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 
-from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.errors import UsageError
+from ciphercost.model.registry import Registry
 from ciphercost.model.result import Result
 from ciphercost.report import advice, disturbed
 from ciphercost.report.advice import Report
 
+REGISTRY = Registry(__name__, "unknown report format '{}': {}")
+
 
 def names() -> list[str]:
     """Names of all formats, by file: `github_action_benchmark.py` is `github-action-benchmark`."""
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
+    return REGISTRY.names()
 
 
 def get(name: str) -> Callable[[Result], str]:
     """The renderer of that format. Raises UsageError with the nearest name, or if the format is not text."""
-    module = _module(name)
+    module = REGISTRY.get(name)
     if not hasattr(module, "render"):
         raise UsageError(f"--format {name} is not text; name the output file or directory with -o")
     render: Callable[[Result], str] = module.render
@@ -38,25 +37,19 @@ def get(name: str) -> Callable[[Result], str]:
 
 def writer(name: str) -> Callable[[Result, Path, Path, float | None], None] | None:
     """The writer of a format that is not text; None for a text format. Raises UsageError with the nearest name."""
-    found: Callable[[Result, Path, Path, float | None], None] | None = getattr(_module(name), "write", None)
+    found: Callable[[Result, Path, Path, float | None], None] | None = getattr(REGISTRY.get(name), "write", None)
     return found
 
 
 def gate(name: str) -> Callable[[Result, float], tuple[str, int]] | None:
     """What renders a format with each cell checked against a budget, and the exit status; None for formats that don't check."""
-    found: Callable[[Result, float], tuple[str, int]] | None = getattr(_module(name), "gated", None)
+    found: Callable[[Result, float], tuple[str, int]] | None = getattr(REGISTRY.get(name), "gated", None)
     return found
 
 
 def with_price() -> list[str]:
     """Names of the formats that show what encryption costs in money: their modules set SHOWS_MONEY."""
-    return [name for name in names() if getattr(_module(name), "SHOWS_MONEY", False)]
-
-
-def _module(name: str) -> ModuleType:
-    if name not in names():
-        raise UsageError(f"unknown report format '{name}': {nearest(name, names())}")
-    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+    return [name for name in names() if getattr(REGISTRY.load(name), "SHOWS_MONEY", False)]
 
 
 def with_advice(name: str, result: Result, advised: Report) -> str:

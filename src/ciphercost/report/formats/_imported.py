@@ -105,7 +105,7 @@ def target(cell: Cell) -> tuple[str, str]:
 
     ANY if the figures don't tell which server it was, and the mechanism doesn't either.
     """
-    own = mechanisms.get(cell.mechanism) if cell.mechanism in mechanisms.names() else None
+    own = mechanisms.find(cell.mechanism)
     engine = engine_of(cell)
     if not engine and cell.engine == "web" and (own is None or own.name == "tls"):
         return OWN_SITE, "tls"

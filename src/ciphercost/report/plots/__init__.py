@@ -11,7 +11,6 @@ slices    every slice over the run's time
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,12 +19,14 @@ from typing import Literal, NamedTuple
 
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
+from ciphercost.model.registry import Registry
 from ciphercost.model.result import Result
 from ciphercost.report.plots._draw import Chart, png, svg
 from ciphercost.report.words import cell_text
 
 KINDS = ("published", "forest", "where", "curve", "objective", "profile", "latency", "slices")
 FORMATS = ("svg", "png")
+REGISTRY = Registry(__name__)
 Width = Literal["wide", "narrow"]
 
 
@@ -71,7 +72,7 @@ class Plot(NamedTuple):
 def every(of: Subject) -> Iterator[Plot]:
     """All plots of a run, kind by kind."""
     for kind in KINDS:
-        yield from importlib.import_module(f"{__name__}.{kind}").plots(of)
+        yield from REGISTRY.load(kind).plots(of)
 
 
 def write(of: Subject, output: Path, form: str) -> list[Path]:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 
 from ciphercost.estimate import correlated_runs
-from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.registry import Registry
 from ciphercost.report.comparison_formats import listed
 from ciphercost.report.comparison_types import Change
 from ciphercost.report.trend_types import Level, Point, Series, Shift, Trend
 from ciphercost.report.words import figure_text
 
+REGISTRY = Registry(__name__, "--format {}: not a format of trend; {}")
+
 
 def names() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return REGISTRY.names()
 
 
 def get(name: str) -> Callable[[Trend], str]:
     """The renderer of that format. Raises UsageError with the nearest name."""
-    if name not in names():
-        raise UsageError(f"--format {name}: not a format of trend; {nearest(name, names())}")
-    render: Callable[[Trend], str] = importlib.import_module(f"{__name__}.{name}").render
+    render: Callable[[Trend], str] = REGISTRY.get(name).render
     return render
 
 

@@ -1,0 +1,41 @@
+"""Registries: a package in which each file adds one entry, found by the file's name and imported only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from types import ModuleType
+from typing import NamedTuple
+
+from ciphercost.model.errors import UsageError, nearest
+
+
+class Registry(NamedTuple):
+    """The files of one package. A name has `-` where its file's name has `_`; a file whose name begins with `_` is shared code."""
+
+    package: str
+    """The package that the registry belongs to: its `__name__`."""
+    unknown: str = "unknown '{}': {}"
+    """The error for a name that is none, with places for the name and for what was meant. User-visible."""
+    beside: tuple[str, ...] = ()
+    """Packages within this one that are no entries."""
+
+    def files(self) -> list[str]:
+        """List the module names of all entries. Imports none."""
+        found = (each.name for each in pkgutil.iter_modules(sys.modules[self.package].__path__))
+        return sorted(name for name in found if not name.startswith("_") and name not in self.beside)
+
+    def names(self) -> list[str]:
+        """List the names of all entries. Imports none."""
+        return sorted(name.replace("_", "-") for name in self.files())
+
+    def get(self, name: str) -> ModuleType:
+        """Import the entry with this name. Raises UsageError that suggests the nearest name."""
+        if name not in (known := self.names()):
+            raise UsageError(self.unknown.format(name, nearest(name, known)))
+        return self.load(name)
+
+    def load(self, name: str) -> ModuleType:
+        """Import the file of an entry that exists."""
+        return importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
