@@ -173,9 +173,15 @@ SPREADSHEETS = {"mariadb": (4.67, 4.45), "firebird": (6.66, 7.30), "postgresql":
 """Cost in per cent and its sd over the operations, from the authors' final spreadsheets."""
 
 
+def printed_costs(engine: str) -> dict[tuple[str, float], float]:
+    """Mean encrypted ÷ mean plain time of each published operation and load."""
+    times = published.levels(STUDY, "time", engine)
+    return {key: arms["encrypted"].mean / arms["plain"].mean for key, arms in times.items()}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_published_cells_give_the_published_headline(engine: str) -> None:
-    costs = published.costs(STUDY, engine)
+    costs = printed_costs(engine)
     assert set(costs) == {(name, load) for name in OPERATIONS for load in (1000.0, 2000.0, 4000.0, 8000.0)}
     mean, sd = measured.headline(costs) or (0.0, 0.0)
     assert sd is not None
@@ -186,10 +192,9 @@ def test_the_published_cells_give_the_published_headline(engine: str) -> None:
 
 
 def test_the_lowest_published_cell_is_mariadbs_delete_of_1000_records() -> None:
-    costs = {(name, *key): cost for name in ENGINES for key, cost in published.costs(STUDY, name).items()}
+    costs = {(name, *key): cost for name in ENGINES for key, cost in printed_costs(name).items()}
     assert min(costs, key=lambda key: costs[key]) == ("mariadb", "delete", 1000.0)
     assert min(costs.values()) == pytest.approx(1 - 0.134, abs=0.0005)
-    assert "lowest_cell_percent" not in published.claims(STUDY), "computed, not kept"
 
 
 @pytest.mark.parametrize(

@@ -83,14 +83,6 @@ def test_a_last_row_that_is_the_average_of_those_above_is_recognised() -> None:
     assert len(update.rows) == 13
 
 
-def test_means_with_and_without_the_average_counted_again_are_those_counted_by_hand() -> None:
-    rows = ({"system": 1.0, "idle": 99.5}, {"system": 3.0, "idle": 50.0})
-    column = published.Column(rows, {"system": 2.3, "idle": 70.0})
-    assert column.mean("system") == 2.0
-    assert column.mean_as_quoted("system") == pytest.approx(2.1)
-    assert (column.edges, column.inner().mean("system")) == (1, 3.0)
-
-
 @pytest.mark.parametrize(
     ("name", "plain", "encrypted"),
     [("insert", 5.945, 6.404), ("select", 14.109, 17.535), ("update", 2.178, 1.258), ("delete", 7.784, 7.864)],
@@ -111,7 +103,6 @@ def test_the_blank_cell_is_completed_in_the_computation_and_named_as_an_inferenc
     column = published.cpu(STUDY)["insert"]["encrypted"]
     assert column.filled[0]["iowait"] == 0.20
     assert column.mean("iowait") == pytest.approx(33.67, abs=0.005)
-    assert column.mean_as_printed("iowait") == pytest.approx(39.24, abs=0.005)
     assert column.average["iowait"] == 33.54
     for columns in published.cpu(STUDY).values():
         for each in columns.values():
@@ -140,7 +131,7 @@ def test_the_texts_maxima_contradict_its_tables_and_both_are_printed() -> None:
 
 
 def test_the_texts_averages_are_packaged_and_agree_with_the_tables() -> None:
-    quoted = [each.value for each in published.quoted(STUDY) if each.statistic == "average"]
+    quoted = [float(each["percent"]) for each in STUDY.rows("text.csv") if each["statistic"] == "average"]
     assert quoted == [14.11, 17.53, 5.95, 6.40, 2.18, 1.26, 7.78, 7.86]
     text = " ".join(compared().findings)
     assert "select with TLS 17.53 (17.535)" in text
@@ -247,7 +238,7 @@ def test_agreement_is_not_called_a_difference() -> None:
     ]
     text = " ".join(STUDY.compare(same, [cell(name) for name in OPERATIONS]).findings)
     assert "a different cost" not in text
-    assert findings.IN_TURNS in text
+    assert STUDY.finding("in-turns") in text
 
 
 def test_without_proof_nothing_of_the_procedure_is_printed() -> None:

@@ -17,7 +17,7 @@ from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
 from ciphercost.report.formats import _study
 from ciphercost.runs import replicate
 from ciphercost.studies import in_turn, pairs
-from ciphercost.studies.valkey_tls import ALL, MANY, ValkeyTls, compare, findings, published
+from ciphercost.studies.valkey_tls import ALL, MANY, ValkeyTls, compare, published
 from conftest import RequireServer
 
 STUDY = studies.get("valkey-tls")
@@ -81,7 +81,7 @@ def test_the_published_cost_is_that_of_the_sets() -> None:
 
 
 def test_a_rate_of_one_waiting_client_is_told_as_a_time() -> None:
-    text = findings.waiting(STUDY)
+    text = STUDY.finding("waiting")
     # 1 / 12274.21 s without TLS; two operations for each of 4735.50 sets with it.
     assert "81.5 µs without TLS" in text
     assert "105.6 µs with it" in text
@@ -90,10 +90,10 @@ def test_a_rate_of_one_waiting_client_is_told_as_a_time() -> None:
 
 
 def test_threads_without_an_arm_in_clear_are_named_as_such() -> None:
-    found = published.elsewhere(STUDY)
-    assert [each.thread for each in found] == ["valkey-io/valkey#1271", "redis/redis#13874"]
-    text = findings.without_a_plain_arm(STUDY)
-    assert all(f'{each.thread} ("{each.title}")' in text for each in found)
+    found = {each["thread"]: each["title"] for each in STUDY.rows("elsewhere.csv")}
+    assert list(found) == ["valkey-io/valkey#1271", "redis/redis#13874"]
+    text = STUDY.finding("without-a-plain-arm")
+    assert all(f'{thread} ("{title}")' in text for thread, title in found.items())
     assert "no arm without TLS" in text
 
 

@@ -177,6 +177,14 @@ class Study(ABC):
         """Rows of one of its CSV tables of published figures."""
         yield from csv.DictReader(self.file(name).splitlines())
 
+    def finding(self, name: str) -> str:
+        """A finding that no run changes: the paragraph below `## name` in its `findings.md`."""
+        for section in self.file("findings.md").split("\n## ")[1:]:
+            heading, _, text = section.partition("\n")
+            if heading == name:
+                return " ".join(text.split())
+        raise KeyError(name)
+
     def check_engine(self, engine: str) -> None:
         """Raises UsageError for a server on which the study can't run."""
         if engine not in self.engines:

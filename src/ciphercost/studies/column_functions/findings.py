@@ -11,7 +11,7 @@ from ciphercost.estimate.notation import factor
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord
-from ciphercost.studies.column_functions import contradictions, measured, procedure, published, servers
+from ciphercost.studies.column_functions import measured, procedure, published, servers
 from ciphercost.studies.column_functions.names import CPU, GROWTH, RATE, SERVER_CPU, TIME
 from ciphercost.studies.costs import bounds, change, plus_minus, with_interval
 
@@ -27,6 +27,8 @@ BUSY = 0.02
 LEAST_BUSY = 80.0
 LEAST_MB, FOREIGN = 50.0, 3.0
 """Least change of RAM that is reported, and by how much it must exceed the server's own."""
+OF_THE_PUBLICATION = ("averages", "below-zero", "order", "slips", "waiting", "memory", "reads-first", "whole-process")
+"""Where the publication, its authors' spreadsheets and their logs differ, and what they show."""
 
 
 def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], cells: Sequence[Cell]) -> list[str]:
@@ -35,7 +37,7 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
         modes(study, cells),
         instructions(record),
         no_interval(study, figures),
-        *contradictions.contradictions(study),
+        *map(study.finding, OF_THE_PUBLICATION),
         below_zero(record, figures),
         outside(figures),
         order(figures),
@@ -46,15 +48,9 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
         compiling(record),
         access_path(figures),
         growth(record, figures),
-        UNPROVEN if record.proofs else "",
+        study.finding("unproven") if record.proofs else "",
     ]
     return [each for each in found if each]
-
-
-UNPROVEN = (
-    "Nothing showed that either arm was what its name says. Here, before each session's load, a row is decrypted with its key and with "
-    "another key, and every file of the server is searched for a word that was written."
-)
 
 
 def costs(figures: Sequence[StudyFigure], version: str, figure: str = TIME) -> list[StudyFigure]:
@@ -80,13 +76,7 @@ def called(figure: StudyFigure) -> str:
 
 def modes(study: Study, cells: Sequence[Cell]) -> str:
     printed = published.servers(study)
-    said = ", ".join(f"{name} {each.cipher} {change(each.ratio)}" for name, each in printed.items())
-    if len({each.mode for each in printed.values()}) == 1:
-        return ""
-    text = (
-        f"Each server used a different mode ({said}), so the figures compare {len(printed)} modes as if they were "
-        f"{len(printed)} databases."
-    )
+    text = study.finding("modes")
     rates = {cell.engine: cell.overhead["throughput"] for cell in cells if "throughput" in cell.overhead}
     if len(rates) < 2:
         return text
@@ -135,11 +125,7 @@ def instructions(record: StudyRecord) -> str:
 def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
     """The published ± is over four operations."""
     printed = published.servers(study)
-    said = ", ".join(f"{name} {plus_minus(each.ratio, each.sd)}" for name, each in printed.items())
-    text = (
-        f"The ± of the published figures ({said}) is the spread of {len(procedure.OPERATIONS)} operations that do different things: it is "
-        "not an interval, and more runs would not make it narrower."
-    )
+    text = study.finding("no-interval")
     both = []
     for name in printed:
         each = headline(figures, name)

@@ -7,12 +7,10 @@ The levels come from the final spreadsheets in the public repository that the pu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from ciphercost.model.spec import ARMS
 from ciphercost.studies import Study
 from ciphercost.studies.column_functions.names import CPU, MEMORY, TIME
 
@@ -116,69 +114,3 @@ def source(study: Study, figure: str) -> str:
     commits = ", ".join(sorted({row["commit"] for row in rows}))
     archives = " and ".join(f"`{each}`" for each in dict.fromkeys(row["archive"] for row in rows))
     return f"the authors' repository {REPOSITORY}, commit {commits}, {archives}"
-
-
-def costs(study: Study, engine: str) -> dict[Key, float]:
-    """Mean encrypted ÷ mean plain time of each operation and load."""
-    return {key: arms["encrypted"].mean / arms["plain"].mean for key, arms in levels(study, TIME, engine).items()}
-
-
-# ── how the authors ran it ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Order(NamedTuple):
-    """When both arms of one server and load ran, from the names of their logs."""
-
-    engine: str
-    records: float
-    first: Mapping[str, datetime]
-    """Start of each arm's first run."""
-    last: Mapping[str, datetime]
-
-
-def order(study: Study) -> list[Order]:
-    """When each server's runs that the spreadsheets contain were made."""
-    rows = {(row["server"], row["records"], row["arm"]): row for row in study.rows("order.csv")}
-
-    def times(engine: str, records: str, name: str) -> dict[str, datetime]:
-        return {arm: datetime.fromisoformat(rows[engine, records, arm][name]) for arm in ARMS}
-
-    return [
-        Order(engine, float(records), times(engine, records, "first_run"), times(engine, records, "last_run"))
-        for engine, records in dict.fromkeys((engine, records) for engine, records, _ in rows)
-    ]
-
-
-class Slip(NamedTuple):
-    """A spreadsheet value that differs from its log."""
-
-    kind: str
-    """`value`: mistyped; `unit`: in another unit than the column; `twice`: repeats the run before; `unlogged`: a run without a log."""
-    engine: str
-    operation: str
-    records: float
-    arm: str
-    run: int
-    spreadsheet: float
-    log: float | None
-
-
-def slips(study: Study) -> list[Slip]:
-    return [
-        Slip(
-            row["kind"],
-            row["server"],
-            row["operation"],
-            float(row["records"]),
-            row["arm"],
-            int(row["run"]),
-            float(row["spreadsheet"]),
-            float(row["log"]) if row["log"] else None,
-        )
-        for row in study.rows("slips.csv")
-    ]
-
-
-def claims(study: Study) -> dict[str, float]:
-    """Single figures of its text."""
-    return {row["claim"]: float(row["value"]) for row in study.rows("claims.csv")}

@@ -36,14 +36,6 @@ class Resolution(NamedTuple):
     high: float
 
 
-class Difference(NamedTuple):
-    """A difference of two groups' means, with its 95 % interval by Student's t."""
-
-    value: float
-    low: float
-    high: float
-
-
 def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
     """Spread of values around their group's mean; None if no group has two values, or all of them are equal."""
     freedom = sum(len(each) - 1 for each in groups if each)
@@ -69,13 +61,3 @@ def runs_needed(sd: float, wanted: float = SEARCHED) -> int:
         if runs > 500:
             return min(runs, MOST_RUNS)
     return runs
-
-
-def difference(encrypted: Sequence[float], plain: Sequence[float]) -> Difference | None:
-    """Difference of two groups' means by the pooled spread; None without one."""
-    of = spread([encrypted, plain])
-    if of is None or not encrypted or not plain:
-        return None
-    value = fmean(encrypted) - fmean(plain)
-    half = student_t.quantile(0.975, of.freedom) * of.sd * math.sqrt(1 / len(encrypted) + 1 / len(plain))
-    return Difference(value, value - half, value + half)

@@ -44,8 +44,7 @@ def findings(study: Study, seen: Measurements) -> list[str]:
         *which_call(seen),
         *asking(seen.warm, seen.splits[EXECUTE]),
         *unverified(seen.cells),
-        *suites(study),
-        *unknown(study),
+        *map(study.finding, ("suites", "unknown")),
         *another_java(seen.record),
     ]
 
@@ -156,33 +155,6 @@ def which_call(seen: Measurements) -> Iterator[str]:
         f"Which call the post's loop made is not published, but in its debug output the next insert follows an OK directly. Here "
         f"{NEW} does that by {UPDATE}(); by {EXECUTE}() an insert takes {len(execute.sent)} messages to the server and {len(execute.received)} "
         f"back. So the loop probably called {UPDATE}(), or {EXECUTE}() with {LOCAL}=true."
-    )
-
-
-def suites(study: Study) -> Iterator[str]:
-    """What record sizes say about the cipher suite."""
-    insert, answer = published.packets(study)
-    yield (
-        f"Which cipher suite: the debug output shows TLS 1.2, and {_sum(insert)} and {_sum(answer)} (IV, packet, MAC, padding). "
-        "An IV of 16 and a MAC of 32 bytes mean AES-CBC with HMAC-SHA256. AES with 128 or 256 bits, and RSA, DHE or ECDHE, "
-        "have the same sizes, so the suite itself is not known."
-    )
-
-
-def _sum(of: published.Captured) -> str:
-    """`16 + 44 + 32 + 4 = 96`."""
-    iv, mac, padding = of.parts
-    return f"{iv} + {of.mysql} + {mac} + {padding} = {of.record}"
-
-
-def unknown(study: Study) -> Iterator[str]:
-    """What the post does not say about its loop."""
-    printed = published.times(study)
-    yield (
-        "Not published: the number of rows, the rows that were there before, the column's type, the server and its version, the Java version, "
-        f"and the unit of {', '.join(f'{each:,.0f}' for each in printed.values())} (we take it for ms). So these times compare only "
-        "with each other, and we compare their ratios. Published in the debug output: the statement as text, an id of 177,980, and "
-        "status 0x0001: a transaction is open and autocommit is off. It does not show whether the transaction was ever committed."
     )
 
 

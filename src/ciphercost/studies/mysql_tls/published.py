@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
 
 import msgspec
 
@@ -12,11 +11,8 @@ from ciphercost.studies import Study
 
 COUNTERS = ("user", "nice", "system", "iowait", "steal", "idle")
 SUFFIX = {"plain": "tls_off", "encrypted": "tls_on"}
-ROW_SECONDS = 5.0
 ROUNDING = 0.25
 """Percentage points by which a row may differ from the mean of the rows above and still be their average: sar weights by clock ticks."""
-EDGE = 99.0
-"""%idle from which a row shows an idle machine: before the load began, or after it ended."""
 QUERIES = 10_000
 TIMES = "Table VI"
 CPU = {"select": "Table II", "insert": "Table III", "update": "Table IV", "delete": "Table V"}
@@ -46,66 +42,11 @@ class Column(msgspec.Struct, frozen=True):
     def mean(self, counter: str) -> float:
         return fmean(row[counter] for row in self.filled if counter in row)
 
-    def mean_as_printed(self, counter: str) -> float:
-        """Mean without blank values."""
-        return fmean(row[counter] for row in self.rows if counter in row)
-
-    def mean_as_quoted(self, counter: str) -> float:
-        """Mean with the row of averages counted as if it were a row of five seconds."""
-        every = (*self.filled, self.average) if self.average else self.filled
-        return fmean(row[counter] for row in every if counter in row)
-
-    def maximum(self, counter: str) -> tuple[float, float]:
-        """(second, value) of the largest row."""
-        rows = [(ROW_SECONDS * number, row[counter]) for number, row in enumerate(self.rows, start=1) if counter in row]
-        return max(rows, key=lambda each: each[1])
-
-    def inner(self) -> Column:
-        """The rows without those of an idle machine."""
-        return Column(tuple(row for row in self.rows if row["idle"] < EDGE), {})
-
-    @property
-    def edges(self) -> int:
-        return len(self.rows) - len(self.inner().rows)
-
-    @property
-    def seconds(self) -> float:
-        return len(self.rows) * ROW_SECONDS
-
-
-class Quoted(NamedTuple):
-    """A figure in the paper's text about one of its tables."""
-
-    operation: str
-    counter: str
-    arm: str
-    statistic: str
-    """`maximum` or `average`."""
-    second: float | None
-    """For a maximum: the row's second."""
-    value: float
-
 
 def filled(row: dict[str, float]) -> dict[str, float]:
     """Complete a row of percentages with at most one blank to 100. Pure."""
     blank = [name for name in COUNTERS if name not in row]
     return row | {blank[0]: round(100 - sum(row.values()), 2)} if len(blank) == 1 else row
-
-
-def quoted(study: Study) -> list[Quoted]:
-    """What the text says about the CPU tables, in its order."""
-    arms = {"off": "plain", "on": "encrypted"}
-    return [
-        Quoted(
-            row["operation"],
-            row["counter"],
-            arms[row["tls"]],
-            row["statistic"],
-            float(row["time_s"]) if row["time_s"] else None,
-            float(row["percent"]),
-        )
-        for row in study.rows("text.csv")
-    ]
 
 
 def times(study: Study) -> dict[str, dict[str, float]]:

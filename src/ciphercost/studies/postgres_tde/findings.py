@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.studies.costs import bounds, change
-from ciphercost.studies.postgres_tde import grid, published
+from ciphercost.studies.postgres_tde import grid
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -21,8 +21,6 @@ APART = 0.02
 EDGE_SECONDS = 8
 """Seconds compared at the beginning and end of a run, like the study's first seconds."""
 LEAST_SECONDS = 3 * EDGE_SECONDS
-FALL = 0.5
-"""A progress line below this share of the first rate counts as fallen."""
 
 
 class Measurements(NamedTuple):
@@ -38,62 +36,26 @@ class Measurements(NamedTuple):
 
 def findings(study: Study, record: StudyRecord, seen: Measurements) -> list[str]:
     """Findings of a few sentences each, with computed figures."""
-    printed, claims = published.arms(study), published.claims(study)
-    pairs = published.edb_pairs(study)
     found = [
-        loss(printed, claims),
-        falling(study, printed, seen.here),
-        unequal_work(printed, claims),
+        study.finding("loss"),
+        falling(study, seen.here),
+        study.finding("unequal-work"),
         select_only(seen.runs),
-        same_latency_for_every_size(printed, claims),
-        two_pairs(pairs),
-        littles_law(printed, claims, record, seen.here),
-        spread(printed, seen.here),
-        contradictions(study, printed),
-        intervals(seen.here, seen.ours),
-        UNPROVEN,
+        *map(study.finding, ("same-latency", "two-pairs")),
+        littles_law(study, record, seen.here),
+        spread(study, seen.here),
+        study.finding("contradictions"),
+        intervals(study, seen.here, seen.ours),
+        study.finding("unproven"),
         on_the_disk(seen.here),
-        loads(pairs, record),
-        fio(seen.ours),
-        elsewhere(study),
+        loads(study, record),
+        fio(study, seen.ours),
+        study.finding("elsewhere"),
     ]
     return [each for each in found if each]
 
 
-UNPROVEN = (
-    "Nothing showed that either arm was what its name says. Here, before each load, witnesses query the server and search every file of both "
-    "arms for a word that was written."
-)
-
 # ── the published figures among themselves ────────────────────────────────────────────────────────────────────────────
-
-
-def loss(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """The loss that the text states, beside the loss in its own figures."""
-    tde, plain = printed[published.TDE], printed[published.PLAIN]
-    return (
-        f"The text states that TDE costs {claims['loss_percent_low']:.0f} to {claims['loss_percent_high']:.0f} %. Its own figures, "
-        f"{plain.tps:,.1f} TPS without and {tde.tps:,.1f} with, differ by a factor of {plain.tps / tde.tps:.1f}: "
-        f"{100 * (1 - tde.tps / plain.tps):.0f} % lost."
-    )
-
-
-def unequal_work(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """The arms had neither the same load nor the same time."""
-    tde, plain, other = (printed[name] for name in (published.TDE, published.PLAIN, published.OTHER))
-    each = plain.transactions / claims["clients"]
-    default = (
-        f", {each:.0f} for each of {claims['clients']:.0f} clients, which is pgbench's default without -T"
-        if each == published.DEFAULT_TRANSACTIONS
-        else ""
-    )
-    return (
-        f"The arm with TDE ran {tde.transactions:,.0f} transactions; those without ran {plain.transactions:,.0f} (CYBERTEC) and "
-        f"{other.transactions:,.0f} (EnterpriseDB){default}, and the text calls them SELECT-only. At the printed rates they "
-        f"ended after {plain.seconds:.2f} s and {other.seconds:.2f} s, but the arm with TDE ran {tde.seconds:.0f} s. We infer that "
-        "half a second contained no checkpoint and few page writes. The two columns have different loads, so their ratio is not "
-        "the cost of TDE."
-    )
 
 
 def select_only(runs: Mapping[grid.Point, Here]) -> str:
@@ -118,68 +80,15 @@ def select_only(runs: Mapping[grid.Point, Here]) -> str:
     return f"The effect of different statements alone, here: {'; '.join(said)}."
 
 
-def two_pairs(pairs: Sequence[published.EdbPair]) -> str:
-    """One server with two results: the second has a different load."""
-    first, second = pairs
-    return (
-        f"The study prints {len(pairs)} pairs of figures for EnterpriseDB: {first.tps:,.1f} TPS with {first.latency_average_ms:.3f} ms, and in "
-        f"the conclusion {second.tps:,.4f} TPS with {second.latency_average_ms:.3f} ms. The second has {second.clients} clients: "
-        f"{second.clients} ÷ {second.latency_average_ms / 1000:.6f} s = {second.clients / second.latency_average_ms * 1000:,.3f} TPS. "
-        f"That number of clients is computed, not printed. The first has {first.clients}."
-    )
-
-
-def loads(pairs: Sequence[published.EdbPair], record: StudyRecord) -> str:
+def loads(study: Study, record: StudyRecord) -> str:
     """Low and high load: only one pair of figures exists for low load."""
-    first, second = pairs
     run = sorted({point.clients for point in grid.of_record(record)})
-    return (
-        f"The study speaks of low and high load. Its figures for low load, {second.clients} clients, are one pair of one server without "
-        f"TDE; all others have {first.clients} clients. So the cost of TDE under low load was not published. "
-        f"Run here: {_listed([str(each) for each in run])} clients."
-    )
+    return f"{study.finding('loads')} Run here: {_listed([str(each) for each in run])} clients."
 
 
-def same_latency_for_every_size(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """The same mean latency for every size, and the origin of these sizes."""
-    if any(len(set(arm.latencies)) > 1 for arm in printed.values()):
-        return ""
-    rows = printed[published.TDE].rows
-    text = (
-        f"The same mean latency is printed for {_listed([f'{each:,}' for each in rows])} rows, to the last digit. Each server has only one value "
-        "of each other figure."
-    )
-    tables = {name: int(claims["scale"] * unit) for name, unit in published.TABLES.items()}
-    if tuple(sorted(tables.values())) == tuple(sorted(rows)):
-        text += (
-            f" {_listed([f'{each:,}' for each in rows])} are the rows of pgbench's tables at scale {claims['scale']:.0f} "
-            f"({', '.join(tables)}). We infer one run, not three sizes: how the cost depends on size was not measured."
-        )
-    return text
-
-
-def littles_law(
-    printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float], record: StudyRecord, here: Here
-) -> str:
+def littles_law(study: Study, record: StudyRecord, here: Here) -> str:
     """Clients ÷ mean latency is the rate if every client is busy all the time."""
-    clients = claims["clients"]
-    off = {name: arm.tps_of_latency(clients) / arm.tps - 1 for name, arm in printed.items()}
-    wrong = [name for name, share in off.items() if abs(share) > APART]
-    right = [name for name in off if name not in wrong]
-
-    def said(names: list[tuple[str, str]]) -> str:
-        return ", ".join(
-            f"{published.ARM_WORDS[name]} {printed[name].tps_of_latency(clients):,.0f} by latency and {printed[name].tps:,.0f} printed"
-            for name in names
-        )
-
-    text = f"{clients:.0f} clients that never wait complete {clients:.0f} ÷ mean latency transactions per second."
-    if right:
-        text += f" That holds for: {said(right)}."
-    if wrong:
-        text += (
-            f" It does not hold for: {said(wrong)}; clients were idle there, as they are after their few transactions."
-        )
+    text = study.finding("littles-law")
     rates = [
         (record.settings["clients"] / run.series["latency_average_ms"][0] * 1000) / run.series["tps"][0] - 1
         for run in here.values()
@@ -190,13 +99,9 @@ def littles_law(
     return text
 
 
-def spread(printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
+def spread(study: Study, here: Here) -> str:
     """A standard deviation as large as the mean."""
-    tde, plain = printed[published.TDE], printed[published.PLAIN]
-    text = (
-        f"With TDE the latency's standard deviation is {tde.latency_stddev_ms / tde.latency_average_ms:.2f} of its mean, without "
-        f"{plain.latency_stddev_ms / plain.latency_average_ms:.2f}: the mean with TDE mixes quick transactions and stalls."
-    )
+    text = study.finding("spread")
     shares = [
         f"{name} "
         + " and ".join(
@@ -210,31 +115,9 @@ def spread(printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
     return f"{text} Here, where both arms ran alike: {'; '.join(shares)}." if shares else text
 
 
-def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
+def falling(study: Study, here: Here) -> str:
     """Falling progress lines and the run that they belong to. Two readings; each is an inference."""
-    lines, last = published.progress(study, published.OTHER_FIGURE), published.progress(study, published.TDES_FIGURE)
-    tde, plain = printed[published.TDE], printed[published.PLAIN]
-    fallen = next(number for number, line in enumerate(lines) if line.tps < FALL * lines[0].tps)
-    after = [line.tps for line in lines[fallen:]]
-    shown = [lines[0], *lines[fallen - 1 : fallen + 2], lines[-1]]
-    ends = [line.tps for line in last]
-    text = (
-        f"Figure {published.OTHER_FIGURE} shows progress lines, {', '.join(f'{each.tps:,.1f} TPS at {each.at} s' for each in shown)}. Its "
-        f"caption says non-TDE and names a run of 600 s (-c 50 -j 50 -P 1 -T 600). Figure {published.TDES_FIGURE} shows the last "
-        f"{len(last)} lines with TDE: {min(ends):.0f} to {max(ends):.0f} TPS. "
-        f"By the caption these lines belong to the server without TDE, in a run whose totals were not printed. Within "
-        f"{float(shown[-2].at):.0f} s it fell to about the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, and TDE has "
-        f"{tde.tps:.0f} over its {tde.seconds:.0f} s. We infer that the published factor of {plain.tps / tde.tps:.1f} may come from a disk "
-        f"cache that fills, or a checkpoint, and not from encryption: the printed figures without TDE cover {plain.seconds:.2f} s, before "
-        f"any such fall. The other reading contradicts the caption: the printed run without TDE, {plain.transactions:,.0f} transactions, "
-        "is too short for these lines, so they may belong to the arm with TDE. "
-    )
-    if lines[0].tps >= plain.tps:
-        text += f"Then TDE began at {lines[0].tps:,.0f} TPS, no slower than {plain.tps:,.0f} without, and the rest was measured in one arm alone. "
-    text += (
-        "Caption and command support the first reading; without that run's totals the publication does not decide between the two. In "
-        "either reading, the factor does not show what TDE costs."
-    )
+    text = study.finding("falling")
     said = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
         for (name, arm), run in here.items()
@@ -245,37 +128,12 @@ def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here
     return text
 
 
-def contradictions(study: Study, printed: Mapping[tuple[str, str], published.Arm]) -> str:
-    """Where the text differs from the program's output."""
-    plain, other = printed[published.PLAIN], printed[published.OTHER]
-    differ = "; ".join(
-        f"{each.name}: {each.printed} in pgbench's output, {each.in_text} in the text"
-        for each in published.contradictions(study)
-    )
-    text = f"The text contradicts the printed output. {differ}."
-    if other.latency_stddev_ms < plain.latency_stddev_ms:
-        text += (
-            f" EnterpriseDB's standard deviation, {other.latency_stddev_ms:.3f} ms, is called higher than CYBERTEC's without TDE, "
-            f"{plain.latency_stddev_ms:.3f} ms; it is lower."
-        )
-    return text
-
-
-def elsewhere(study: Study) -> str:
-    """Costs of other systems that the study quotes; measured neither by it nor here."""
-    said = [f"{each['system']}: {each['percent']} % ({each['figure']})" for each in published.elsewhere(study)]
-    return f"Costs of other systems that the study quotes, measured neither by it nor here: {'; '.join(said)}."
-
-
 # ── beside what was measured here ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def intervals(here: Here, ours: Mapping[str, Cell]) -> str:
+def intervals(study: Study, here: Here, ours: Mapping[str, Cell]) -> str:
     """One run per arm, one after the other: the result of that here, and our interval."""
-    text = (
-        "One run per arm, one arm completely before the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
-        "interleaves the arms in mirrored order."
-    )
+    text = study.finding("intervals")
     said = []
     for name in dict.fromkeys(name for name, _ in here):
         rate = ours[name].overhead.get("throughput") if name in ours else None
@@ -310,9 +168,9 @@ def on_the_disk(here: Here) -> str:
     )
 
 
-def fio(ours: Mapping[str, Cell]) -> str:
+def fio(study: Study, ours: Mapping[str, Cell]) -> str:
     """fio: the study names it as a tool and prints no figure of it."""
-    text = "The study names fio as its tool for I/O but prints no figure of it."
+    text = study.finding("fio")
     return (
         text
         if any(getattr(cell, "storage", None) for cell in ours.values())

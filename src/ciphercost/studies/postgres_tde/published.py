@@ -11,10 +11,7 @@ from ciphercost.studies import Study
 
 TABLES = {"branches": 1, "tellers": 10, "accounts": 100_000}
 """Rows of each of pgbench's tables per unit of scale."""
-DEFAULT_TRANSACTIONS = 10
-"""pgbench's default number of transactions per client."""
 TDE, PLAIN, OTHER = ("cybertec-15.8", "tde-aes"), ("cybertec-15.8", "none"), ("enterprisedb-15.10", "none")
-ARM_WORDS = {TDE: "with TDE", PLAIN: "CYBERTEC without", OTHER: "EnterpriseDB without"}
 
 LATENCIES, OUTPUT = "Table I", "text and figures"
 SOURCES = {
@@ -42,10 +39,6 @@ class Arm(msgspec.Struct, frozen=True):
     def seconds(self) -> float:
         """Duration: its transactions at its own rate."""
         return self.transactions / self.tps
-
-    def tps_of_latency(self, clients: float) -> float:
-        """The rate that follows from its mean latency if all clients are always busy (Little's law)."""
-        return clients / self.latency_average_ms * 1000
 
 
 def arms(study: Study) -> dict[tuple[str, str], Arm]:
@@ -88,45 +81,3 @@ def edb_pairs(study: Study) -> list[EdbPair]:
         EdbPair(int(row["clients"]), float(row["tps"]), float(row["latency_avg_ms"]))
         for row in study.rows("edb_pairs.csv")
     ]
-
-
-class Line(msgspec.Struct, frozen=True):
-    """One progress line of a figure."""
-
-    at: str
-    """Seconds; `24 or 25` if the figure is illegible."""
-    tps: float
-
-
-TDES_FIGURE, OTHER_FIGURE = "1", "2"
-
-
-def progress(study: Study, figure: str) -> list[Line]:
-    """The progress lines that a figure shows, in order."""
-    return [Line(row["time_s"], float(row["tps"])) for row in study.rows("progress.csv") if row["figure"] == figure]
-
-
-class Contradiction(msgspec.Struct, frozen=True):
-    """A figure that the text and the program's output print differently."""
-
-    name: str
-    printed: str
-    in_text: str
-
-
-def contradictions(study: Study) -> list[Contradiction]:
-    """Both values as printed, digit by digit."""
-    rows = {(row["server"], row["encryption"]): row for row in study.rows("figures.csv")}
-    return [
-        Contradiction(
-            f"{each['figure']}, {ARM_WORDS[each['server'], each['encryption']]}",
-            rows[each["server"], each["encryption"]][each["column"]],
-            each["in_text"],
-        )
-        for each in study.rows("contradictions.csv")
-    ]
-
-
-def elsewhere(study: Study) -> list[dict[str, str]]:
-    """Costs of other systems that the study quotes."""
-    return list(study.rows("elsewhere.csv"))

@@ -49,7 +49,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         ran_on(title, record, cells),
         procedure_text(record, kept, unproven),
         found,
-        findings.findings(ours),
+        findings.findings(study, ours),
         complete=record.complete and not unproven,
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import msgspec
 
 from ciphercost.studies import Study
@@ -25,26 +23,9 @@ class Line(msgspec.Struct, frozen=True):
     encrypted: float | None
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
-    """A comparison with TLS in both arms."""
-
-    thread: str
-    title: str
-    figures: tuple[tuple[str, float, float], ...]
-    """What, before and after a change of the server."""
-
-
 def lines(study: Study) -> dict[str, Line]:
     """The figures of both runs, by name."""
     return {
         row["figure"]: Line(float(row["plain"]), float(row["encrypted"]) if row["encrypted"] else None)
         for row in study.rows("figures.csv")
     }
-
-
-def elsewhere(study: Study) -> list[Elsewhere]:
-    """Threads that are quoted for the cost of TLS but have no arm without it."""
-    return [
-        Elsewhere(thread, title, tuple((row["figure"], float(row["before"]), float(row["after"])) for row in rows))
-        for (thread, title), rows in groupby(study.rows("elsewhere.csv"), lambda row: (row["thread"], row["title"]))
-    ]

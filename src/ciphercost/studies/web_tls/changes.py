@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 from ciphercost.model.spec import ARMS
 from ciphercost.studies import Study
-from ciphercost.studies.costs import bounds, change
 from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.web_tls.published import COLUMN, MEAN, bytes_in_words
 
 SIGN = {"increases": 1.0, "decreases": -1.0}
 """Sign of a column, by its heading."""
-LEAST = 0.1
-"""Points below which two figures print as equal."""
 
 
 class Change(NamedTuple):
@@ -29,29 +26,8 @@ class Change(NamedTuple):
     """As printed."""
     printed: float
     """The same with the sign of the column's heading."""
-    means: tuple[str, str]
-    """Of HTTP and HTTPS, as printed."""
     given: float
-    low: float
-    high: float
-    """Bounds of `given`: the means are printed rounded."""
-
-    @property
-    def rounded(self) -> bool:
-        """Whether rounding of the means and of the cell itself explains the difference between the two."""
-        own = half_a_unit(self.cell)
-        return self.low - own <= self.printed <= self.high + own
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether the cell has another direction or size than the means, and rounding does not explain it."""
-        return not self.rounded and (self.printed * self.given < 0 or abs(self.printed - self.given) >= LEAST)
-
-
-def half_a_unit(text: str) -> float:
-    """Half a unit in the last place of a printed number: 0.0005 of `0.161`. Pure."""
-    mantissa, _, exponent = text.lower().partition("e")
-    return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    """By the means in the same row."""
 
 
 def read(study: Study) -> list[Change]:
@@ -66,7 +42,6 @@ def read(study: Study) -> list[Change]:
 
 def _change(row: Mapping[str, str], plain: str, encrypted: str) -> Change:
     http, https = float(plain), float(encrypted)
-    off, other = half_a_unit(plain), half_a_unit(encrypted)
     cell = row["percent_as_printed"]
     return Change(
         row["table"],
@@ -75,64 +50,8 @@ def _change(row: Mapping[str, str], plain: str, encrypted: str) -> Change:
         row["column_heading"],
         cell,
         SIGN[row["column_heading"]] * float(cell),
-        (plain, encrypted),
         100 * (https / http - 1),
-        100 * ((https - other) / (http + off) - 1),
-        100 * ((https + other) / (http - off) - 1),
     )
-
-
-def finding(found: Sequence[Change]) -> str:
-    """Where the printed columns contradict the means beside them, and how far the others differ, table by table."""
-    said = [
-        _of_table([each for each in found if each.table == table]) for table in dict.fromkeys(e.table for e in found)
-    ]
-    text = " ".join(filter(None, said))
-    return (
-        f'The study\'s columns of "% increases" and "% decreases" do not all agree with its means. {text}'
-        if text
-        else ""
-    )
-
-
-def _of_table(rows: Sequence[Change]) -> str:
-    """Finding on one table; empty if all rows agree to LEAST points."""
-    first = rows[0]
-    head = f'Table {first.table} ("% {first.heading}")'
-    wrong, rest = ([each for each in rows if each.contradicts is is_wrong] for is_wrong in (True, False))
-    if len(wrong) == len(rows):
-        return f"{head}: in all {len(rows)} rows the means change the other way ({_words(first)})."
-    said = [_words(each) for each in wrong]
-    said += [
-        f"{each.size} MB, printed as {each.cell}, is an increase, as its means say ({_said(each.given)})"
-        for each in rest
-        if each.printed * SIGN[each.heading] < 0
-    ]
-    off = max(rest, key=lambda each: abs(each.printed - each.given))
-    if abs(off.printed - off.given) >= LEAST:
-        rows_ = "the other rows" if said else "the rows"
-        said.append(
-            f"{rows_} differ from their means by up to {abs(off.printed - off.given):.1f} points "
-            f"({off.size} MB: {off.cell} printed, {abs(off.given):.2f} from {' → '.join(off.means)}), which rounding explains"
-        )
-    return f"{head}: {'; '.join(said)}." if said else ""
-
-
-def _words(each: Change) -> str:
-    """Both figures of one contradiction."""
-    direction = "an increase" if each.printed > 0 else "a decrease"
-    text = f"{each.size} MB is printed as {each.cell}, {direction}, and {' → '.join(each.means)} is {_said(each.given)}"
-    wide = each.high - each.low >= LEAST
-    return f"{text} ({bounds(_ratio(each.low), _ratio(each.high))} before rounding)" if wide else text
-
-
-def _ratio(percent: float) -> float:
-    return 1 + percent / 100
-
-
-def _said(percent: float) -> str:
-    """`25.0 % more`."""
-    return change(_ratio(percent))
 
 
 def sheet(found: Sequence[Change]) -> Sheet:

@@ -10,7 +10,7 @@ from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
 from ciphercost.studies import pairs, ran_on
-from ciphercost.studies.web_tls import changes, findings, measured, procedure, published
+from ciphercost.studies.web_tls import findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.measured import (
     BUSY_SECONDS,
@@ -56,7 +56,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         ran_on(record.engine, record, cells),
         procedure_text(record, here, unproven),
         figures,
-        findings.findings(printed, changes.read(study), record, here, figures),
+        findings.findings(study, record, here, figures),
         complete=record.complete and not unproven,
     )
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import msgspec
 
@@ -83,44 +81,9 @@ def bytes_in_words(size: int) -> str:
 # ── what follows from them ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Line(NamedTuple):
-    """Bytes a second = bytes ÷ window + background."""
-
-    window: float
-    background: float
-    worst: float
-    """Largest distance of a row from the line, as a share of the row."""
-
-
-def line(points: Sequence[tuple[float, float]]) -> Line | None:
-    """Least squares through (bytes, bytes a second) of each row; None for too few rows or a slope that isn't positive. Pure."""
-    if len({size for size, _ in points}) < 2:
-        return None
-    mean_x, mean_y = (sum(each[which] for each in points) / len(points) for which in (0, 1))
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
-    if slope <= 0:
-        return None
-    background = mean_y - slope * mean_x
-    worst = max(abs(y - slope * x - background) / y for x, y in points)
-    return Line(1 / slope, background, worst)
-
-
-def window(printed: Tables, arm: str) -> Line | None:
-    """The window over which all of one arm's rows were averaged."""
-    rows = printed[NETWORK, MEAN].rows
-    return line([(size * MEGABYTE, rows[size][arm]) for size in rows])
-
-
 def share_of(cv: float) -> float:
     """Share of a window in which bytes moved at a steady pace, from the coefficient of variation of bytes a second. Pure.
 
     At rate R for a share p and at 0 otherwise: mean pR, variance p(1 − p)R², so CV² = (1 − p)/p.
     """
     return 1 / (1 + cv * cv)
-
-
-def apart(printed: Tables, counter: str, size: int, samples: float) -> float:
-    """Distance of the arms' means of a counter in standard errors, if its samples were independent."""
-    means, variances = (printed[counter, each].rows[size] for each in (MEAN, VARIANCE))
-    error = math.sqrt(sum(variances[arm] for arm in ARMS) / samples)
-    return (means["encrypted"] - means["plain"]) / error if error else 0.0

@@ -1,0 +1,373 @@
+"""The findings that no run changes: each is used, and one number of each is computed again from the published tables."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime
+from statistics import fmean, variance
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ciphercost import studies
+from ciphercost.studies import catalogue
+
+
+def sections(study: str) -> list[str]:
+    return re.findall(r"^## (.+)$", studies.get(study).file("findings.md"), re.MULTILINE)
+
+
+@functools.cache
+def table(study: str, file: str) -> list[dict[str, str]]:
+    return list(studies.get(study).rows(file))
+
+
+def number(study: str, file: str, column: str, **where: str) -> float:
+    """The one value of that column in the row where the others have these values."""
+    (row,) = (row for row in table(study, file) if all(row[name] == value for name, value in where.items()))
+    return float(row[column])
+
+
+@pytest.mark.parametrize("study", studies.names())
+def test_every_finding_is_read_and_every_one_that_is_read_exists(study: str) -> None:
+    code = (catalogue.FOLDER / catalogue.folder(study) / "findings.py").read_text()
+    found = sections(study)
+    assert found
+    assert len(set(found)) == len(found)
+    assert [name for name in found if f'"{name}"' not in code and f"'{name}'" not in code] == []
+    for name in re.findall(r"study\.finding\([\"'](.+?)[\"']\)", code):
+        assert studies.get(study).finding(name)
+    with pytest.raises(KeyError):
+        studies.get(study).finding("no such finding")
+
+
+# ── one number of each, computed again ────────────────────────────────────────────────────────────────────────────────
+
+CF = "column-functions"
+
+
+def seconds(server: str, operation: str, records: str, arm: str) -> float:
+    return number(CF, "time.csv", "seconds_mean", server=server, operation=operation, records=records, arm=arm)
+
+
+def column_costs() -> dict[tuple[str, str, str], float]:
+    keys = dict.fromkeys((row["server"], row["operation"], row["records"]) for row in table(CF, "time.csv"))
+    return {key: seconds(*key, "encrypted") / seconds(*key, "plain") for key in keys}
+
+
+def mean_cost_of_mariadb() -> str:
+    """Mean over the operations of the mean over the loads."""
+    own: dict[str, list[float]] = {}
+    for (server, operation, _), cost in column_costs().items():
+        if server == "mariadb":
+            own.setdefault(operation, []).append(cost)
+    means = [fmean(each) for each in own.values()]
+    return f"from its authors' spreadsheets {100 * (fmean(means) - 1):.2f} ± {100 * math.sqrt(variance(means)):.2f} %"
+
+
+def hours_between_arms() -> str:
+    first = {
+        (r["server"], r["records"], r["arm"]): datetime.fromisoformat(r["first_run"]) for r in table(CF, "order.csv")
+    }
+    apart = [
+        abs((began - first[server, records, "plain"]).total_seconds()) / 3600
+        for (server, records, arm), began in first.items()
+        if arm == "encrypted"
+    ]
+    return f"began {min(apart):.1f} to {max(apart):.0f} hours later"
+
+
+def idle_cells() -> str:
+    plain = [float(row["cpu_percent_mean"]) for row in table(CF, "cpu.csv") if row["arm"] == "plain"]
+    return f"In {sum(each < 90 for each in plain)} of {len(plain)} published cells of the plain arm"
+
+
+def largest_change_of_memory() -> str:
+    level = {
+        (row["server"], row["operation"], row["records"], row["arm"]): float(row["memory_gb_mean"]) * 1024**3 / 1e6
+        for row in table(CF, "memory.csv")
+    }
+    changes = [used - level[(*key, "plain")] for (*key, arm), used in level.items() if arm == "encrypted"]
+    return f"to {max(changes):+,.0f} MB"
+
+
+def share_of_reading() -> str:
+    share = seconds("mariadb", "select", "8000", "plain") / seconds("mariadb", "update", "8000", "plain")
+    return f"mariadb update {100 * share:.0f} %"
+
+
+def mistyped_run() -> str:
+    row = next(row for row in table(CF, "slips.csv") if row["kind"] == "value")
+    return f"run {row['run']} is {float(row['spreadsheet']):.2f} s; its log has {float(row['log']):.2f} s"
+
+
+PGEE = "cybertec-tde-cost"
+
+
+def logs_of_pgee() -> tuple[list[float], list[float]]:
+    rows = table(PGEE, "figures.csv")
+    with_tde, without = (
+        [math.log(float(row["tps"])) for row in rows if (row["bits"] != "0") is tde] for tde in (True, False)
+    )
+    return with_tde, without
+
+
+def resolution_of_pgee() -> str:
+    with_tde, without = logs_of_pgee()
+    degrees = len(with_tde) + len(without) - 2
+    pooled = (variance(with_tde) * (len(with_tde) - 1) + variance(without) * (len(without) - 1)) / degrees
+    return f"known to ±{100 * math.expm1(stats.t.ppf(0.975, degrees) * math.sqrt(2 * pooled)):.2f} %"
+
+
+def interval_of_pgee() -> str:
+    with_tde, without = logs_of_pgee()
+    interval = stats.ttest_ind(with_tde, without).confidence_interval(0.95)
+    least, most = (100 * -math.expm1(each) for each in (interval.high, interval.low))
+    return f"95 % interval {least:.2f} to {most:.2f} %"
+
+
+def checksums_of_pgee() -> str:
+    off, on = (number(PGEE, "figures.csv", "tps", bits="128", checksums=each) for each in ("off", "on"))
+    assert on > off
+    return f"128 bits ({off:,.1f} → {on:,.1f} TPS)"
+
+
+def waiting_of_pgee() -> str:
+    return f"{1000 * 3 / number(PGEE, 'figures.csv', 'tps', bits='0', checksums='off'):.2f} ms for a transaction"
+
+
+MT = "mysql-tls"
+
+
+def cpu(operation: str, counter: str, arm: str) -> list[float]:
+    """One column of a CPU table, its last row included; blanks left out."""
+    column = f"{counter}_percent_tls_{arm}"
+    return [float(row[column]) for row in table(MT, "cpu.csv") if row["operation"] == operation and row[column]]
+
+
+def cost_of_select() -> str:
+    off, on = (number(MT, "response_time.csv", f"seconds_tls_{arm}", operation="select") for arm in ("off", "on"))
+    return f"select {100 * (on / off - 1):.1f} % more"
+
+
+def without_its_average_row() -> str:
+    system = cpu("update", "system", "off")
+    return f"update without TLS {fmean(system):.2f} and {fmean(system[:-1]):.2f}"
+
+
+def rows_of_select() -> str:
+    return f"select {5 * (len(cpu('select', 'idle', 'off')) - 1)} s of rows"
+
+
+def inferred_cell() -> str:
+    row = next(row for row in table(MT, "cpu.csv") if row["operation"] == "insert" and not row["iowait_percent_tls_on"])
+    others = [float(value) for name, value in row.items() if name.endswith("_percent_tls_on") and value]
+    return f"add up to {sum(others):.2f}, so we infer {100 - sum(others):.2f}"
+
+
+def maximum_of_select() -> str:
+    text = max(float(row["percent"]) for row in table(MT, "text.csv") if row["operation"] == "select")
+    values = max(("off", "on"), key=lambda arm: max(cpu("select", "system", arm)))
+    own = cpu("select", "system", values)
+    return f"a maximum of {text:.2f} at 30 s, Table II has {max(own):.2f} at {5 * (own.index(max(own)) + 1)} s"
+
+
+def quoted_average() -> str:
+    quoted = number(MT, "text.csv", "percent", operation="update", tls="off", statistic="average")
+    return f"update without TLS {quoted:.2f} ({fmean(cpu('update', 'system', 'off')[:-1]):.3f})"
+
+
+def idle_rows() -> str:
+    idle = [row[f"idle_percent_tls_{arm}"] for row in table(MT, "cpu.csv") for arm in ("off", "on")]
+    return f"{sum(float(each or 0) >= 99 for each in idle)} rows show an idle machine"
+
+
+def user_of_update() -> str:
+    off, on = (fmean(cpu("update", "user", arm)[:-1]) for arm in ("off", "on"))
+    return f"%user {off:.2f} → {on:.2f}"
+
+
+def time_of_an_update() -> str:
+    return f"{number(MT, 'response_time.csv', 'seconds_tls_off', operation='update') / 10:.1f} ms per UPDATE"
+
+
+PT = "postgres-tde"
+
+
+def figure(server: str, encryption: str, column: str) -> float:
+    rows = [row for row in table(PT, "figures.csv") if (row["server"], row["encryption"]) == (server, encryption)]
+    return float(rows[0][column])
+
+
+def of_tde(column: str) -> float:
+    return figure("cybertec-15.8", "tde-aes", column)
+
+
+def of_plain(column: str) -> float:
+    return figure("cybertec-15.8", "none", column)
+
+
+def after_the_fall() -> str:
+    rates = [float(row["tps"]) for row in table(PT, "progress.csv") if row["figure"] == "2"]
+    return f"{fmean(rates[8:]):.0f} TPS on average from then on"
+
+
+def second_pair() -> str:
+    row = table(PT, "edb_pairs.csv")[1]
+    return f"= {float(row['clients']) / float(row['latency_avg_ms']) * 1000:,.3f} TPS"
+
+
+def smallest_size() -> str:
+    return f"for {int(table(PT, 'figures.csv')[0]['rows']):,}, "
+
+
+def typo() -> str:
+    row = table(PT, "contradictions.csv")[0]
+    return f"{row['in_text']} in the text"
+
+
+def quoted_system() -> str:
+    row = table(PT, "elsewhere.csv")[0]
+    return f"{row['system']}: {row['percent']} %"
+
+
+VT = "valkey-tls"
+
+
+def set_figure(name: str, arm: str) -> float:
+    return number(VT, "figures.csv", arm, figure=name)
+
+
+def thread_without_a_plain_arm() -> str:
+    row = table(VT, "elsewhere.csv")[0]
+    return f"{row['figure']} {float(row['before']):,.0f} → {float(row['after']):,.0f}"
+
+
+WT = "web-tls"
+FILES_MB = (3, 10, 13, 24, 30, 73, 167, 250)
+
+
+def counter(name: str, statistic: str, size: int, arm: str) -> float:
+    return number(WT, "counters.csv", arm, counter=name, statistic=statistic, file_size_mb=str(size))
+
+
+def window_of_http() -> float:
+    rates = [counter("network_bytes_per_s", "mean", size, "http") for size in FILES_MB]
+    return float(1 / np.polyfit([size * 1e6 for size in FILES_MB], rates, 1)[0])
+
+
+def busy(size: int, arm: str) -> float:
+    """Share of the window in which bytes moved: CV² = (1 − p)/p."""
+    return 1 / (1 + counter("network_bytes_per_s", "cv", size, arm) ** 2)
+
+
+def while_busy(name: str, scale: float) -> str:
+    return " → ".join(f"{counter(name, 'mean', 250, arm) / busy(250, arm) / scale:.3g}" for arm in ("http", "https"))
+
+
+def rows_with_more_memory() -> str:
+    more = [
+        size
+        for size in FILES_MB
+        if counter("memory_available_bytes", "mean", size, "https")
+        > counter("memory_available_bytes", "mean", size, "http")
+    ]
+    return f"higher with TLS in {len(more)} of {len(FILES_MB)} rows"
+
+
+def errors_of_the_smallest_file() -> str:
+    means, variances = (
+        [counter("processor_time_percent", each, 3, arm) for arm in ("http", "https")] for each in ("mean", "variance")
+    )
+    return f"{(means[1] - means[0]) / math.sqrt(sum(variances) / window_of_http()):+.1f} standard errors"
+
+
+def change_of_the_disk_queue() -> str:
+    most = max(
+        counter("disk_queue_length", "mean", size, "https") / counter("disk_queue_length", "mean", size, "http")
+        for size in FILES_MB
+    )
+    return f"{100 * (most - 1):.0f} % more"
+
+
+def printed_change() -> str:
+    plain, encrypted = (counter("disk_queue_length", "mean", 30, arm) for arm in ("http", "https"))
+    printed = number(WT, "change.csv", "percent_as_printed", counter="disk_queue_length", file_size_mb="30")
+    return f"30 MB is printed as {printed:g}, a decrease, and {plain:g} → {encrypted:g} is {100 * (encrypted / plain - 1):.1f} % more"
+
+
+def captured() -> str:
+    row = table("jdbc-tls", "packets.csv")[0]
+    iv, mysql, mac, padding = (int(row[f"{part}_bytes"]) for part in ("iv", "mysql", "mac", "padding"))
+    return f"{iv} + {mysql} + {mac} + {padding} = {iv + mysql + mac + padding}"
+
+
+def limits_of_the_post() -> str:
+    share = float(table("mysql-openssl", "limits.csv")[0]["percent"])
+    return f"at most {share:g} %, so at most {100 * (1 / (1 - share / 100) - 1):.1f} % apart"
+
+
+COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
+    (CF, "modes"): lambda: f"mariadb AES-128-ECB {float(table(CF, 'cost.csv')[0]['cost_percent_mean']):.1f} % more",
+    (CF, "no-interval"): lambda: f"± {float(table(CF, 'cost.csv')[0]['cost_percent_stddev']):.1f} %",
+    (CF, "averages"): mean_cost_of_mariadb,
+    (CF, "below-zero"): lambda: f"mariadb delete 1,000 {100 * (1 - min(column_costs().values())):.1f} % less",
+    (CF, "order"): hours_between_arms,
+    (CF, "slips"): mistyped_run,
+    (CF, "waiting"): idle_cells,
+    (CF, "memory"): largest_change_of_memory,
+    (CF, "reads-first"): share_of_reading,
+    (PGEE, "answer"): resolution_of_pgee,
+    (PGEE, "all-cells"): interval_of_pgee,
+    (PGEE, "contradictions"): checksums_of_pgee,
+    (PGEE, "waiting"): waiting_of_pgee,
+    (MT, "intervals"): cost_of_select,
+    (MT, "one-pass"): rows_of_select,
+    (MT, "averages"): without_its_average_row,
+    (MT, "blank"): inferred_cell,
+    (MT, "maxima"): maximum_of_select,
+    (MT, "quoted-averages"): quoted_average,
+    (MT, "edges"): idle_rows,
+    (MT, "system-only"): user_of_update,
+    (MT, "statements"): time_of_an_update,
+    (PT, "loss"): lambda: f"{100 * (1 - of_tde('tps') / of_plain('tps')):.0f} % lost",
+    (PT, "falling"): after_the_fall,
+    (PT, "unequal-work"): lambda: f"ended after {of_plain('transactions') / of_plain('tps'):.2f} s",
+    (PT, "same-latency"): smallest_size,
+    (PT, "two-pairs"): second_pair,
+    (PT, "littles-law"): lambda: f"CYBERTEC without {50 / of_plain('latency_avg_ms') * 1000:,.0f} by latency",
+    (PT, "spread"): lambda: f"is {of_tde('latency_stddev_ms') / of_tde('latency_avg_ms'):.2f} of its mean",
+    (PT, "contradictions"): typo,
+    (PT, "loads"): lambda: f"low load, {table(PT, 'edb_pairs.csv')[1]['clients']} clients",
+    (PT, "elsewhere"): quoted_system,
+    (VT, "one-run"): lambda: f"{100 * (1 - set_figure('sets', 'encrypted') / set_figure('sets', 'plain')):.1f} % fewer",
+    (VT, "waiting"): lambda: f"{1e6 / 2 / set_figure('sets', 'encrypted'):.1f} µs with it",
+    (VT, "missed"): lambda: (
+        f"{100 * set_figure('gets that missed', 'plain') / set_figure('gets', 'plain'):.1f} % of the gets"
+    ),
+    (VT, "without-a-plain-arm"): thread_without_a_plain_arm,
+    (WT, "window"): lambda: f"{window_of_http():.1f} s and",
+    (WT, "busy-share"): lambda: f"{while_busy('network_bytes_per_s', 1e6)} MB/s",
+    (WT, "pace"): lambda: f"{while_busy('network_bytes_per_s', 100e6 / 8 / 100)} % of it",
+    (WT, "dilution"): lambda: f"{while_busy('processor_time_percent', 1)} % of the time",
+    (WT, "few-samples"): errors_of_the_smallest_file,
+    (WT, "changes"): printed_change,
+    (WT, "memory"): rows_with_more_memory,
+    (WT, "disk"): change_of_the_disk_queue,
+    ("jdbc-tls", "suites"): captured,
+    ("jdbc-tls", "unknown"): lambda: f"{number('jdbc-tls', 'time.csv', 'milliseconds', version='5.1.6'):,.0f}",
+    ("mysql-openssl", "limits"): limits_of_the_post,
+    ("pq-tls", "first-byte"): lambda: (
+        f"{number('pq-tls', 'claims.csv', 'percent', bound=''):g} % for the time to the first byte"
+    ),
+}
+"""A text of each finding, computed from the study's tables."""
+
+
+@pytest.mark.parametrize(("study", "name"), COMPUTED, ids=["-".join(each) for each in COMPUTED])
+def test_its_number_is_that_of_the_published_table(study: str, name: str) -> None:
+    assert COMPUTED[study, name]() in studies.get(study).finding(name)
