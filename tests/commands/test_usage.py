@@ -253,6 +253,7 @@ def test_an_output_that_can_not_be_written_ends_without_a_traceback(output: str,
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert words in done.stderr
+    assert bool(done.stderr) == bool(words)
 
 
 @pytest.mark.parametrize(

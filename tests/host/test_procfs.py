@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from ciphercost.host import procfs
+from ciphercost.model.slices import Counters
 from processes import wait_for
 
 BUSY = """
@@ -224,3 +228,27 @@ def test_what_the_agent_used_in_user_mode_is_not_foreign(tmp_path: Path) -> None
         none = told.end(10**12, 10**12)
     assert unknown.foreign_user_cpu * unknown.window_ns - known.foreign_user_cpu * known.window_ns > 0.5 * spent
     assert none.foreign_cpu == none.foreign_user_cpu == 0
+
+
+def test_counters_that_fall_are_recorded_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sampler keeps to the ranges of the record, so that everything written can be read.
+
+    Counters fall when a process ends, an interface goes away, or the kernel corrects how long it waited.
+    """
+    with closing(procfs.Sampler(os.getpid())) as sampler:
+        high = sampler.level()
+        fallen = {
+            name: tuple(0 for _ in value) if isinstance(value, tuple) else 0
+            for name in high.__struct_fields__
+            if (value := getattr(high, name)) is not None and name != "at_ns"
+        }
+        levels = iter((high, msgspec.structs.replace(high, **fallen, at_ns=high.at_ns + 10**9)))
+        monkeypatch.setattr(sampler, "_level", lambda: next(levels))
+        sampler.begin()
+        counters = sampler.end()
+    assert high.own_cpu_ns > 0
+    assert sum(high.host) > 0
+    assert msgspec.json.decode(msgspec.json.encode(counters), type=Counters) == counters
+    figures = {name: getattr(counters, name) for name in counters.__struct_fields__}
+    assert {name: value for name, value in figures.items() if isinstance(value, int | float) and value < 0} == {}
+    assert (counters.network_bytes, counters.server_read_bytes, counters.disk_queue) == (0, 0, 0)
