@@ -16,13 +16,15 @@ from xdist.remote import Producer
 import accounts
 import exhaustive
 import fake as fake_agent
+import initialised
 import needs
 import repetitions
 import turns
 from ciphercost.host.installation import Installation
+from ciphercost.host.marks import scratch_base
 from ciphercost.load.jdbc import java
 from ciphercost.model.errors import CiphercostError
-from directories import let_through
+from directories import let_through, spread
 
 Require = Callable[[object, str], None]
 RequirePossible = Callable[[Callable[[], object]], None]
@@ -39,6 +41,7 @@ os.environ.setdefault("CIPHERCOST_PAGE", "off")
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(accounts.Accounts(config))
     config.pluginmanager.register(turns.StepsBack())
+    initialised.use()
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
     # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -71,11 +74,14 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Print what the tests require; with pytest-xdist only in the controller. (`-q` omits report headers, so this is none.)"""
+    """Print what the tests require, and prepare scratch; with pytest-xdist only in the controller. (`-q` omits report headers, so this is
+    none.)
+    """
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(session.config, "workerinput"):
         for line in needs.report():
             reporter.write_line(line)
+        spread(scratch_base())
 
 
 def _require(found: object, reason: str) -> None:

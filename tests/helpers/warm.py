@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+import initialised
 import steady
 
 BINARY = Path(sys.executable).parent / "ciphercost"
@@ -183,6 +184,7 @@ def _import_everything() -> None:
     for each in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
         if not each.name.endswith("__main__"):
             importlib.import_module(each.name)
+    initialised.use()
     gc.freeze()
 
 
