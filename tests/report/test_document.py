@@ -38,7 +38,7 @@ def full() -> Result:
         too_few={"disk_read_per_op": "1 of 16 plain slices had any"},
         money=Money(Price(0.04, "hour", "$"), "server_cpu_per_op", Part(3e-5, 2e-5, 4e-5), Part(10.8, 10.6, 11.0)),
         objective=ObjectiveCapacity(
-            "p99=5ms", {arm: ObjectiveArm("none") for arm in ("plain", "encrypted")}, [], reason="nothing was slow"
+            "p99=5ms", {arm: ObjectiveArm("unknown") for arm in ("plain", "encrypted")}, [], reason="nothing was slow"
         ),
         link={"sent": 100_000, "lost": 97, "overflowed": 0},
         handshakes={"full": 120, "resumed": 30},

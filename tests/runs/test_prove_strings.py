@@ -96,9 +96,8 @@ def test_an_authority_beside_a_string_that_verifies_nothing_is_said_to_have_no_e
         environment = {**os.environ, **server.environment, "HOME": str(tmp_path)}
         for level in levels:
             url = f"{server.url}{'&' if '?' in server.url else '?'}{level}"
-            alone, beside = (
-                warm.run(["prove", url, *more], cwd=tmp_path, env=environment) for more in ([], ["--ca", server.ca])
-            )
+            beside_it: tuple[list[str | Path], ...] = ([], ["--ca", server.ca])
+            alone, beside = (warm.run(["prove", url, *more], cwd=tmp_path, env=environment) for more in beside_it)
             assert alone.returncode == beside.returncode == 1, beside.stdout + beside.stderr
             assert "--ca" not in alone.stdout
             assert f"--ca {server.ca}: no effect, since with {level} " in " ".join(beside.stdout.split())

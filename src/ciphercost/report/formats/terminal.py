@@ -341,8 +341,8 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
     blocks = document.of_cell(cell, everything, details=False)
     if not cell.overhead and cell.status != "ok":
         yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
-        for each in document.only(document.Standing, blocks):
-            for failed in each.failed:
+        for status in document.only(document.Standing, blocks):
+            for failed in status.failed:
                 yield from wrap(document.failed_proof(failed), "  ")
         return
     if above is not None and not above.status == cell.status == "ok":
