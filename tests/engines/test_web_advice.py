@@ -42,7 +42,9 @@ def test_a_redirect(arm: Arm, location: str, words: str) -> None:
     ],
 )
 def test_a_status(code: str, words: str) -> None:
-    assert words in advice.of_code(code)
+    found = advice.of_code(code)
+    assert words in found
+    assert bool(found) == bool(words)
 
 
 def test_the_port_that_takes_tls() -> None:

@@ -246,7 +246,8 @@ def test_only_complete_blocks_of_good_slices_count() -> None:
     found = finish(run(change=break_one))
     assert found.blocks == 45
     (warning,) = (each for each in found.warnings if each.code == "failed-slices")
-    assert "3 of 123 encrypted slices failed and 0 of 117 plain ones, lead-ins included; 3 blocks" in warning.text
+    # Slices that failed and all slices, of the encrypted and of the plain arm; blocks that are left out.
+    assert numbers(warning.text)[:5] == [3, 123, 0, 117, 3]
 
 
 def test_a_killed_run_loses_only_its_last_block() -> None:
@@ -389,9 +390,12 @@ def test_a_quantile_with_too_few_requests_is_not_printed_and_the_warning_gives_t
     assert "latency_p99" not in found.overhead
     assert "p99" not in found.arms["plain"]["latency_ms"]
     (warning,) = (each for each in found.warnings if each.code == "no-latency-quantile")
-    assert "p99 needs 5,000 requests per block and arm, or 1,000 per session and arm" in warning.text
+    assert "p99" in warning.text
+    assert {5000, 1000} <= set(numbers(warning.text)), "requests per block, and per session"
     (warning,) = (each for each in finish(run(1, 25, latency_blocks=20, change=few), "quick").warnings)
-    assert "p99 needs 5,000 requests per block and arm; try" in warning.text
+    assert warning.code == "no-latency-quantile"
+    assert 5000 in numbers(warning.text)
+    assert 1000 not in numbers(warning.text), "one session has no interval over sessions"
 
 
 # ── quantiles of whole sessions ───────────────────────────────────────────────────────────────────────────────────────
@@ -577,8 +581,14 @@ def test_marked_slices_are_counted(name: str) -> None:
 
 def test_failed_operations_are_counted() -> None:
     found = finish(run(change=lambda record: agent(record, errors=1)))
-    assert "240 operations failed and are not counted; see first_error" in warning_of(found, "errors")
+    assert numbers(warning_of(found, "errors"))[0] == 240
+    assert "first_error" in warning_of(found, "errors")
     assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not report them"
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers of a text, in order."""
+    return [int(each.replace(",", "")) for each in re.findall(r"(?<![\w.])\d[\d,]*(?![\w.])", text)]
 
 
 def warning_of(found: CellEstimate, code: str) -> str:
@@ -635,9 +645,7 @@ def test_arms_that_return_different_rows_are_reported() -> None:
     # Of the operations of one arm, only the short ones end within a slice.
     cut = {"plain": {"operations": 80, "rows": 9600}, "encrypted": {"operations": 1, "rows": 0}}
     long = finish(run(change=lambda record: agent(record, **cut[record.arm])))
-    assert "only 1 operations ended in a slice" in next(
-        each.text for each in long.warnings if each.code == "rows-differ"
-    )
+    assert 1 in numbers(warning_of(long, "rows-differ"))
     # If operations are slow, none ends in some blocks.
     slow = run(change=lambda record: agent(record, rows=16, operations=record.block % 2, work=0.7))
     assert "rows-differ" not in codes(finish(slow))

@@ -86,7 +86,7 @@ def test_a_rate_of_one_waiting_client_is_told_as_a_time() -> None:
     assert "81.5 µs without TLS" in text
     assert "105.6 µs with it" in text
     assert "TLS added 24.1 µs" in text
-    assert "the same 24.1 µs would be 4.1 % more time" in text
+    assert "4.1 %" in text, "24.1 µs of a request that takes longer"
 
 
 def test_threads_without_an_arm_in_clear_are_named_as_such() -> None:
@@ -99,7 +99,10 @@ def test_threads_without_an_arm_in_clear_are_named_as_such() -> None:
 
 def test_many_clients_stand_beside_one() -> None:
     text = " ".join(compared().findings)
-    assert "set-get with 1 client 20.0–24.0 % fewer; set-get with 50 clients 38.0–42.0 % fewer" in text
+    assert re.findall(r"set-get with (\d+) clients? ([\d.]+)–([\d.]+) % fewer", text) == [
+        ("1", "20.0", "24.0"),
+        ("50", "38.0", "42.0"),
+    ]
 
 
 def test_the_scatter_of_runs_of_one_arm_is_printed() -> None:
