@@ -20,7 +20,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model import errors
 from ciphercost.model.errors import UsageError
 from conftest import RequireServer
-from test_real import ciphercost, result_of
+from test_real import ciphercost, measured, result_of
 from web_servers import program, site
 
 LOAD = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--clients", "2")
@@ -50,7 +50,7 @@ def words_of(done: subprocess.CompletedProcess[str]) -> str:
 
 def run(plain: BadServer, encrypted: BadServer, ca: str, cwd: Path, *more: str) -> subprocess.CompletedProcess[str]:
     urls = ("--url", f"http://localhost:{plain.port}/", "--url", f"https://localhost:{encrypted.port}/")
-    return ciphercost("run", "url:tls", *urls, *(("--ca", ca) if ca else ()), *LOAD, *more, cwd=cwd)
+    return measured("run", "url:tls", *urls, *(("--ca", ca) if ca else ()), *LOAD, *more, cwd=cwd)
 
 
 # ── behind a pair of URLs ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import result_schema
+import short
 import warm
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
@@ -31,6 +32,13 @@ SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime",
 def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does. It must never print a traceback."""
     done = warm.run(argv, cwd=cwd, env={**os.environ, **environment}, timeout=250)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def measured(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same for `run`, with a second of load, whatever --time says."""
+    done = short.run(argv, cwd=cwd, env={**os.environ, **environment})
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -79,7 +87,7 @@ def test_a_cell_is_proven_and_measured(
 ) -> None:
     if target.startswith("duckdb"):
         require_server("duckdb")
-    done = ciphercost("run", target, *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", target, *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["status"] == "ok"
@@ -118,7 +126,7 @@ def test_full_mode_takes_sessions_and_measures_latency(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("postgresql")
 def test_the_users_own_statements_are_measured(tmp_path: Path) -> None:
     (tmp_path / "mine.sql").write_text("\\set n random(1, 100)\nSELECT :n + 1, 'a;b';\nSELECT generate_series(1, 3);\n")
-    done = ciphercost("run", "postgresql:tls", *SHORT, "--sql", "mine.sql", "--json", "out.json", cwd=tmp_path)
+    done = measured("run", "postgresql:tls", *SHORT, "--sql", "mine.sql", "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert result_of(tmp_path)["cells"][0]["workload"] == "mine.sql"
 
@@ -177,7 +185,7 @@ def test_with_tls_off_at_the_server_there_is_no_number_and_the_witness_is_named(
 def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_server: Start) -> None:
     own = own_server(certificate="ecdsa-p256")
     argv = ("run", "postgresql:tls", "--url", own.url, "--ca", "ca.pem", *SHORT, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path, PGPASSWORD=own.password)
+    done = measured(*argv, cwd=tmp_path, PGPASSWORD=own.password)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "does not control it" in done.stderr
     cell = result_of(tmp_path)["cells"][0]
@@ -286,7 +294,7 @@ def test_every_screen_can_be_had_without_a_run(tmp_path: Path) -> None:
 
 
 def test_a_run_can_be_reported_again(tmp_path: Path) -> None:
-    first = ciphercost("run", "null:busy", *SHORT, "-o", "here", "--json", "out.json", cwd=tmp_path)
+    first = measured("run", "null:busy", *SHORT, "-o", "here", "--json", "out.json", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     again = ciphercost("report", "here", "--format", "json", cwd=tmp_path)
     assert again.stdout == (tmp_path / "out.json").read_text()

@@ -19,7 +19,7 @@ from ciphercost.model.secret import reveal
 from ciphercost.model.spec import Arm
 from ciphercost.prove import wire_witness, witnesses
 from ciphercost.provision.server_pair import ServerPair
-from test_real import SHORT, ciphercost
+from test_real import SHORT, ciphercost, measured
 
 CANARY = "canary0123456789"
 
@@ -53,7 +53,7 @@ def password(server: FirebirdServer) -> str:
 )
 @pytest.mark.usefixtures("installation")
 def test_a_cell_is_proven_and_measured(tmp_path: Path, extra: tuple[str, ...], cipher: str) -> None:
-    done = ciphercost("run", "firebird:wire-crypt", *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", "firebird:wire-crypt", *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())["cells"][0]
     assert (cell["status"], cell["layer"]) == ("ok", "transit")
@@ -70,7 +70,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, server:
     assert server.directory is not None
     before = {path.name for path in server.directory.glob("*.fdb")}
     argv = ("run", "firebird:wire-crypt", "--url", firebird.url(server), *SHORT, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path, ISC_PASSWORD=password(server))
+    done = measured(*argv, cwd=tmp_path, ISC_PASSWORD=password(server))
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "out.json").read_text())["cells"][0]["status"] == "ok"
     assert {path.name for path in server.directory.glob("*.fdb")} == before

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import RequireServer
-from test_real import ciphercost, result_of
+from test_real import measured, result_of
 
 QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress")
 PROVEN = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "wire")}
@@ -28,7 +28,7 @@ def test_a_cell_is_proven_and_measured(
     tmp_path: Path, require_server: RequireServer, extra: tuple[str, ...], engine: str
 ) -> None:
     require_server(engine)
-    done = ciphercost("run", f"{engine}:tls", *extra, *QUICK, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", f"{engine}:tls", *extra, *QUICK, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["status"] == "ok"

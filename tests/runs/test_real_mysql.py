@@ -16,7 +16,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.secret import reveal
 from conftest import RequireServer
 from mysql_servers import OFF, ServerCopies, server_copies
-from test_real import SHORT, ciphercost, result_of
+from test_real import SHORT, ciphercost, measured, result_of
 
 TARGETS = ("mysql@9.7", "mariadb@11.8")
 Start = Callable[..., tuple[Server, str]]
@@ -38,7 +38,7 @@ def target(request: pytest.FixtureRequest, require_server: RequireServer) -> str
     ids=["point-select", "connect", "tpcb"],
 )
 def test_a_cell_is_proven_and_measured(tmp_path: Path, target: str, extra: tuple[str, ...]) -> None:
-    done = ciphercost("run", f"{target}:tls", *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", f"{target}:tls", *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["status"] == "ok"
@@ -94,7 +94,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
     with Agent() as agent:
         agent.connect("look", **fields)
         before = agent.query("look", "SHOW DATABASES")
-        done = ciphercost(*argv, cwd=tmp_path, MYSQL_PWD=reveal(fields["password"]))
+        done = measured(*argv, cwd=tmp_path, MYSQL_PWD=reveal(fields["password"]))
         assert done.returncode == 0, done.stdout + done.stderr
         assert agent.query("look", "SHOW DATABASES") == before
     cell = result_of(tmp_path)["cells"][0]

@@ -13,7 +13,7 @@ from ciphercost import load
 from ciphercost.engines import Server
 from ciphercost.report.formats import terminal
 from conftest import RequireServer
-from test_real import ciphercost, result_of
+from test_real import ciphercost, measured, result_of
 from web_servers import Site, site
 
 QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress")
@@ -28,7 +28,7 @@ def name(request: pytest.FixtureRequest, require_server: RequireServer) -> str:
 
 def cells_of(tmp_path: Path, *argv: str) -> tuple[list[dict[str, Any]], str]:
     """(cells, output) of a successful run."""
-    done = ciphercost("run", *argv, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", *argv, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     found = result_of(tmp_path)["cells"]
     for cell in found:
