@@ -15,6 +15,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, specs, targets, toml
+from ciphercost.plan.planned import Plan
 from ciphercost.report import cell_ids, frames, notebook
 from ciphercost.report.formats import md
 from ciphercost.runs import conclude, pipeline
@@ -99,7 +100,7 @@ class Result(results.Result, frozen=True):
 
 def run(given: object, directory: str | Path | None, options: Mapping[str, Any]) -> Result:
     """See `ciphercost.run`."""
-    return Result.of(pipeline.run(spec(given, options), path(directory) if directory else None))
+    return Result.of(pipeline.run_in(plan(given, options), path(directory) if directory else None)[0])
 
 
 def load(directory: str | Path) -> Result:
@@ -112,12 +113,12 @@ def slices(directory: str | Path) -> polars.DataFrame:
     return frames.slices(path(directory))
 
 
-def spec(given: object, options: Mapping[str, Any]) -> Spec:
-    """Make a checked spec from the argument of `run`. Raises UsageError for anything else."""
+def plan(given: object, options: Mapping[str, Any]) -> Plan:
+    """Plan a run from the argument of `run`. Raises UsageError for anything else."""
     if isinstance(given, Spec) or (isinstance(given, str | Path) and str(given).endswith(".toml")):
         if options:
             raise UsageError(f"run(…, {next(iter(options))}=…) has no effect with a whole spec; set it in the spec")
-        return ranged(given) if isinstance(given, Spec) else toml.load(Path(str(given)))
+        return ranged(given) if isinstance(given, Spec) else toml.plan(Path(str(given)))
     several = [given] if isinstance(given, str | CellSpec) else given
     if not isinstance(several, Iterable) or isinstance(several, bytes | Mapping):
         raise UsageError(f"run takes {TAKES}; got {type(given).__name__}")
@@ -151,13 +152,13 @@ def cell(given: object, options: Mapping[str, Any]) -> CellSpec:
     return CellSpec(engine, mechanism, version, workload=usual)
 
 
-def ranged(made: Spec) -> Spec:
-    """The spec, with the same checks as a spec file. Raises UsageError, also for a value of a wrong type."""
+def ranged(made: Spec) -> Plan:
+    """The plan of a spec, with the same checks as a spec file. Raises UsageError, also for a value of a wrong type."""
     try:
         msgspec.convert(msgspec.to_builtins(made), Spec)
     except (msgspec.ValidationError, TypeError) as error:
         raise UsageError(f"the spec: {error}") from None
-    return specs.check(made)
+    return specs.plan(made)
 
 
 def path(given: object) -> Path:

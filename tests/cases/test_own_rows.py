@@ -13,13 +13,14 @@ from ciphercost.load.tables import csvfile, described, dialects
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import toml
+from ciphercost.plan.resolve import resolve
 
 ROWS = Path(__file__).parent / "rows"
 
 
 def said(path: Path, *, no_header: bool = False) -> list[str]:
     cell = CellSpec(engine="sqlite", mechanism="sqlcipher", workload="mixed-crud", csv=str(path), no_header=no_header)
-    return list(_rows_read.lines(Spec(cells=[cell, cell])))
+    return list(_rows_read.lines([resolve(cell)] * 2))
 
 
 def test_patients_are_read_as_they_are_meant(record_property: cases.Record) -> None:

@@ -16,7 +16,7 @@ def help_of(command: str) -> str:
 
 
 def test_quick_documents_its_own_default_time() -> None:
-    spec = quick.spec()
+    spec = quick.plan().spec
     assert f"Load time of the whole run, e.g. 90s or 3m. [default: {spec.time * len(spec.cells):g}s]" in help_of(
         "quick"
     )

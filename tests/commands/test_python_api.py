@@ -168,7 +168,7 @@ def test_run_takes_one_target_with_options_of_the_run_and_of_the_cell(tmp_path: 
 
 def test_options_of_cells_apply_to_every_cell_and_text_is_parsed() -> None:
     options = {"workload": "connect", "time": "3m", "precision": "2%", "mode": "quick"}
-    made = api.spec(["postgresql:tls", CellSpec("mysql", "tls", clients=2)], options)
+    made = api.plan(["postgresql:tls", CellSpec("mysql", "tls", clients=2)], options).spec
     assert [each.workload for each in made.cells] == ["connect", "connect"]
     assert (made.cells[1].clients, made.time, made.precision, made.sessions) == (2, 180.0, 0.02, 1)
 

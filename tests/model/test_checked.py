@@ -21,7 +21,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import StorageSlice
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import HostSample, StudyRecord, StudyRun
-from ciphercost.plan import toml
+from ciphercost.plan import specs, toml
 from ciphercost.report import formats, frames, inventory
 from ciphercost.runs import conclude, pipeline, resume
 from repetitions import examples
@@ -104,7 +104,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run with both phases."""
     spec = Spec(cells=[CellSpec("null", "busy", regime="one-core")], seed=1, sessions=2, time=5.0)
     directory = tmp_path_factory.mktemp("run") / "run"
-    pipeline.run_in(spec, directory)
+    pipeline.run_in(specs.plan(spec), directory)
     return directory
 
 

@@ -97,12 +97,12 @@ def test_an_address_that_is_not_this_machines_own_is_refused(text: str, said: st
 
 
 def test_an_address_of_this_machine_is_where_the_server_listens() -> None:
-    (planned,) = specs.plan(Spec(cells=[cell(listen="127.0.0.2")]))
+    (planned,) = specs.plan(Spec(cells=[cell(listen="127.0.0.2")])).cells
     assert planned.conditions.listen == "127.0.0.2"
     assert conditions.who_reaches_it(planned.conditions, planned.engine) == ""
     assert conditions.named(planned.spec) == {"listen": "127.0.0.2"}
     assert conditions.worded(conditions.named(planned.spec)) == "server on 127.0.0.2"
-    assert specs.plan(Spec(cells=[cell()]))[0].conditions.listen == "127.0.0.1"
+    assert specs.plan(Spec(cells=[cell()])).cells[0].conditions.listen == "127.0.0.1"
 
 
 @pytest.mark.parametrize(

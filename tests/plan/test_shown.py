@@ -9,7 +9,7 @@ from ciphercost import mechanisms
 from ciphercost.commands import _banner
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Warning_
-from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.spec import CellSpec
 from ciphercost.plan import shown
 from ciphercost.plan.resolve import resolve
 from ciphercost.report import formats
@@ -70,7 +70,7 @@ def test_what_the_workload_shows_has_no_line(spec: CellSpec, factors: dict[str, 
 
 
 def test_it_is_printed_before_the_run_and_first_in_every_report() -> None:
-    before = " ".join(_banner.lines(Spec(cells=[SQLCIPHER]))).replace("=== ", "").replace("  ", " ")
+    before = " ".join(_banner.lines([resolve(SQLCIPHER)])).replace("=== ", "").replace("  ", " ")
     assert "kdf acts when a connection opens" in before
     text = said(POSTGRESQL, group="x25519")[0]
     made = result(cell(factors={"group": "x25519"}, warnings=[Warning_(shown.CODE, text)]))

@@ -60,7 +60,7 @@ def test_a_file_and_the_command_line_take_a_workload_by_both_names(name: str, tm
         f'mode = "quick"\nsessions = 1\n[[cells]]\nengine = "valkey"\nmechanism = "tls"\nworkload = "{name}"\n'
     )
     assert [each.workload for each in toml.load(path).cells] == ["kv-set"]
-    (planned,) = specs.plan(Spec(cells=[CellSpec("valkey", "tls", workload=name)]))
+    (planned,) = specs.plan(Spec(cells=[CellSpec("valkey", "tls", workload=name)])).cells
     assert (planned.spec.workload, planned.workload.name) == ("kv-set", "kv-set")
     done = warm.run(("run", "valkey:tls", "--workload", name, "--print-spec"), cwd=tmp_path)
     assert 'workload = "kv-set"' in done.stdout, done.stderr

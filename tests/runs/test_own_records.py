@@ -16,7 +16,7 @@ import warm
 from ciphercost.estimate import results
 from ciphercost.host import procfs
 from ciphercost.model.errors import UsageError
-from ciphercost.model.facts import RunFacts
+from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.machines import MACHINES_FORMAT, Machine, MachinesRun
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.terms import FORMAT, PLAN_FORMAT
@@ -39,9 +39,7 @@ def record(directory: Path, cells: list[CellSpec], machine: dict[str, Any] | Non
     """A run that never got far, as somebody could write it by hand: with the owner's files, and without a mark."""
     (directory / "logs").mkdir(parents=True, mode=0o700)
     directory.chmod(0o700)
-    planned = plan_facts.planned([msgspec.structs.replace(each, sql="", headers_file="") for each in cells])
-    for made, cell in zip(planned, cells, strict=True):
-        made.spec = cell
+    planned = [CellFacts(cell, plan_facts.registered(msgspec.structs.replace(cell, headers_file=""))) for cell in cells]
     facts = RunFacts(
         PLAN_FORMAT, "20260101-000000-abcdef", "then", results.tool(), procfs.machine() if machine is None else machine, 3,
         Spec(cells=cells, mode="quick", sessions=1, time=20.0), planned, **fields,

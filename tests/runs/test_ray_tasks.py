@@ -21,7 +21,7 @@ import pytest
 from ciphercost.estimate import results
 from ciphercost.model.errors import Interrupted
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import conditions
+from ciphercost.plan import conditions, specs
 from ciphercost.report import machines_formats
 from ciphercost.runs import ray_tasks, spread
 from conftest import Require, RequireServer
@@ -117,7 +117,7 @@ def test_a_grid_over_three_nodes_of_which_one_is_slower_shows_it(
         CellSpec("postgresql", "tls", workload="bulk-read", regime="one-core"),
     )
     nodes, said = ray_tasks.RayNodes("auto"), list[str]()
-    directory = spread.begin(quick(*cells, seconds=10.0), nodes, tmp_path / "run")
+    directory = spread.begin(specs.plan(quick(*cells, seconds=10.0)), nodes, tmp_path / "run")
     found = spread.run_remaining(directory, nodes, said.append)
     print(machines_formats.get("terminal")(found))
     assert any("nodes of 1 host; nodes of one host measure one after the other" in each for each in said)
@@ -148,7 +148,7 @@ def test_a_node_that_is_killed_costs_its_cells_and_a_new_one_measures_them(
 ) -> None:
     cells = (CellSpec("null", "busy", regime="one-core", factors={"effect": "20%"}),)
     nodes, said = ray_tasks.RayNodes("auto"), list[str]()
-    directory = spread.begin(quick(*cells), nodes, tmp_path / "run")
+    directory = spread.begin(specs.plan(quick(*cells)), nodes, tmp_path / "run")
     first = spread.read(directory).machines[0]
     victim = next(each for each in cluster.workers if each.node_id == first.node)
 

@@ -17,6 +17,7 @@ from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord
 from ciphercost.model.terms import PLAN_FORMAT
+from ciphercost.plan import specs
 from ciphercost.runs import conclude, pipeline, resume
 from ciphercost.studies import pairs
 from fake import Fake
@@ -61,7 +62,7 @@ def forget_everything(patch: pytest.MonkeyPatch) -> None:
 def recorded(directory: Path, cells: list[CellSpec], seed: int) -> Path:
     # The shortest run with every kind of figure; the quality of the figures does not matter.
     spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=2.0)
-    return pipeline.run_in(spec, directory)[1]
+    return pipeline.run_in(specs.plan(spec), directory)[1]
 
 
 def copied(run: Path, place: Path) -> Path:
@@ -160,7 +161,7 @@ def test_a_run_of_format_1_that_was_cut_off_is_resumed_in_format_2(tmp_path: Pat
     fake("--effect 0.02 --sd 0.01")
     cells = [CellSpec("null", "busy", regime="one-core"), CellSpec("null", "none", regime="one-core")]
     spec = Spec(cells=cells, seed=7, mode="full", sessions=3, time=60.0)
-    whole, _ = pipeline.run_in(spec, tmp_path / "whole")
+    whole, _ = pipeline.run_in(specs.plan(spec), tmp_path / "whole")
     cut = shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     as_format_1(cut)
     cut_off(cut)

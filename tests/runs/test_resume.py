@@ -18,6 +18,7 @@ from ciphercost.host import procfs
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import specs
 from ciphercost.runs import conclude, pipeline, resume
 from fake import Fake
 from processes import wait_for
@@ -32,6 +33,7 @@ from ciphercost.measure import session
 from ciphercost.runs import pipeline
 from ciphercost.measure import progress
 from ciphercost.model.spec import Spec
+from ciphercost.plan import specs
 
 if "VIRTUAL_TIME" in os.environ:
     session._cost = lambda asked, began: asked
@@ -46,7 +48,7 @@ class Killing(progress.Display):
         if not self.left:
             os.kill(os.getpid(), signal.SIGKILL)
 
-pipeline.run_in(msgspec.json.decode(sys.argv[1], type=Spec), Path(sys.argv[2]), Killing())
+pipeline.run_in(specs.plan(msgspec.json.decode(sys.argv[1], type=Spec)), Path(sys.argv[2]), Killing())
 """
 
 ONE = [CellSpec("null", "busy", regime="one-core")]
@@ -97,7 +99,7 @@ def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
 ) -> None:
     fake("--effect 0.02 --sd 0.01")
     spec = spec_of(cells)
-    whole, _ = pipeline.run_in(spec, tmp_path / "whole")
+    whole, _ = pipeline.run_in(specs.plan(spec), tmp_path / "whole")
     expected = order(tmp_path / "whole")
     killed(spec, tmp_path / "cut", round(share * len(expected)))
     assert order(tmp_path / "cut") == expected[: round(share * len(expected))]
@@ -130,11 +132,11 @@ def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_
 def test_it_can_be_killed_repeatedly(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     spec = spec_of(ONE)
-    pipeline.run_in(spec, tmp_path / "whole")
+    pipeline.run_in(specs.plan(spec), tmp_path / "whole")
     expected = order(tmp_path / "whole")
     killed(spec, tmp_path / "run", len(expected) // 2)
     again = KILLED.replace(
-        "pipeline.run_in(msgspec.json.decode(sys.argv[1], type=Spec), Path(sys.argv[2]), Killing())",
+        "pipeline.run_in(specs.plan(msgspec.json.decode(sys.argv[1], type=Spec)), Path(sys.argv[2]), Killing())",
         "from ciphercost.runs import resume\nresume.run_in(Path(sys.argv[2]), Killing())",
     )
     for _ in range(2):
@@ -164,7 +166,7 @@ def test_half_a_last_line_is_dropped_and_any_other_damage_is_reported(tmp_path: 
 
 def test_a_failed_cell_is_resumed_and_the_others_stay(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01 --busy 50000 --die-busy 55000")
-    result, directory = pipeline.run_in(spec_of(SHARED), tmp_path / "run")
+    result, directory = pipeline.run_in(specs.plan(spec_of(SHARED)), tmp_path / "run")
     assert [cell.status for cell in result.cells] == ["ok", "failed"]
     before = [each for each in order(directory) if each[0] == 0]
     fake("--sd 0.01")

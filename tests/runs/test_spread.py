@@ -79,7 +79,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         return packed[node]
 
     nodes, said = LocalNodes(3, measure), list[str]()
-    directory = spread.begin(spec_of(CELLS), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …")
+    directory = spread.begin(
+        specs.plan(spec_of(CELLS)), nodes, tmp_path_factory.mktemp("spread") / "run", "ciphercost run …"
+    )
     found = spread.run_remaining(directory, nodes, said.append)
     return Measured(directory, found, said, packed, nodes.parts)
 
@@ -107,7 +109,7 @@ def test_cells_that_share_their_sessions_stay_together() -> None:
 
 def test_more_machines_than_there_are_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--machines 4: the cluster has 3 machines"):
-        spread.begin(spec_of(CELLS, 4), LocalNodes(3), tmp_path / "run")
+        spread.begin(specs.plan(spec_of(CELLS, 4)), LocalNodes(3), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -344,7 +346,7 @@ def test_a_machine_that_is_lost_costs_its_cells_there_and_resume_measures_them(
             raise RunError("the node was lost (WorkerCrashedError)")
 
     nodes, said = kept(measured, dies), list[str]()
-    directory = spread.begin(spec_of(CELLS), nodes, tmp_path / "run")
+    directory = spread.begin(specs.plan(spec_of(CELLS)), nodes, tmp_path / "run")
     found = spread.run_remaining(directory, nodes, said.append)
     (cell,) = found.run.cells
     assert [each.machine for each in cell.lost] == ["node-3"]
@@ -366,7 +368,7 @@ def test_a_new_node_takes_the_place_of_one_that_is_gone(measured: Measured, tmp_
             raise RunError("gone")
 
     first, said = kept(measured, dies), list[str]()
-    directory = spread.begin(spec_of(CELLS), first, tmp_path / "run")
+    directory = spread.begin(specs.plan(spec_of(CELLS)), first, tmp_path / "run")
     spread.run_remaining(directory, first, said.append)
     later = LocalNodes(4, lambda _, __: measured.packed["local-3"])
     del later.nodes[2]
@@ -383,7 +385,7 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_arrived(measured: Measured, tmp_pa
             raise KeyboardInterrupt
 
     nodes, said = kept(measured, interrupts), list[str]()
-    directory = spread.begin(spec_of(CELLS), nodes, tmp_path / "run")
+    directory = spread.begin(specs.plan(spec_of(CELLS)), nodes, tmp_path / "run")
     with pytest.raises(Interrupted):
         spread.run_remaining(directory, nodes, said.append)
     assert nodes.closed == 1
@@ -398,7 +400,7 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_arrived(measured: Measured, tmp_pa
 
 def test_a_damaged_part_is_lost_and_leaves_nothing(measured: Measured, tmp_path: Path) -> None:
     nodes = LocalNodes(3, lambda node, _: measured.packed[node][: 400 if node == "local-1" else None])
-    directory = spread.begin(spec_of(CELLS), nodes, tmp_path / "run")
+    directory = spread.begin(specs.plan(spec_of(CELLS)), nodes, tmp_path / "run")
     found = spread.run_remaining(directory, nodes, lambda _: None)
     assert found.run.machines[0].state == "lost"
     assert "can't be unpacked" in found.run.machines[0].reason
@@ -407,7 +409,7 @@ def test_a_damaged_part_is_lost_and_leaves_nothing(measured: Measured, tmp_path:
 
 def test_nodes_of_one_host_are_named_in_the_result(measured: Measured, tmp_path: Path) -> None:
     nodes = LocalNodes(3, lambda node, _: measured.packed[node], host="one")
-    directory, said = spread.begin(spec_of(CELLS), nodes, tmp_path / "run"), list[str]()
+    directory, said = spread.begin(specs.plan(spec_of(CELLS)), nodes, tmp_path / "run"), list[str]()
     found = spread.run_remaining(directory, nodes, said.append)
     assert found.run.cells[0].hosts == 1
     assert "3 nodes of one host, and no other host" in machines_formats.get("terminal")(found).replace("\n", " ")

@@ -5,7 +5,7 @@ does anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -16,15 +16,11 @@ CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 """Methods of requests that a site may answer by changing something."""
 
 
-def lines(spec: Any) -> list[str]:
-    """The banner's lines; none if ciphercost starts every server itself, for this machine alone, and the workloads show all that is asked.
-
-    Raises UsageError for a spec that can't be run.
-    """
-    from ciphercost.plan import conditions, shown, specs
+def lines(planned: Sequence[PlannedCell]) -> list[str]:
+    """The banner's lines; none if ciphercost starts every server itself, for this machine alone, and the workloads show all that is asked."""
+    from ciphercost.plan import conditions, shown
     from ciphercost.report.layout import wrap
 
-    planned = specs.plan(spec)
     reached = dict.fromkeys(conditions.who_reaches_it(cell.conditions, cell.engine) for cell in planned)
     opened = [line for text in reached if text for line in wrap(f"{text[0].upper()}{text[1:]}.", INDENT, f"{INDENT}  ")]
     unseen = dict.fromkeys(text for cell in planned for text in shown.not_shown(cell))

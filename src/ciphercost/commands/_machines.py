@@ -14,22 +14,23 @@ from ciphercost.commands._say import note, say, say_saved
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from ciphercost.plan.planned import Plan
     from ciphercost.runs.spread import Nodes
 
 SEVERITY = (1, 3, 4)
 """Exit statuses of comparisons, the most severe first: no number, over the budget, unresolved."""
 
 
-def start(spec: Any, given: dict[str, Any]) -> NoReturn:
-    """Measure a spec on the machines of its cluster, and print the result over machines."""
+def start(plan: Plan, given: dict[str, Any]) -> NoReturn:
+    """Measure a plan on the machines of its cluster, and print the result over machines."""
     from ciphercost.runs import ray_tasks, spread
 
     if given["price"] is not None:
         raise UsageError(
             "--price isn't shown over machines; `ciphercost report RUN/machines/node-1 --price …` shows it for one"
         )
-    nodes = ray_tasks.RayNodes(spec.cluster)
-    finish(spread.begin(spec, nodes, given["output"], command_line()), nodes, given)
+    nodes = ray_tasks.RayNodes(plan.spec.cluster)
+    finish(spread.begin(plan, nodes, given["output"], command_line()), nodes, given)
 
 
 def resume(directory: Path, given: dict[str, Any]) -> NoReturn:

@@ -17,22 +17,23 @@ from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
     from ciphercost.model.result import Result
+    from ciphercost.plan.planned import Plan
 
 
 COST_OF_FAILURE = 1
 """Exit status if a cell or a proof failed."""
 
 
-def run_spec(spec: Any, given: dict[str, Any]) -> None:
+def run_plan(plan: Plan, given: dict[str, Any]) -> None:
     from ciphercost.load import units
     from ciphercost.report import money
     from ciphercost.runs import pipeline
 
     price = units.price(given["price"]) if given["price"] is not None else None
-    banner(spec)
+    banner(plan)
 
     def run_in(*args: Any) -> tuple[Any, Path]:
-        result, directory = pipeline.run_in(spec, *args)
+        result, directory = pipeline.run_in(plan, *args)
         return money.at_price(result, price), directory
 
     failed = measure(given, run_in, has_failed)
@@ -97,13 +98,11 @@ def has_failed(result: Any) -> bool:
     return left or any(cell.status != "ok" for cell in result.cells)
 
 
-def banner(spec: Any) -> None:
-    """Print what ciphercost does to servers that the user already runs, who can reach its own, and what it read in the user's
-    rows. Raises UsageError.
-    """
+def banner(plan: Plan) -> None:
+    """Print what ciphercost does to servers that the user already runs, who can reach its own, and what it read in the user's rows."""
     from ciphercost.commands import _banner, _rows_read
 
-    for line in (*_banner.lines(spec), *_rows_read.lines(spec)):
+    for line in (*_banner.lines(plan.cells), *_rows_read.lines(plan.cells)):
         note(line)
 
 

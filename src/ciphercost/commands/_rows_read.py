@@ -4,19 +4,20 @@ the load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ciphercost.plan.planned import PlannedCell
 
 MOST_COLUMNS = 40
 """Columns that are listed with their types."""
 
 
-def lines(spec: Any) -> Iterator[str]:
-    """Yield the lines for a spec's files. Raises UsageError for a spec that can't be run."""
-    from ciphercost.plan import specs
-
+def lines(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """Yield the lines for the cells' files."""
     seen = set()
-    for planned in specs.plan(spec):
+    for planned in cells:
         cell = planned.spec
         own = (cell.csv, cell.no_header, planned.secret_columns)
         # The register's file has its own columns, which its reader checks.

@@ -1,16 +1,19 @@
-"""Turn command-line options into cells and a spec. Raises UsageError."""
+"""Turn command-line options into cells and a plan. Raises UsageError."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.plan.planned import Plan
 
 
 def cell_of(target: str, given: dict[str, Any]) -> Any:
@@ -150,13 +153,14 @@ def length_of(given: dict[str, Any], usual: float) -> tuple[int, float]:
     return given["sessions"] or USUAL_SESSIONS, time or usual
 
 
-def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
+def plan_of(cells: list[Any], given: dict[str, Any]) -> Plan:
+    """The plan of a run of these cells, with the options `given`. Raises UsageError."""
     from ciphercost.load import units
     from ciphercost.model.spec import Spec
     from ciphercost.plan import schedule, specs
 
     sessions, time = length_of(given, schedule.seconds(cells))
-    made = specs.check(
+    made = specs.plan(
         Spec(
             cells=cells,
             seed=given["seed"],

@@ -10,7 +10,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, banner, has_failed, measure
 from ciphercost.commands._options import MEASURE, OUTPUT, options, time_option
-from ciphercost.commands._spec import cell_of, spec_of
+from ciphercost.commands._spec import cell_of, plan_of
 from ciphercost.model.errors import UsageError
 
 
@@ -38,7 +38,7 @@ def calibrate(engine: str, **given: Any) -> None:
     from ciphercost.report import calibration
     from ciphercost.runs import pipeline
 
-    made = spec_of([cell_of(f"{engine}:none", given)], given)
+    made = plan_of([cell_of(f"{engine}:none", given)], given)
     banner(made)
     failed = measure(given, partial(pipeline.run_in, made), has_failed, calibration.text)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

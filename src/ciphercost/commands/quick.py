@@ -23,10 +23,10 @@ def quick(**given: Any) -> None:
     from ciphercost.plan import quick
     from ciphercost.runs import pipeline
 
-    quick.spec(given["seed"], given["time_"])  # refuses bad usage before anything is fetched
+    quick.plan(given["seed"], given["time_"])  # refuses bad usage before anything is fetched
     cells, more = quick.cells()
-    spec = quick.spec(given["seed"], given["time_"], cells)
-    failed = measure(given, partial(pipeline.run_in, spec), has_failed)
+    made = quick.plan(given["seed"], given["time_"], cells)
+    failed = measure(given, partial(pipeline.run_in, made), has_failed)
     if more:
         complain(more)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

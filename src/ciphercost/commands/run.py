@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from ciphercost.commands import _completers
-from ciphercost.commands._measure import run_spec
+from ciphercost.commands._measure import run_plan
 from ciphercost.commands._options import CELL_TIME, MEASURE, OBJECTIVE, OUTPUT, OVER_MACHINES, PRICE, options
 from ciphercost.commands._say import say_data
-from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of, where
+from ciphercost.commands._spec import cell_of, plan_of, refuse_beside_a_file, where
 from ciphercost.model.errors import UsageError
 
 
@@ -73,9 +73,9 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
         refuse_beside_a_file(targets[0])
-        made = toml.load(Path(targets[0]))
+        made = toml.plan(Path(targets[0]))
         if elsewhere := where(given):
-            made = specs.check(msgspec.structs.replace(made, **elsewhere), load=False)
+            made = specs.plan(msgspec.structs.replace(made.spec, **elsewhere), load=not print_spec)
     else:
         several = [each for each in ("split_", "matrix", "hop") if given[each]]
         if len(several) > 1:
@@ -85,19 +85,19 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
             raise UsageError(f"--split has its own workloads; remove --{wrong[0]}")
         cells = [cell_of(target, given) for target in targets]
         grouped = [expanded(cell, number, given) for number, cell in enumerate(cells)]
-        made = spec_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)
+        made = plan_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)
     if print_spec:
-        if any(cell.headers for cell in made.cells):
+        if any(cell.headers for cell in made.spec.cells):
             raise UsageError(
                 "--print-spec: a spec holds no header's value; put the headers into a file, one a line, and name it with --header @FILE"
             )
-        say_data(toml.dump(made), nl=False)
+        say_data(toml.dump(made.spec), nl=False)
         return
-    if made.spread:
+    if made.spec.spread:
         from ciphercost.commands import _machines
 
         _machines.start(made, given)
-    run_spec(made, given)
+    run_plan(made, given)
 
 
 def expanded(cell: Any, number: int, given: dict[str, Any]) -> list[Any]:

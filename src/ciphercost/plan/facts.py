@@ -8,26 +8,38 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load import headers
+from ciphercost.mechanisms import Mechanism
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
 from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.plan import matrix
+from ciphercost.plan.planned import PlannedCell
 
 
-def planned(specs: Sequence[CellSpec]) -> list[CellFacts]:
-    """The facts of cells before anything is measured. Raises UsageError for an unknown engine or mechanism."""
+def planned(cells: Sequence[PlannedCell]) -> list[CellFacts]:
+    """The facts of cells before anything is measured."""
+    specs = [cell.spec for cell in cells]
     return [
-        CellFacts(spec, registered(spec), control=matrix.control_of(specs, number)) for number, spec in enumerate(specs)
+        CellFacts(
+            cell.spec,
+            _of(cell.engine, cell.mechanism, cell.spec),
+            control=matrix.control_of(specs, number),
+        )
+        for number, cell in enumerate(cells)
     ]
 
 
 def registered(spec: CellSpec) -> Registered:
     """Facts about the engine and mechanism of a cell. Raises UsageError if either is unknown."""
-    engine, mechanism = engines.get(spec.engine), mechanisms.get(spec.mechanism)
+    return _of(engines.get(spec.engine), mechanisms.get(spec.mechanism), spec)
+
+
+def _of(engine: Engine, mechanism: Mechanism, spec: CellSpec) -> Registered:
     return Registered(
         embedded=engine.embedded,
         tls_round_trips=engine.tls_round_trips if isinstance(engine, HasTls) else 0,

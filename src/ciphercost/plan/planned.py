@@ -16,7 +16,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import only
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret
-from ciphercost.model.spec import CellSpec
+from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan.conditions import Conditions
 
 
@@ -89,6 +89,14 @@ class PlannedCell(msgspec.Struct, frozen=True):
             codec = only(codec, self.secret_columns)
         made = prepare(self.spec, self.engine, self.workload, self.parameters, codec)
         return msgspec.structs.replace(made, per_request=self.program.per_request)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A checked spec and its cells, resolved. `plan.specs.plan` creates it once; every later step of a run takes it."""
+
+    spec: Spec
+    """With full names."""
+    cells: tuple[PlannedCell, ...]
 
 
 def prepare(

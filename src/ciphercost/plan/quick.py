@@ -1,4 +1,4 @@
-"""The spec of `ciphercost quick`: SQLite, which is part of the agent, and PostgreSQL if it is available."""
+"""The plan of `ciphercost quick`: SQLite, which is part of the agent, and PostgreSQL if it is available."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ciphercost import engines
 from ciphercost.load.units import duration
 from ciphercost.model.errors import CiphercostError, UsageError
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import schedule
-from ciphercost.plan.specs import check
+from ciphercost.plan import schedule, specs
+from ciphercost.plan.planned import Plan
 
 POSTGRESQL = (
     CellSpec("postgresql", "tls", workload="point-select", regime="one-core"),
@@ -36,12 +36,12 @@ def cells() -> tuple[list[CellSpec], str]:
     return list(CELLS), ""
 
 
-def spec(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = None) -> Spec:
+def plan(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = None) -> Plan:
     """One session of each cell on one core, one minute in total (or `time`). Raises UsageError for an invalid or too short time. Pure."""
     chosen = list(CELLS) if cells is None else cells
     whole = duration(time) if time else 60.0
-    made = check(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))
-    least = max(schedule.least_seconds(made, cell) for cell in chosen) * len(chosen)
+    made = specs.plan(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))
+    least = max(schedule.least_seconds(made.spec, cell) for cell in chosen) * len(chosen)
     if time and whole < least:
         raise UsageError(
             f"--time {time}: too short for the {len(chosen)} cells of `quick`; use --time {least:.0f}s or more"

@@ -13,18 +13,20 @@ from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
 from ciphercost.plan import authority_checks, cell_checks, cluster_checks, objective, schedule
-from ciphercost.plan.planned import PlannedCell
+from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.plan.resolve import resolve
 
 
 def check(spec: Spec, *, load: bool = True) -> Spec:
     """The spec with full names, if every name is known and every number in range. Raises UsageError as `plan` does."""
-    cells = [each.spec for each in plan(spec, load=load)]
-    return spec if cells == spec.cells else msgspec.structs.replace(spec, cells=cells)
+    return plan(spec, load=load).spec
 
 
-def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
-    """The spec's cells, resolved. `load` false: nothing will be measured. Raises UsageError with what to write instead."""
+def plan(spec: Spec, *, load: bool = True) -> Plan:
+    """The spec with full names and its cells, resolved. `load` false: nothing will be measured.
+
+    Raises UsageError with what to write instead.
+    """
     if not spec.cells:
         raise UsageError(
             'nothing to run: the spec has no cells; add one, e.g. engine = "postgresql" and mechanism = "tls"'
@@ -72,7 +74,8 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
         for planned in cells:
             _check_files(planned)
     checked.ranged(spec, "the spec")
-    return cells
+    full = [each.spec for each in cells]
+    return Plan(spec if full == spec.cells else msgspec.structs.replace(spec, cells=full), tuple(cells))
 
 
 OWN_CONNECTIONS = 2
@@ -131,10 +134,11 @@ def _check_files(cell: PlannedCell) -> None:
         )
 
 
-def long_enough(spec: Spec) -> Spec:
-    """The spec, if every cell has time for the blocks that an interval needs. Raises UsageError with the shortest possible time."""
+def long_enough(made: Plan) -> Plan:
+    """The plan, if every cell has time for the blocks that an interval needs. Raises UsageError with the shortest possible time."""
+    spec = made.spec
     if spec.precision or spec.slice_seconds:
-        return spec
+        return made
     for cell in spec.cells:
         if spec.time < (least := schedule.least_seconds(spec, cell)):
             sessions = f"{spec.sessions} sessions of " if spec.mode == "full" else ""
@@ -144,4 +148,4 @@ def long_enough(spec: Spec) -> Spec:
                 f"({sessions}{schedule.MIN_BLOCKS} blocks of {schedule.SLICES_A_BLOCK:g} slices of {schedule.CANDIDATES[0]:g} s, and warm-up); "
                 f"use --time {least:.0f}s{shorter}"
             )
-    return spec
+    return made

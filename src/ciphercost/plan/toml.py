@@ -13,12 +13,20 @@ from ciphercost.load.units import duration, share
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import schedule
-from ciphercost.plan.specs import check, long_enough
+from ciphercost.plan import schedule, specs
+from ciphercost.plan.planned import Plan
 
 
 def load(path: Path) -> Spec:
-    """Read a Spec from a TOML file: top-level keys of Spec, and one `[[cells]]` table for each cell. Raises UsageError with file and key."""
+    """Read a Spec as `plan` does."""
+    return plan(path).spec
+
+
+def plan(path: Path) -> Plan:
+    """Read and plan a Spec from a TOML file: top-level keys of Spec, and one `[[cells]]` table for each cell.
+
+    Raises UsageError with file and key.
+    """
     data = checked.toml(path)
     _check_keys(data, Spec, str(path))
     if not isinstance(data.get("cells", []), list):
@@ -37,7 +45,7 @@ def load(path: Path) -> Spec:
     try:
         made = msgspec.convert(data, Spec, strict=True)
         made = made if timed else msgspec.structs.replace(made, time=schedule.seconds(made.cells))
-        return long_enough(check(made))
+        return specs.long_enough(specs.plan(made))
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {checked.short(error)}") from None
 

@@ -117,7 +117,7 @@ def unpack(packed: bytes, target: Path) -> None:
 
 def main(spec: str, directory: str, machine: str, run: str) -> None:
     """Measure the spec. Raises CiphercostError."""
-    pipeline.run_in(toml.load(Path(spec)), Path(directory), place={"node": machine, "over_machines": run})
+    pipeline.run_in(toml.plan(Path(spec)), Path(directory), place={"node": machine, "over_machines": run})
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.plan import facts as plan_facts
 from ciphercost.plan import schedule, specs
-from ciphercost.plan.planned import PlannedCell
+from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.provision.servers import Servers
 from ciphercost.runs import conclude, html_page, own_records
 
@@ -35,12 +35,12 @@ Before = Callable[[Record, supervisor.Supervisor, Path, Display], None]
 
 
 def run(spec: Spec, directory: Path | None = None) -> Result:
-    """Run every cell of a spec without progress output. See `run_in`."""
-    return run_in(spec, directory)[0]
+    """Plan a spec and run every cell of it without progress output. See `run_in`."""
+    return run_in(specs.plan(spec), directory)[0]
 
 
 def run_in(
-    spec: Spec,
+    plan: Plan,
     directory: Path | None = None,
     display: Display | None = None,
     command: str = "",
@@ -48,7 +48,7 @@ def run_in(
     study: tuple[str, dict[str, Any]] = ("", {}),
     place: Mapping[str, str] | None = None,
 ) -> tuple[Result, Path]:
-    """Run every cell of a spec on this machine. Returns the result and the run's directory (`directory`, or ./runs/<id>).
+    """Run every cell of a plan on this machine. Returns the result and the run's directory (`directory`, or ./runs/<id>).
 
     `before`: what the run does first (a study's published procedure). `study`: its name and options, for `resume`. `place`: what
     the record says of this machine beside what it detects, if it measures a part of a run over several (`runs.node_run`).
@@ -56,13 +56,14 @@ def run_in(
     A cell that fails or can't be proven has a reason instead of a number; the others continue. Raises UsageError before
     anything starts, and Interrupted on Ctrl-C.
     """
+    spec = plan.spec
     if spec.spread:
         raise UsageError(
             "a run over machines starts with the command: ciphercost run FILE.toml --cluster ADDRESS --spread"
         )
-    cells, display, run_id = specs.plan(spec), display or Display(), new_id()
+    display, run_id = display or Display(), new_id()
     find_agent()
-    options.fetch(each.client.driver for each in cells if each.client)
+    options.fetch(each.client.driver for each in plan.cells if each.client)
     facts = RunFacts(
         format=PLAN_FORMAT,
         id=run_id,
@@ -71,7 +72,7 @@ def run_in(
         machine=procfs.machine() | dict(place or {}),
         seed=spec.seed or secrets.randbits(32),
         spec=spec,
-        cells=plan_facts.planned(spec.cells),
+        cells=plan_facts.planned(plan.cells),
         command=command,
         study=study[0],
         study_options=study[1],
@@ -80,7 +81,7 @@ def run_in(
     with clusters.joined(spec) as cluster:
         record = Record(directory_for(run_id, directory), facts)
         own_records.mark(record.directory, own_records.of_run(record.directory))
-        return carry_out(cells, record, run_id, display, cluster, before)
+        return carry_out(plan.cells, record, run_id, display, cluster, before)
 
 
 def carry_out(

@@ -48,7 +48,7 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool
         )
     if isinstance(mechanism, Columns):
         cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # needed for a valid cell, but never run
-    (planned,) = specs.plan(Spec(cells=[cell], mode="quick", sessions=1), load=False)
+    (planned,) = specs.plan(Spec(cells=[cell], mode="quick", sessions=1), load=False).cells
     run_id = new_id()
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)

@@ -26,7 +26,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import resolve
-from ciphercost.plan.specs import check
+from ciphercost.plan.specs import check, plan
 from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.bench import Bench
@@ -71,7 +71,7 @@ def run_in(
     `options`: those with which the study was `configured`, recorded so that the run can be resumed.
     """
     own = (study.name, dict(options or {}))
-    return pipeline.run_in(spec, directory, display, command, before=before(study, spec), study=own)
+    return pipeline.run_in(plan(spec), directory, display, command, before=before(study, spec), study=own)
 
 
 def as_published(

@@ -64,7 +64,7 @@ def run_in(directory: Path, display: Display | None = None, *, trusted: bool = F
         raise UsageError(f"{directory} is finished; `ciphercost report {shlex.quote(str(directory))}` prints it")
     facts = last_checkpoint(directory)
     check_same_place(directory, facts)
-    cells = specs.plan(facts.spec)
+    cells = specs.plan(facts.spec).cells
     before = published(directory, facts)
     find_agent()
     options.fetch(each.client.driver for each in cells if each.client)

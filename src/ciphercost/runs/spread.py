@@ -25,7 +25,8 @@ from ciphercost.model.machines import MACHINES_FILE, MACHINES_FORMAT, CellOverMa
 from ciphercost.model.result import Cell
 from ciphercost.model.run_directory import LATEST, directory_for, new_id, open_locked, runs, write_whole
 from ciphercost.model.spec import Spec
-from ciphercost.plan import schedule, specs
+from ciphercost.plan import schedule
+from ciphercost.plan.planned import Plan
 from ciphercost.report.machines_types import Concluded
 from ciphercost.report.words import cell_text, figure_text
 from ciphercost.runs import html_page, node_run, own_records
@@ -93,9 +94,9 @@ def deal(spec: Spec, nodes: int) -> list[list[int]]:
     return dealt
 
 
-def begin(spec: Spec, nodes: Nodes, directory: Path | None = None, command: str = "") -> Path:
+def begin(plan: Plan, nodes: Nodes, directory: Path | None = None, command: str = "") -> Path:
     """Create the directory of a run over the machines that can measure now. Raises UsageError before anything starts."""
-    specs.check(spec)
+    spec = plan.spec
     found = sorted(nodes.listed(), key=lambda node: (node.host, node.node))
     dealt = deal(spec, len(found))
     for cells in dealt:  # a file that can't be read is found now
