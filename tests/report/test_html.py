@@ -364,7 +364,7 @@ def test_the_details_have_everything_that_a_cell_can_have() -> None:
         "random read",
         "20.0 % higher",
         "stored bytes, tables: 50.0 % more",
-        "key rotation took 0.25 s",
+        "key rotation: 0.25 s",
         "40 handshakes under load, 10 resumed",
         "10ms round trip added",
     ):
