@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.estimate import curves, limit, notation
+from ciphercost.estimate import curves, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.profile import EndProfile
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, capacity, disturbed, money, objective
+from ciphercost.report import advice, disturbed, objective
 from ciphercost.report.advice import Report
-from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
+from ciphercost.report.words import cell_notes, cell_text, figure_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
@@ -128,25 +128,17 @@ def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]
         # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
         known = not figures and (cell.reason == said or len(escaped(cell.reason)) <= SHORT)
         yield item(cell_text.standing(cell) if known else f"{cell_text.standing(cell)}: {cell.reason}")
-    for proof in cell.proofs:
-        if not proof.passed and proof.detail not in cell.reason:
-            yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
+    yield from map(item, cell_notes.failed_proofs(cell))
     if not figures:
         return
     if cell.against_reference is not None:
         yield item(f"against {cell_text.against(everything, cell)}: {figure_text.beside(cell.against_reference)}")
-    if planned := capacity.line(cell):
-        yield item(f"capacity planning: {planned}")
-    if priced := money.line(cell):
-        yield item(priced)
-    if limited := limit.line(cell):
-        yield item(limited)
+    yield from (item(f"{note}") for note in cell_notes.consequences(cell))
     if cell.objective is not None:
         yield item(objective.line(cell))
     yield item(f"verdict: {verdict_text.verdict(cell)}")
     yield item(cell_text.proof_line(cell), 2 * LONGEST)
-    for line in (*cell_text.fleet(cell), *cell_text.hop(cell), *cell_text.link(cell), *cell_text.logged(cell)):
-        yield item(line)
+    yield from map(item, cell_notes.load(cell))
     for end in cell.profile.ends if cell.profile else ():
         yield from profiled(cell, end)
     for each in cell_text.by_severity(cell.findings):

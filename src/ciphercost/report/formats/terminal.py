@@ -6,27 +6,24 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.estimate import curves, limit
+from ciphercost.estimate import curves
 from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, disturbed, money, objective
+from ciphercost.report import disturbed, money, objective
 from ciphercost.report.formats import _imported, _profile, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
+from ciphercost.report.words import cell_notes
 from ciphercost.report.words.cell_text import (
     by_severity,
-    fleet,
     heading,
     heading_words,
-    hop,
     in_common,
     is_control,
     left_open,
-    link,
-    logged,
     names,
     no_number,
     proof_line,
@@ -213,12 +210,10 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for planned in filter(None, (opening(cell), capacity.line(cell), money.line(cell))):
-            yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
-        if limited := limit.line(cell):
-            yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
+        for words_ in filter(None, (opening(cell), *(note.text for note in cell_notes.consequences(cell)))):
+            yield from wrap(f"{names[id(cell)]}: {words_}", "  ")
         yield from objective.lines(cell, f"{names[id(cell)]}: ")
-        for line in (*fleet(cell), *hop(cell), *link(cell), *logged(cell)):
+        for line in cell_notes.load(cell):
             yield from wrap(f"{names[id(cell)]}: {line}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
@@ -344,9 +339,8 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         return
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
-        for proof in cell.proofs:
-            if not proof.passed and proof.detail not in cell.reason:
-                yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
+        for words in cell_notes.failed_proofs(cell):
+            yield from wrap(words, "  ")
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
@@ -358,19 +352,15 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         yield from wrap(prediction(cell), "  ", "    ")
     for words in taken_apart(cell, everything):
         yield from wrap(words, "  ", "    ")
-    if planned := capacity.line(cell):
-        yield from wrap(f"capacity planning: {planned}", "  ", "                     ")
-    if priced_ := money.line(cell):
-        yield from wrap(priced_, "  ", "    ")
-    if limited := limit.line(cell):
-        yield from wrap(limited, "  ", "    ")
+    for note in cell_notes.consequences(cell):
+        yield from wrap(f"{note}", "  ", " " * len(f"  {note.label}: ") if note.label else "    ")
     yield from objective.lines(cell)
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     if above is not None and not above.status == cell.status == "ok":
         above = None
     proven = proof_line(cell)
     yield from wrap("proven: as above" if above and proof_line(above) == proven else proven, "  ", "          ")
-    for words in (*fleet(cell), *hop(cell), *link(cell), *logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
+    for words in (*cell_notes.load(cell), *round_trips.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     if cell.storage:
         yield "  storage speed of the same directories, without a server (fio)"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.estimate import limit, notation
+from ciphercost.estimate import notation
 from ciphercost.measure import round_trips
 from ciphercost.model.errors import kind
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.report import capacity, money, objective
+from ciphercost.report import objective
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
-from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
+from ciphercost.report.words import cell_notes, cell_text, figure_text, profile_text, verdict_text
 
 FOLD = 2
 """Details are open by default up to this many cells."""
@@ -100,10 +100,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         facts=list(_facts(cell)),
         storage=_storage(cell),
         clients=[
-            *cell_text.fleet(cell),
-            *cell_text.hop(cell),
-            *cell_text.link(cell),
-            *cell_text.logged(cell),
+            *cell_notes.load(cell),
             *round_trips.lines(cell.chatter, cell.traffic),
             *_client(cell, result.cells),
         ],
@@ -116,12 +113,7 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     yield from filter(None, (*figure_text.without_ratio(cell), figure_text.opening(cell)))
     if cell.predicted:
         yield figure_text.prediction(cell)
-    if planned := capacity.line(cell):
-        yield f"capacity planning: {planned}"
-    if priced := money.line(cell):
-        yield priced
-    if limited := limit.line(cell):
-        yield limited
+    yield from map(str, cell_notes.consequences(cell))
     if cell.objective is not None:
         yield objective.line(cell)
     yield from cell_text.taken_apart(cell, everything)
