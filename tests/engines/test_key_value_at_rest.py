@@ -16,7 +16,7 @@ from ciphercost.plan import resolve
 from ciphercost.runs import prove
 from conftest import RequirePossible, RequireServer
 from resting import mountable
-from test_real import ciphercost, result_of
+from test_real import ciphercost, measured, result_of
 
 QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--json", "out.json")
 DISK = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("disk", "server")}
@@ -37,7 +37,7 @@ def test_a_cell_is_proven_by_its_files_and_measured(
     engine, _, mechanism = target.partition(":")
     require_server(engine)
     require_possible(lambda: mountable(mechanism))
-    done = ciphercost("run", target, "--workload", workload, *QUICK, cwd=tmp_path)
+    done = measured("run", target, "--workload", workload, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert (cell["status"], cell["workload"]) == ("ok", f"kv-{workload}")

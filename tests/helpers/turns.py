@@ -7,6 +7,7 @@ Of each kind the file that takes longest comes first, so that no worker is busy 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -58,11 +59,21 @@ class Turns(LoadFileScheduling):  # type: ignore[misc] # pytest-xdist has no typ
 
 
 class StepsBack:
-    """A plugin of pytest: tests that only compute run at a lower priority, if a process may raise its own again."""
+    """A plugin of pytest: in a worker, tests that only compute run at a lower priority, if a process may raise its own again."""
+
+    def __init__(self) -> None:
+        self.usual = os.getpriority(os.PRIO_PROCESS, 0)
+        self.may = "PYTEST_XDIST_WORKER" in os.environ and self._may_return()
+
+    def _may_return(self) -> bool:
+        os.setpriority(os.PRIO_PROCESS, 0, self.usual + 1)
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, self.usual)
+        return os.getpriority(os.PRIO_PROCESS, 0) == self.usual
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if os.geteuid() == 0 and "PYTEST_XDIST_WORKER" in os.environ:
+        if self.may:
             file = Path(item.path).relative_to(accounts.ROOT)
-            os.setpriority(os.PRIO_PROCESS, 0, 0 if starts_processes(str(file)) else STEP_BACK)
+            os.setpriority(os.PRIO_PROCESS, 0, self.usual + (0 if starts_processes(str(file)) else STEP_BACK))
         return (yield)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import short
 import warm
 from ciphercost.host import tls_library
 from ciphercost.mechanisms.tls import MECHANISM as TLS
@@ -94,7 +95,7 @@ def test_libraries_are_compared_in_the_same_sessions(tmp_path: Path, require_ser
         "--json",
         "out.json",
     )
-    done = warm.run((*words, *QUICK), cwd=tmp_path)
+    done = short.run((*words, *QUICK), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cells = json.loads((tmp_path / "out.json").read_text())["cells"]
     assert [cell["encryption"]["server_library"].rpartition(".")[0] for cell in cells] == ["OpenSSL 3.0", "OpenSSL 3.5"]

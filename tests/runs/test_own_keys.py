@@ -14,7 +14,7 @@ from ciphercost.model.errors import AgentError
 from conftest import RequireServer
 from shops import opened
 from stores import KEYS, PASSWORD, Store, store
-from test_real import SHORT, ciphercost, result_of
+from test_real import SHORT, ciphercost, measured, result_of
 
 OWN = f"\\set id random(1, {KEYS})\nGET mine::id\n"
 SAID = re.compile(r'^\S+ \[0 [^\]]+\] ("HELLO" "2" "AUTH" "\(redacted\)" "\(redacted\)"|"QUIT"|"GET" "mine:\d+")$')
@@ -38,7 +38,8 @@ def only_given_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(own: Store, cwd: Path, *argv: str, **environment: str) -> tuple[int, str]:
     """(exit status, all that was printed) of a command with the user's password."""
-    done = ciphercost(*argv, cwd=cwd, **{**own.environment, **environment})
+    command = measured if "--quick" in argv else ciphercost
+    done = command(*argv, cwd=cwd, **{**own.environment, **environment})
     assert PASSWORD not in done.stdout + done.stderr
     return done.returncode, " ".join((done.stdout + done.stderr).replace("===", " ").split())
 

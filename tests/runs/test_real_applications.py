@@ -16,7 +16,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from ciphercost.host import pki
-from test_real import ciphercost, result_of
+from test_real import measured, result_of
 
 QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--clients", "2")
 TERMS = "<p>Terms and conditions apply to everything on this page, and to every other one.</p>" * 20
@@ -112,7 +112,7 @@ def test_a_page_with_a_csrf_token_and_a_session(tmp_path: Path, made: pki.Pki, n
     pytest.importorskip(name)
     with served(APPLICATIONS[name](), made) as (plain, encrypted):
         argv = ("--url", plain, "--url", encrypted, "--ca", str(made.ca), "--json", "out.json")
-        done = ciphercost("run", "url:tls", *argv, *QUICK, cwd=tmp_path)
+        done = measured("run", "url:tls", *argv, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
@@ -125,7 +125,7 @@ def test_posts_with_a_header_and_a_body_from_a_file(tmp_path: Path, made: pki.Pk
     (tmp_path / "shop.http").write_text("POST /cart\n    X-CSRF: from-the-form\n    < cart.json\n")
     with served(flask_shop(), made) as (plain, encrypted):
         argv = ("--url", plain, "--url", encrypted, "--ca", str(made.ca), "--sql", "shop.http", "--json", "out.json")
-        done = ciphercost("run", "url:tls", *argv, *QUICK, cwd=tmp_path)
+        done = measured("run", "url:tls", *argv, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
