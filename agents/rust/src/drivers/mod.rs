@@ -1,6 +1,7 @@
-//! One module per protocol, and what the drivers of servers share (`network`).
+//! One module per protocol, and what the drivers of servers share (`network`), and those of databases in this process (`embedded`).
 
 pub mod duckdb;
+pub mod embedded;
 pub mod firebird;
 pub mod http;
 pub mod key_value;

@@ -3,12 +3,12 @@
 mod ffi;
 mod library;
 
-use crate::arm::{Opened, Pool};
-use crate::connection::{Connection, Outcome, QUERY_LIMIT_BYTES, Rows, Step, escape};
+use super::embedded::{self, Embedded};
+use crate::arm::Opened;
+use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Parameter, Script};
-use crate::transport::traffic;
 use crate::xxh3::xxh3_64;
 use library::{Instance, Prepared, Session};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,23 +21,7 @@ const ALONE: [(&str, &str); 2] = [("autoinstall_known_extensions", "false"), ("a
 
 pub fn connect(pool: &message::Pool, asked: &message::DuckDb) -> Result<Opened> {
     let asked = Arc::new(asked.clone());
-    let mut connections = Vec::with_capacity(pool.connections);
-    for _ in 0..pool.connections {
-        let mut connection = DuckDbConnection::new(asked.clone(), pool.per_request);
-        connection.open()?;
-        connections.push(connection);
-    }
-    let first = connections.first_mut().ok_or_else(|| Failure::bad_message("connections: must be at least 1"))?;
-    let connected = first.facts()?;
-    if connected.encrypted != asked.key.is_some() {
-        return Err(Failure::connect(format!("{}: is not as asked: encrypted is {}", asked.path, connected.encrypted)));
-    }
-    if pool.per_request {
-        connections.iter_mut().for_each(DuckDbConnection::close);
-    }
-    // The library runs in the caller's thread: each connection has its own thread.
-    let threads = pool.connections;
-    Ok((Box::new(Pool::deal(connections, threads)), connected))
+    embedded::connect(pool, || DuckDb { asked: asked.clone(), statements: Vec::new(), session: None, row: Vec::new() })
 }
 
 /// Instances in use. All connections of a process to a file share one, because it has the file's cache and locks.
@@ -79,30 +63,30 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-struct DuckDbConnection {
+struct DuckDb {
     asked: Arc<message::DuckDb>,
-    per_request: bool,
     // Before `session`: statements are dropped first.
     statements: Vec<Prepared>,
-    prepared: Option<Arc<Script>>,
     session: Option<Session>,
-    outcome: Outcome,
     row: Vec<u8>,
 }
 
-impl DuckDbConnection {
-    fn new(asked: Arc<message::DuckDb>, per_request: bool) -> DuckDbConnection {
-        DuckDbConnection {
-            asked,
-            per_request,
-            statements: Vec::new(),
-            prepared: None,
-            session: None,
-            outcome: Outcome::default(),
-            row: Vec::new(),
-        }
+impl DuckDb {
+    fn session(&self) -> Result<&Session> {
+        self.session.as_ref().ok_or_else(|| Failure::connect("the database is closed"))
     }
 
+    fn fact(&self, sql: &str) -> Result<String> {
+        self.run(sql).map(|rows| rows.text)
+    }
+
+    fn is_encrypted(&self) -> Result<bool> {
+        let name = quoted(NAME);
+        Ok(self.fact(&format!("SELECT encrypted FROM duckdb_databases() WHERE database_name = {name}"))? == "true")
+    }
+}
+
+impl Embedded for DuckDb {
     fn open(&mut self) -> Result<()> {
         let session = Session::new(&instance(&self.asked)?)?;
         session.run(&format!("USE {NAME}"))?;
@@ -112,21 +96,14 @@ impl DuckDbConnection {
 
     fn close(&mut self) {
         self.statements.clear();
-        self.prepared = None;
         self.session = None;
     }
 
-    fn session(&self) -> Result<&Session> {
-        self.session.as_ref().ok_or_else(|| Failure::connect("the database is closed"))
-    }
-
-    fn facts(&mut self) -> Result<Connected> {
-        let fact = |sql: &str| self.run(sql).map(|rows| rows.text);
-        let name = quoted(NAME);
-        let encrypted =
-            fact(&format!("SELECT encrypted FROM duckdb_databases() WHERE database_name = {name}"))? == "true";
-        let loaded = fact("SELECT extension_name FROM duckdb_extensions() WHERE loaded AND extension_name = 'httpfs'")?;
-        let version = fact("SELECT version()")?.trim_start_matches('v').to_string();
+    fn facts(&self) -> Result<Connected> {
+        let encrypted = self.is_encrypted()?;
+        let loaded =
+            self.fact("SELECT extension_name FROM duckdb_extensions() WHERE loaded AND extension_name = 'httpfs'")?;
+        let version = self.fact("SELECT version()")?.trim_start_matches('v').to_string();
         let mut connected = Connected {
             encrypted,
             library: format!("DuckDB {version}, {}", if loaded.is_empty() { "Mbed TLS" } else { "OpenSSL of httpfs" }),
@@ -135,13 +112,21 @@ impl DuckDbConnection {
         };
         if encrypted {
             connected.protocol = "duckdb".into();
-            let cipher = fact(&format!("SELECT cipher FROM duckdb_databases() WHERE database_name = {name}"))?;
+            let cipher =
+                self.fact(&format!("SELECT cipher FROM duckdb_databases() WHERE database_name = {}", quoted(NAME)))?;
             connected.cipher = format!("AES-256-{cipher}");
         }
         Ok(connected)
     }
 
-    /// Runs statements separated by `;`; returns the last result.
+    fn check(&self) -> Result<()> {
+        let encrypted = self.is_encrypted()?;
+        if encrypted != self.asked.key.is_some() {
+            return Err(Failure::connect(format!("{}: is not as asked: encrypted is {encrypted}", self.asked.path)));
+        }
+        Ok(())
+    }
+
     fn run(&self, sql: &str) -> Result<Rows> {
         if sql.trim().is_empty() {
             return Ok(Rows::default());
@@ -171,7 +156,7 @@ impl DuckDbConnection {
         Ok(answer)
     }
 
-    fn prepare_statements(&mut self, script: &Script) -> Result<()> {
+    fn prepare(&mut self, script: &Script) -> Result<()> {
         self.statements.clear();
         for statement in &script.statements {
             if statement.open {
@@ -187,7 +172,8 @@ impl DuckDbConnection {
         Ok(())
     }
 
-    fn run_operation(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+    #[inline]
+    fn operate(&mut self, script: &Script, operation: &Operation, outcome: &mut Outcome) -> Result<()> {
         let mut at = operation.first;
         while at < operation.last {
             let statement = &mut self.statements[at];
@@ -201,68 +187,15 @@ impl DuckDbConnection {
                     return Err(Failure::statement(format!("DuckDB takes no value for ${number}")));
                 }
             }
-            let (row, outcome) = (&mut self.row, &mut self.outcome);
-            statement.run()?.each(row, |row| outcome.row(xxh3_64(row)))?;
+            statement.run()?.each(&mut self.row, |row| outcome.row(xxh3_64(row)))?;
             at = script.after(operation, at);
         }
         Ok(())
     }
 
     #[cold]
-    fn fail(&mut self, failure: Failure) {
-        self.outcome.fail(&failure);
+    fn roll_back(&self) {
         // An error if no transaction is open.
         let _ = self.run("ROLLBACK");
-    }
-}
-
-impl Connection for DuckDbConnection {
-    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
-        if self.per_request || self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
-            return Ok(());
-        }
-        self.prepared = None;
-        self.prepare_statements(script)?;
-        self.prepared = Some(script.clone());
-        Ok(())
-    }
-
-    #[inline]
-    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        self.outcome.clear();
-        if self.per_request {
-            traffic::connected();
-            if let Err(failure) = self.open().and_then(|()| self.prepare_statements(script)) {
-                self.outcome.fail(&failure);
-                self.close();
-                return Ok(Step::Done);
-            }
-        }
-        if let Err(failure) = self.run_operation(script, operation) {
-            self.fail(failure);
-        }
-        if self.per_request {
-            self.close();
-        }
-        Ok(Step::Done)
-    }
-
-    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
-        Ok(Step::Done)
-    }
-
-    #[inline]
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn query(&mut self, sql: &str) -> Result<Rows> {
-        if !self.per_request {
-            return self.run(sql);
-        }
-        self.open()?;
-        let answer = self.run(sql);
-        self.close();
-        answer
     }
 }

@@ -1,6 +1,7 @@
 //! Assembles packets from the server into messages. Rows of any size pass through bounded memory.
 
-use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
+use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer};
+use crate::drivers::network::large::{Large, Passed};
 use crate::failure::{Failure, Result};
 use crate::xxh3::xxh3_64;
 
@@ -18,17 +19,9 @@ pub struct Packets {
     pub buffer: Buffer,
     /// The expected number of the next packet.
     number: u8,
-    large: Option<Large>,
-    /// The last large message that was kept.
-    kept: Vec<u8>,
-}
-
-/// A message that is larger than the buffer, while it passes.
-struct Large {
-    /// Missing bytes of the current packet.
-    left: usize,
+    large: Large,
+    /// Whether its current packet is its last.
     last: bool,
-    body: Passing,
 }
 
 /// A message from the server.
@@ -43,7 +36,7 @@ pub enum Message<'a> {
 
 impl Packets {
     pub fn new() -> Packets {
-        Packets { buffer: Buffer::default(), number: 0, large: None, kept: Vec::new() }
+        Packets { buffer: Buffer::default(), number: 0, large: Large::default(), last: false }
     }
 
     /// Sets the number of the next packet.
@@ -61,7 +54,7 @@ impl Packets {
     /// kept.
     #[inline]
     pub fn next(&mut self, hash_rows: bool) -> Result<Option<Message<'_>>> {
-        if self.large.is_some() {
+        if self.large.passes() {
             return self.go_on();
         }
         let unread = self.buffer.unread();
@@ -80,7 +73,8 @@ impl Packets {
             if size > BUFFER_BYTES {
                 self.number = number.wrapping_add(1);
                 self.buffer.take(HEADER_BYTES);
-                self.large = Some(Large { left: length, last: length < FULL_BYTES, body: Passing::new(hashed) });
+                self.large.begin(length, hashed);
+                self.last = length < FULL_BYTES;
                 return self.go_on();
             }
             return Ok(None);
@@ -92,14 +86,11 @@ impl Packets {
 
     /// Continues a large message.
     fn go_on(&mut self) -> Result<Option<Message<'_>>> {
-        while let Some(large) = &mut self.large {
-            let take = large.left.min(self.buffer.unread().len());
-            large.body.add(self.buffer.take(take));
-            large.left -= take;
-            if large.left > 0 {
+        loop {
+            if !self.large.take(&mut self.buffer) {
                 return Ok(None);
             }
-            if large.last {
+            if self.last {
                 break;
             }
             let &[a, b, c, number, ..] = self.buffer.unread() else { return Ok(None) };
@@ -107,33 +98,28 @@ impl Packets {
                 return Err(stranger());
             }
             self.number = number.wrapping_add(1);
-            large.left = length(a, b, c);
-            large.last = large.left < FULL_BYTES;
+            let more = length(a, b, c);
+            self.large.extend(more);
+            self.last = more < FULL_BYTES;
             self.buffer.take(HEADER_BYTES);
         }
-        Ok(match self.large.take().map(|large| large.body) {
-            None => None,
-            Some(Passing::Hashed(hash)) => Some(Message::Row(hash.digest())),
-            Some(Passing::Dropped) => Some(Message::TooLong),
-            Some(Passing::Kept(kept)) => {
-                self.kept = kept;
-                Some(Message::Other(&self.kept))
-            }
-        })
+        Ok(self.large.end().map(|passed| match passed {
+            Passed::Hash(hash) => Message::Row(hash),
+            Passed::Dropped => Message::TooLong,
+            Passed::Kept(body) => Message::Other(body),
+        }))
     }
 
     pub fn clear(&mut self) {
         self.buffer.clear();
-        self.large = None;
+        self.large.clear();
         self.number = 0;
     }
 
     #[inline]
     pub fn rest(&mut self) {
         self.buffer.rest();
-        if !self.kept.is_empty() {
-            self.kept = Vec::new();
-        }
+        self.large.rest();
     }
 }
 

@@ -4,7 +4,6 @@
 use super::block::Block;
 use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::Result;
-use crate::xxh3::Xxh3;
 use std::cell::RefCell;
 use std::io;
 
@@ -130,31 +129,8 @@ fn give(block: Block) {
     }
 }
 
-/// A message that is larger than the buffer, while it passes through.
-pub enum Passing {
-    Hashed(Box<Xxh3>),
-    Kept(Vec<u8>),
-    /// Too long to keep: it passes unread.
-    Dropped,
-}
-
 /// Maximum length of a message that an agent keeps.
 pub const KEEP_BYTES: usize = QUERY_LIMIT_BYTES + (1 << 20);
-
-impl Passing {
-    pub fn new(hashed: bool) -> Passing {
-        if hashed { Passing::Hashed(Box::new(Xxh3::new())) } else { Passing::Kept(Vec::new()) }
-    }
-
-    pub fn add(&mut self, part: &[u8]) {
-        match self {
-            Passing::Hashed(hash) => hash.update(part),
-            Passing::Kept(kept) if kept.len() + part.len() > KEEP_BYTES => *self = Passing::Dropped,
-            Passing::Kept(kept) => kept.extend_from_slice(part),
-            Passing::Dropped => {}
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ pub mod block;
 pub mod buffer;
 mod client;
 pub mod facts;
+pub mod large;
 pub mod link;
 mod phase;
 pub mod protocol;

@@ -1,6 +1,7 @@
 //! Parses bytes from the server into messages. Small ones are kept whole; rows of any size pass through bounded memory.
 
-use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
+use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer};
+use crate::drivers::network::large::{Large, Passed};
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use crate::xxh3::xxh3_64;
@@ -10,16 +11,9 @@ const HEADER_BYTES: usize = 5;
 #[derive(Default)]
 pub struct Inbox {
     buffer: Buffer,
-    large: Option<Large>,
-    /// The last large message that was kept.
-    kept: Vec<u8>,
-}
-
-/// A message that is larger than the buffer, while it passes.
-struct Large {
+    large: Large,
+    /// Its tag.
     tag: u8,
-    left: usize,
-    body: Passing,
 }
 
 /// A message from the server.
@@ -42,15 +36,13 @@ impl wire::Inbox for Inbox {
 
     fn clear(&mut self) {
         self.buffer.clear();
-        self.large = None;
+        self.large.clear();
     }
 
     #[inline]
     fn rest(&mut self) {
         self.buffer.rest();
-        if !self.kept.is_empty() {
-            self.kept = Vec::new();
-        }
+        self.large.rest();
     }
 }
 
@@ -58,7 +50,7 @@ impl Inbox {
     /// The next complete message. `hash_rows`: hash rows instead of keeping them.
     #[inline]
     pub fn next(&mut self, hash_rows: bool) -> Result<Option<Message<'_>>> {
-        if self.large.is_some() {
+        if self.large.passes() {
             return self.go_on();
         }
         let unread = self.buffer.unread();
@@ -72,7 +64,8 @@ impl Inbox {
         if unread.len() < size {
             if size > BUFFER_BYTES {
                 self.buffer.take(HEADER_BYTES);
-                self.large = Some(Large { tag, left: size - HEADER_BYTES, body: Passing::new(hashed) });
+                self.large.begin(size - HEADER_BYTES, hashed);
+                self.tag = tag;
                 return self.go_on();
             }
             return Ok(None);
@@ -83,21 +76,13 @@ impl Inbox {
 
     /// Continues a large message.
     fn go_on(&mut self) -> Result<Option<Message<'_>>> {
-        let Some(large) = &mut self.large else { return Ok(None) };
-        let take = large.left.min(self.buffer.unread().len());
-        large.body.add(self.buffer.take(take));
-        large.left -= take;
-        if large.left > 0 {
+        if !self.large.take(&mut self.buffer) {
             return Ok(None);
         }
-        let Some(Large { tag, body, .. }) = self.large.take() else { return Ok(None) };
-        Ok(Some(match body {
-            Passing::Hashed(hash) => Message::Row(hash.digest()),
-            Passing::Dropped => Message::TooLong,
-            Passing::Kept(kept) => {
-                self.kept = kept;
-                Message::Other { tag, body: &self.kept }
-            }
+        Ok(self.large.end().map(|passed| match passed {
+            Passed::Hash(hash) => Message::Row(hash),
+            Passed::Dropped => Message::TooLong,
+            Passed::Kept(body) => Message::Other { tag: self.tag, body },
         }))
     }
 }

@@ -1,7 +1,8 @@
 //! Parses bytes from the server into parts of replies. Short ones are kept whole; bulk strings of any size pass through bounded memory.
 
 use crate::drivers::key_value::replies::{END, Part, Replies, line, value};
-use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
+use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer};
+use crate::drivers::network::large::{Large, Passed};
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 
@@ -15,15 +16,8 @@ pub struct Inbox {
     buffer: Buffer,
     /// For each open array: the number of missing elements.
     open: Vec<usize>,
-    large: Option<Large>,
-    /// The last large bulk string that was kept.
-    kept: Vec<u8>,
-}
-
-/// A bulk string that is larger than the buffer, while it passes with its line end.
-struct Large {
-    left: usize,
-    body: Passing,
+    /// A large bulk string, without its line end.
+    large: Large,
 }
 
 impl wire::Inbox for Inbox {
@@ -35,22 +29,20 @@ impl wire::Inbox for Inbox {
     fn clear(&mut self) {
         self.buffer.clear();
         self.open.clear();
-        self.large = None;
+        self.large.clear();
     }
 
     #[inline]
     fn rest(&mut self) {
         self.buffer.rest();
-        if !self.kept.is_empty() {
-            self.kept = Vec::new();
-        }
+        self.large.rest();
     }
 }
 
 impl Replies for Inbox {
     #[inline]
     fn next(&mut self, hash: bool) -> Result<Option<(Part<'_>, bool)>> {
-        if self.large.is_some() {
+        if self.large.passes() {
             return self.go_on();
         }
         let unread = self.buffer.unread();
@@ -95,7 +87,7 @@ impl Replies for Inbox {
                 let size = past + count + END.len();
                 if size > BUFFER_BYTES {
                     self.buffer.take(past);
-                    self.large = Some(Large { left: count + END.len(), body: Passing::new(hash) });
+                    self.large.begin(count, hash);
                     return self.go_on();
                 }
                 if unread.len() < size {
@@ -116,27 +108,18 @@ impl Replies for Inbox {
 impl Inbox {
     /// Continues a large bulk string.
     fn go_on(&mut self) -> Result<Option<(Part<'_>, bool)>> {
-        let Some(large) = &mut self.large else { return Ok(None) };
-        let body = large.left.saturating_sub(END.len()).min(self.buffer.unread().len());
-        large.body.add(self.buffer.take(body));
-        large.left -= body;
-        if large.left > END.len() || self.buffer.unread().len() < large.left {
+        if !self.large.take(&mut self.buffer) || self.buffer.unread().len() < END.len() {
             return Ok(None);
         }
         if self.buffer.take(END.len()) != END {
             return Err(foreign());
         }
-        let Some(Large { body, .. }) = self.large.take() else { return Ok(None) };
         let last = finish(&mut self.open);
-        let part = match body {
-            Passing::Hashed(hash) => Part::Hash(hash.digest()),
-            Passing::Dropped => Part::TooLong,
-            Passing::Kept(kept) => {
-                self.kept = kept;
-                Part::Value(&self.kept)
-            }
-        };
-        Ok(Some((part, last)))
+        Ok(self.large.end().map(|passed| match passed {
+            Passed::Hash(hash) => (Part::Hash(hash), last),
+            Passed::Dropped => (Part::TooLong, last),
+            Passed::Kept(value) => (Part::Value(value), last),
+        }))
     }
 }
 

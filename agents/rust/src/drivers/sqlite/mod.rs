@@ -3,12 +3,12 @@
 mod ffi;
 mod library;
 
-use crate::arm::{Opened, Pool};
-use crate::connection::{Connection, Outcome, QUERY_LIMIT_BYTES, Rows, Step, escape};
+use super::embedded::{self, Embedded};
+use crate::arm::Opened;
+use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Parameter, Script};
-use crate::transport::traffic;
 use crate::xxh3::xxh3_64;
 use library::{Cell, Database, Prepared};
 use std::ffi::c_int;
@@ -16,51 +16,24 @@ use std::sync::Arc;
 
 pub fn connect(pool: &message::Pool, asked: &message::Sqlite) -> Result<Opened> {
     let asked = Arc::new(asked.clone());
-    let mut connections = Vec::with_capacity(pool.connections);
-    for _ in 0..pool.connections {
-        let mut connection = SqliteConnection::new(asked.clone(), pool.per_request);
-        connection.open()?;
-        connections.push(connection);
-    }
-    let first = connections.first_mut().ok_or_else(|| Failure::bad_message("connections: must be at least 1"))?;
-    let connected = first.facts()?;
-    for connection in &mut connections {
-        if connection.is_encrypted()? != asked.key.is_some() {
-            return Err(Failure::connect("SQLCipher did not accept the key"));
-        }
-        if pool.per_request {
-            connection.close();
-        }
-    }
-    // The library runs in the caller's thread: each connection has its own thread.
-    let threads = pool.connections;
-    Ok((Box::new(Pool::deal(connections, threads)), connected))
+    embedded::connect(pool, || Sqlite { asked: asked.clone(), statements: Vec::new(), database: None, row: Vec::new() })
 }
 
-pub struct SqliteConnection {
+struct Sqlite {
     asked: Arc<message::Sqlite>,
-    per_request: bool,
     // Before `database`: statements are dropped first.
     statements: Vec<(Prepared, Vec<c_int>)>,
-    prepared: Option<Arc<Script>>,
     database: Option<Database>,
-    outcome: Outcome,
     row: Vec<u8>,
 }
 
-impl SqliteConnection {
-    fn new(asked: Arc<message::Sqlite>, per_request: bool) -> SqliteConnection {
-        SqliteConnection {
-            asked,
-            per_request,
-            statements: Vec::new(),
-            prepared: None,
-            database: None,
-            outcome: Outcome::default(),
-            row: Vec::new(),
-        }
+impl Sqlite {
+    fn database(&self) -> Result<&Database> {
+        self.database.as_ref().ok_or_else(|| Failure::connect("the database is closed"))
     }
+}
 
+impl Embedded for Sqlite {
     fn open(&mut self) -> Result<()> {
         let asked = self.asked.clone();
         let database = Database::open(&asked.path)?;
@@ -86,19 +59,10 @@ impl SqliteConnection {
 
     fn close(&mut self) {
         self.statements.clear();
-        self.prepared = None;
         self.database = None;
     }
 
-    fn database(&self) -> Result<&Database> {
-        self.database.as_ref().ok_or_else(|| Failure::connect("the database is closed"))
-    }
-
-    fn is_encrypted(&mut self) -> Result<bool> {
-        Ok(self.run("PRAGMA cipher_status")?.text == "1")
-    }
-
-    fn facts(&mut self) -> Result<Connected> {
+    fn facts(&self) -> Result<Connected> {
         let fact = |sql: &str| self.run(sql).map(|rows| rows.text);
         let version = fact("SELECT sqlite_version()")?;
         let sqlcipher = fact("PRAGMA cipher_version")?;
@@ -126,7 +90,13 @@ impl SqliteConnection {
         Ok(connected)
     }
 
-    /// Runs statements separated by `;`; returns the last result.
+    fn check(&self) -> Result<()> {
+        if (self.run("PRAGMA cipher_status")?.text == "1") != self.asked.key.is_some() {
+            return Err(Failure::connect("SQLCipher did not accept the key"));
+        }
+        Ok(())
+    }
+
     fn run(&self, sql: &str) -> Result<Rows> {
         let (database, mut rest, mut answer) = (self.database()?, sql, Rows::default());
         while !rest.trim().is_empty() {
@@ -153,7 +123,7 @@ impl SqliteConnection {
         Ok(answer)
     }
 
-    fn prepare_statements(&mut self, script: &Script) -> Result<()> {
+    fn prepare(&mut self, script: &Script) -> Result<()> {
         self.statements.clear();
         for statement in &script.statements {
             let (prepared, rest) = self.database()?.prepare(&statement.sql)?;
@@ -174,7 +144,8 @@ impl SqliteConnection {
         Ok(())
     }
 
-    fn run_operation(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+    #[inline]
+    fn operate(&mut self, script: &Script, operation: &Operation, outcome: &mut Outcome) -> Result<()> {
         let Some(database) = &self.database else { return Err(Failure::connect("the database is closed")) };
         let mut at = operation.first;
         while at < operation.last {
@@ -192,12 +163,12 @@ impl SqliteConnection {
             let code = loop {
                 match statement.step() {
                     ffi::SQLITE_ROW if open => {
-                        self.outcome.opened_row(|vault, row| {
+                        outcome.opened_row(|vault, row| {
                             put_row(statement, columns, row, |value, row| vault.put(value, row))
                         });
                     }
                     ffi::SQLITE_ROW => {
-                        hash_row(statement, columns, &mut self.row, &mut self.outcome);
+                        hash_row(statement, columns, &mut self.row, outcome);
                     }
                     code => break code,
                 }
@@ -205,7 +176,7 @@ impl SqliteConnection {
             let result = database.check(code);
             statement.reset();
             result?;
-            if open && self.outcome.error.is_some() {
+            if open && outcome.error.is_some() {
                 return Err(Failure::statement("a sealed value does not open"));
             }
             at = script.after(operation, at);
@@ -214,62 +185,10 @@ impl SqliteConnection {
     }
 
     #[cold]
-    fn fail(&mut self, failure: Failure) {
-        self.outcome.fail(&failure);
+    fn roll_back(&self) {
         if self.database.as_ref().is_some_and(|database| !database.in_autocommit()) {
             let _ = self.run("ROLLBACK");
         }
-    }
-}
-
-impl Connection for SqliteConnection {
-    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
-        if self.per_request || self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
-            return Ok(());
-        }
-        self.prepared = None;
-        self.prepare_statements(script)?;
-        self.prepared = Some(script.clone());
-        Ok(())
-    }
-
-    #[inline]
-    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        self.outcome.clear();
-        if self.per_request {
-            traffic::connected();
-            if let Err(failure) = self.open().and_then(|()| self.prepare_statements(script)) {
-                self.fail(failure);
-                self.close();
-                return Ok(Step::Done);
-            }
-        }
-        if let Err(failure) = self.run_operation(script, operation) {
-            self.fail(failure);
-        }
-        if self.per_request {
-            self.close();
-        }
-        Ok(Step::Done)
-    }
-
-    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
-        Ok(Step::Done)
-    }
-
-    #[inline]
-    fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    fn query(&mut self, sql: &str) -> Result<Rows> {
-        if !self.per_request {
-            return self.run(sql);
-        }
-        self.open()?;
-        let answer = self.run(sql);
-        self.close();
-        answer
     }
 }
 
