@@ -10,7 +10,7 @@ import pytest
 from ciphercost.host import marks
 from ciphercost.model import run_directory
 from conftest import RequireServer
-from test_real import SHORT, ciphercost, result_of
+from test_real import SHORT, ciphercost, measured, result_of
 
 ORDERS = "Order ID;select;Größe;price;day;paid;note\n" + "".join(
     f'{n};{n % 7};{"groß" if n % 2 else ""};{n},5;2024-01-{n % 28 + 1:02d};{"true" if n % 3 else ""};"it\'s; \\ ""{n}""\n"\n'
@@ -24,7 +24,7 @@ def test_the_users_own_rows_are_measured(tmp_path: Path, require_server: Require
     if target.startswith("duckdb"):
         require_server("duckdb")
     (tmp_path / "orders.csv").write_text(ORDERS)
-    done = ciphercost("run", target, "--csv", "orders.csv", *SHORT, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", target, "--csv", "orders.csv", *SHORT, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "read orders.csv: 300 rows, 7 columns (Order ID integer" in done.stderr
     cell = result_of(tmp_path)["cells"][0]
@@ -80,7 +80,7 @@ def test_a_row_that_the_server_refuses_is_named_by_its_lines(tmp_path: Path, req
     # 1,500 long texts need 1,500 pointers, more than a page of PostgreSQL holds.
     wide = ",".join(f"t{n}" for n in range(1500)) + "\n" + ",".join(os.urandom(30).hex() for _ in range(1500)) + "\n"
     (tmp_path / "wide.csv").write_text(wide)
-    done = ciphercost("run", "postgresql:tls", "--csv", "wide.csv", *SHORT, "-o", "run", cwd=tmp_path)
+    done = measured("run", "postgresql:tls", "--csv", "wide.csv", *SHORT, "-o", "run", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "row is too big" in done.stdout
     assert "lines 2 to 2" in " ".join(done.stdout.split())

@@ -13,7 +13,7 @@ from ciphercost import engines
 from ciphercost.model.spec import CellSpec
 from conftest import Require, RequireServer
 from shops import ENGINES, Opened, Shop, opened, shop
-from test_real import SHORT, ciphercost, result_of
+from test_real import SHORT, measured, result_of
 
 FORBIDDEN = re.compile(r"\b(CREATE|DROP|ALTER|GRANT|search_path|Init DB)\b|^Query USE ", re.IGNORECASE)
 """What no statement of a run on own tables may contain."""
@@ -34,7 +34,7 @@ def test_own_tables_are_measured_with_the_right_to_read_alone(own: Shop, client:
     (tmp_path / "own.sql").write_text(f"{ID}SELECT customer, note {FROM_ORDERS}\n")
     before = own.state()
     argv = (*own.argv, "--sql", "own.sql", *SHORT, *(("--client", "jdbc") if client == "jdbc" else ()))
-    done = ciphercost(*argv, "--json", "out.json", cwd=tmp_path, **own.environment)
+    done = measured(*argv, "--json", "out.json", cwd=tmp_path, **own.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert result_of(tmp_path)["cells"][0]["status"] == "ok"
     assert "creates nothing" in " ".join(done.stderr.replace("===", " ").split())

@@ -31,7 +31,7 @@ from ciphercost.runs import pipeline
 from conftest import Require
 from terminals import on_a_terminal
 from test_passwords import environment
-from test_real import CLI, SHORT, ciphercost, result_of
+from test_real import CLI, SHORT, ciphercost, measured, result_of
 from userservers import ENGINES, LIMITED, UNMARKED, UserServer, user_server
 
 PATIENCE = 60.0
@@ -158,7 +158,8 @@ def many_rows(directory: Path) -> str:
 )
 def test_a_run_leaves_the_server_as_it_was(tmp_path: Path, server: UserServer, argv: tuple[str, ...]) -> None:
     (tmp_path / "mine.csv").write_text("id,word\n" + "".join(f"{n},w{n}\n" for n in range(500)))
-    done = run(server, *SHORT, *argv, "--json", "out.json", cwd=tmp_path)
+    named = ("run", target(server), "--url", server.url, *server.by_ca)
+    done = measured(*named, *SHORT, *argv, "--json", "out.json", cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "does not control it" in done.stderr
     cell = result_of(tmp_path)["cells"][0]
