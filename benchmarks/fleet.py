@@ -166,6 +166,7 @@ def one(count: int, slices: int) -> dict[str, float]:
     from ciphercost.model.spec import CellSpec, Spec
     from ciphercost.model.terms import PLAN_FORMAT
     from ciphercost.plan import facts as plan_facts
+    from ciphercost.plan.resolve import resolve
     from ciphercost.report.formats import terminal
     from ciphercost.runs import conclude
 
@@ -181,7 +182,10 @@ def one(count: int, slices: int) -> dict[str, float]:
             agents=count,
         )
         cell = msgspec.structs.replace(
-            plan_facts.planned(spec.cells)[0], clients=count, fleet=facts, slice_seconds=SLICE_S
+            plan_facts.planned([resolve(each) for each in spec.cells])[0],
+            clients=count,
+            fleet=facts,
+            slice_seconds=SLICE_S,
         )
         assert isinstance(cell, CellFacts)
         run = RunFacts(
