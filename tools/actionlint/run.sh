@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the workflow files with actionlint, which it builds once, from modules whose hashes are in go.sum. Where that can't be done
-# it prints SKIPPED and succeeds; with CIPHERCOST_REQUIRE=all (CI) it fails.
+# it prints SKIPPED and succeeds; with ACTIONLINT=required (the workflow that checks) it fails.
 #   run.sh [FILE]…               Without files: .github/workflows, and the workflow in docs/ that users copy
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
@@ -8,7 +8,7 @@ program=$PWD/.make/actionlint-$(sha256sum tools/actionlint/go.sum | cut -c 1-12)
 
 # skipped WHY
 skipped() {
-    [ "${CIPHERCOST_REQUIRE:-}" = all ] && { echo "actionlint: FAILED: $1; CIPHERCOST_REQUIRE=all asks for it" >&2; exit 1; }
+    [ "${ACTIONLINT:-}" = required ] && { echo "actionlint: FAILED: $1; ACTIONLINT=required asks for it" >&2; exit 1; }
     echo "actionlint: SKIPPED: $1"
     exit 0
 }
