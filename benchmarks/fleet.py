@@ -130,7 +130,7 @@ class NoAgent:
 def fleet_of(count: int, logs: Path) -> tuple[Any, Any]:
     """A fleet of fake members and its facts."""
     from ciphercost.load.fleet import fleet
-    from ciphercost.load.fleet.crew import Crew, Seat
+    from ciphercost.load.fleet.agent_pool import AgentPool, Seat
     from ciphercost.load.fleet.messages import NodeDescription, Start
     from ciphercost.model.fleet import FleetFacts
 
@@ -148,7 +148,7 @@ def fleet_of(count: int, logs: Path) -> tuple[Any, Any]:
         for number, answer in enumerate(answers(count))
     ]
     facts = FleetFacts(agents=count, least=max(1, count - 1), nodes=fleet.described(seats, "here"))
-    crew = Crew(FakeCluster(), seats, "here", 1, facts, lambda: None)
+    crew = AgentPool(FakeCluster(), seats, "here", 1, facts, lambda: None)
     made = fleet.Fleet(NoAgent(), crew, facts, Start(None, {}, ""), logs, lambda: None)  # type: ignore[arg-type]
     return made, facts
 
@@ -160,12 +160,12 @@ def one(count: int, slices: int) -> dict[str, float]:
     """Costs with `count` agents: seconds of CPU for each slice, and what a whole run of `slices` takes."""
     from ciphercost.load.fleet import fleet as module
     from ciphercost.load.fleet.merge import merge
+    from ciphercost.model.constrained_types import PLAN_FORMAT
     from ciphercost.model.facts import CellFacts, RunFacts
     from ciphercost.model.run_directory import Record
     from ciphercost.model.slices import Block, SliceRecord
     from ciphercost.model.spec import CellSpec, Spec
-    from ciphercost.model.terms import PLAN_FORMAT
-    from ciphercost.plan import facts as plan_facts
+    from ciphercost.plan import registry_facts as plan_facts
     from ciphercost.plan.resolve import resolve
     from ciphercost.report.formats import terminal
     from ciphercost.runs import conclude

@@ -20,7 +20,7 @@ from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import resolve
 from ciphercost.provision import server_pairs
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.runs import pipeline
 from run import Row
 
@@ -63,7 +63,7 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
     (place / "logs").mkdir(exist_ok=True)
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
-        shared = Shared(scratch / "secrets" / "group-0")
+        shared = ExperimentResources(scratch / "secrets" / "group-0")
         cores = {schedule.cores(0, 1, experiment.available_cpus(), "one-core")[0][0]}
         with (
             server_pairs.bench(resolve(cell), run_supervisor, scratch, place / "logs", 0, shared) as bench,

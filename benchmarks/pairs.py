@@ -13,7 +13,7 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.estimate.statistics import session_interval
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.load.program import Program
 from ciphercost.load.workloads import Transaction, Workload, prepare
 from ciphercost.model import run_directory
@@ -55,7 +55,7 @@ def served(
         engine.initialise(installation, home, run_supervisor)
         prepare(engine, home, scratch)
         factors, secrets = tls.check({"version": "1.3", "cipher": "aes256-gcm"}), scratch / "secrets"
-        marks.hand_over(secrets)
+        run_ownership.hand_over(secrets)
         settings = tls.server_settings(engine, factors, secrets)
         settings |= engine.settings_for(connections) if connections else {}
         running = engine.start(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))

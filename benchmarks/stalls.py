@@ -18,7 +18,7 @@ import numpy as np
 
 from ciphercost.estimate import statistics, totals
 from ciphercost.estimate.cost_ratios import ratio_of_totals, throughput_differs
-from ciphercost.estimate.stated import stated, with_totals
+from ciphercost.estimate.to_estimate import to_estimate, with_totals
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.warnings import DISAGREE
 from ciphercost.model.spec import Mode
@@ -75,7 +75,7 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
     together = ratio_of_totals(blocks, ("work",), "seconds", mode)
     assert together is not None
     headline = together._replace(centre=robust.centre, mean=together.centre) if mode == "full" else robust
-    before, estimate = (with_totals(stated(each, mode, ""), together) for each in (robust, headline))
+    before, estimate = (with_totals(to_estimate(each, mode, ""), together) for each in (robust, headline))
     apart = abs(together.centre - robust.centre)
     stalled = totals.stalled(blocks)
     p_value = min(throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)

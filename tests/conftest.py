@@ -21,7 +21,7 @@ import needs
 import repetitions
 import turns
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import scratch_base
+from ciphercost.host.run_ownership import scratch_base
 from ciphercost.load.jdbc import java
 from ciphercost.model.errors import CiphercostError
 from directories import let_through, spread

@@ -62,9 +62,9 @@ def slices(directory: str | Path) -> polars.DataFrame:
 def __getattr__(name: str) -> Any:
     # Import records and errors only on access, so that `ciphercost --help` stays fast.
     if name in ("CellSpec", "Spec"):
-        from ciphercost.model import terms
+        from ciphercost.model import constrained_types
 
-        return getattr(terms, name)
+        return getattr(constrained_types, name)
     if name == "errors":
         from ciphercost.model import errors
 

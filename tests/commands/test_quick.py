@@ -11,7 +11,7 @@ import pytest
 from ciphercost import commands, engines
 from ciphercost.commands import quick as quick_command
 from ciphercost.host.installation import Installation
-from ciphercost.measure import facts
+from ciphercost.measure import recorded_facts
 from ciphercost.model.errors import MissingServer
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import quick
@@ -96,6 +96,6 @@ def test_requested_cells_fail_without_their_server_after_one_search(
     ],
 )
 def test_an_unsupported_openssl_of_a_server_warns(library: str, warns: bool) -> None:
-    found = facts.old_openssl(library)
+    found = recorded_facts.old_openssl(library)
     assert [each.code for each in found] == (["old-openssl"] if warns else [])
     assert all(library.split()[1] in each.text for each in found)

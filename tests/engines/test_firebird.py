@@ -22,7 +22,7 @@ from ciphercost.engines.firebird import (
     answers,
     home_of,
 )
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
@@ -86,7 +86,7 @@ def test_it_listens_on_loopback_only_and_runs_without_privileges(server: Firebir
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if ":" in line
     )
-    user = marks.server_user()
+    user = run_ownership.server_user()
     assert status["Uid"].split()[0] == str(user[0] if user else os.getuid())
     tables = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     listening = [line.split()[1] for line in tables.splitlines() if line.split()[3] == "0A"]
@@ -117,7 +117,7 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         ENGINE.initialise(installation, scratch / "first", run_supervisor)
         shutil.copytree(scratch / "first", scratch / "second", symlinks=True)
-        marks.hand_over(scratch / "second")
+        run_ownership.hand_over(scratch / "second")
         servers = [ENGINE.start(installation, scratch / name, run_supervisor) for name in ("first", "second")]
         with Agent() as agent:
             for number, each in enumerate(servers):
@@ -129,7 +129,7 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
             assert rows == [[[str(scratch / name / FILE)]] for name in ("first", "second")]
         for each in servers:
             each.stop()
-            assert marks.start_time(each.pid) == ""
+            assert run_ownership.start_time(each.pid) == ""
 
 
 def test_it_dies_with_its_run(installation: Installation) -> None:
@@ -138,7 +138,7 @@ def test_it_dies_with_its_run(installation: Installation) -> None:
     ENGINE.initialise(installation, directory, run_supervisor)
     server = ENGINE.start(installation, directory, run_supervisor)
     run_supervisor.close()
-    wait_for("the server's end", lambda: marks.start_time(server.pid) == "")
+    wait_for("the server's end", lambda: run_ownership.start_time(server.pid) == "")
     assert not directory.exists()
 
 
@@ -200,7 +200,7 @@ def test_a_running_server_is_found_but_not_changed(
         assert running.pid == server.pid
         assert running.connection() == fields
         running.stop()
-    assert marks.start_time(server.pid) != ""
+    assert run_ownership.start_time(server.pid) != ""
 
 
 @pytest.mark.parametrize("database", ["ciphercost", ""], ids=["alias", "path"])

@@ -19,7 +19,7 @@ from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.capabilities.connections import EncryptsConnections
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.ports import listener
 from ciphercost.host.tls_names import SUITES_12, suite
 from ciphercost.load import workloads
@@ -59,7 +59,7 @@ def port_of(server: Server) -> int:
 
 def test_a_server_runs_unprivileged_on_loopback_only(home: ServerCopies, plain_server: Server) -> None:
     server = plain_server
-    uid = (marks.server_user() or (os.geteuid(), 0))[0]
+    uid = (run_ownership.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
     assert listener("127.0.0.1", port_of(server), ("mysqld", "mariadbd")) == server.pid
     inodes = opened(server.pid)
@@ -79,7 +79,7 @@ def test_a_server_runs_unprivileged_on_loopback_only(home: ServerCopies, plain_s
 def test_it_stops_on_request(home: ServerCopies) -> None:
     with home.started() as server:
         pass
-    assert marks.start_time(server.pid) == ""
+    assert run_ownership.start_time(server.pid) == ""
 
 
 def test_the_password_is_random_and_stored_only_beside_the_data(plain_server: Server) -> None:
@@ -317,7 +317,7 @@ def test_a_running_server_is_found_but_not_changed(
     assert (server.pid, server.ca) == (plain_server.pid, "/ca.pem")
     assert server.connection() == {**fields, "tls_server_name": "localhost"}
     server.stop()
-    assert marks.start_time(plain_server.pid) != ""
+    assert run_ownership.start_time(plain_server.pid) != ""
 
 
 def test_a_url_of_the_other_kind_is_noticed_by_the_servers_greeting(

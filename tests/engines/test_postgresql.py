@@ -28,7 +28,7 @@ from ciphercost.engines.postgresql import (
     password_for,
     version_of,
 )
-from ciphercost.host import canary_scan, marks, supervisor
+from ciphercost.host import canary_scan, run_ownership, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, free_port, listener
 from ciphercost.host.procfs import tree
@@ -110,7 +110,7 @@ def psql(server: Server, sql: str, **parameters: str) -> str:
 
 def test_a_server_runs_unprivileged_on_loopback_only_and_stops_on_request(start: Start) -> None:
     server = start()
-    uid = (marks.server_user() or (os.geteuid(), 0))[0]
+    uid = (run_ownership.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
     assert listener("127.0.0.1", port_of(server), ("postgres",)) == server.pid
     inodes = opened(server.pid)
@@ -123,7 +123,7 @@ def test_a_server_runs_unprivileged_on_loopback_only_and_stops_on_request(start:
     assert listening == [f"0100007F:{port_of(server):04X}"]
     assert [path for path in server.cgroups if str(server.pid) not in (path / "cgroup.procs").read_text().split()] == []
     server.stop()
-    assert marks.start_time(server.pid) == ""
+    assert run_ownership.start_time(server.pid) == ""
 
 
 def test_the_password_is_random_and_stored_only_in_the_cluster(start: Start, cluster: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_copy_of_a_cluster_can_be_started_beside_it(
     start: Start, require_postgresql: Installation, cluster: Path, run_supervisor: Supervisor, scratch: Path
 ) -> None:
     shutil.copytree(cluster, scratch / "copy", copy_function=shutil.copy2)
-    marks.hand_over(scratch / "copy")
+    run_ownership.hand_over(scratch / "copy")
     first = start()
     second = ENGINE.start(require_postgresql, scratch / "copy", run_supervisor, logs=scratch)
     assert port_of(first) != port_of(second)
@@ -209,7 +209,7 @@ def test_it_works_without_root(tmp_path: Path, require: Require, require_postgre
         "    server.stop()\n"
         "print(made.problems, scratch.exists())"
     )
-    home = marks.scratch_base() / f"home-{os.getpid()}"
+    home = run_ownership.scratch_base() / f"home-{os.getpid()}"
     home.mkdir(parents=True)
     home.chmod(0o1777)
     # Only root may be able to read this Python, so the test keeps that one privilege.
@@ -435,7 +435,7 @@ def test_queries_for_encryption_at_rest_work_on_every_version(
     settings = ENGINE.cache_settings(5 << 20, direct=True)
     server = ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
     with Agent() as agent:
-        fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
+        fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
         agent.connect("a", **fields)
         assert agent.query("a", ENGINE.home) == [[str(data)]]
         said = {str(name): value for name, value in agent.query("a", ENGINE.variables)}
@@ -515,7 +515,7 @@ def test_a_running_server_is_found_but_not_changed(
     assert server.ca == "/ca.pem"
     assert server.connection() == {**fields, "tls_server_name": "localhost"}
     server.stop()
-    assert marks.start_time(own.pid) != ""
+    assert run_ownership.start_time(own.pid) != ""
 
 
 def test_the_password_of_a_running_server_is_found_as_libpq_finds_it(

@@ -18,7 +18,7 @@ import pytest
 from ciphercost.engines import Server
 from ciphercost.engines._web import family, log
 from ciphercost.engines._web.family import OURS, WebServer
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.pki import CERTIFICATES
 from ciphercost.host.ports import free_port
 from ciphercost.host.tls_names import GROUPS, POST_QUANTUM_KEYS, SUITES_13, suite
@@ -80,7 +80,7 @@ def tree(pid: int) -> list[int]:
 
 
 def test_it_runs_unprivileged_on_loopback_only(home: Site, server: Server) -> None:
-    uid = (marks.server_user() or (os.geteuid(), 0))[0]
+    uid = (run_ownership.server_user() or (os.geteuid(), 0))[0]
     processes = tree(server.pid)
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes} == {uid}
     held = {name for pid in processes for name in opened(pid)}
@@ -102,7 +102,7 @@ def test_it_is_gone_after_stop(home: Site) -> None:
         if home.engine.name in SEVERAL:
             wait_for("two workers", lambda: len(tree(started.pid)) > 2)
         processes = tree(started.pid)
-    wait_for("their end", lambda: not any(marks.start_time(pid) for pid in processes))
+    wait_for("their end", lambda: not any(run_ownership.start_time(pid) for pid in processes))
 
 
 def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) 
     ) as victim:
         assert victim.stdout is not None
         run_id, pid, scratch = victim.stdout.readline().split()
-        assert marks.start_time(int(pid))
+        assert run_ownership.start_time(int(pid))
         victim.kill()
     wait_for("no process of the run", lambda: not marked(run_id))
     wait_for("none of its files", lambda: not Path(scratch).exists())

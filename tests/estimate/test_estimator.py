@@ -20,11 +20,11 @@ import simulate
 from ciphercost.estimate import statistics
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.verdict import holm
+from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Mode
-from ciphercost.model.terms import Verdict
 
 Change = Callable[[SliceRecord], SliceRecord]
 COST = float(np.log(0.9))

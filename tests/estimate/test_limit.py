@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ciphercost.estimate import limit
+from ciphercost.estimate import bottleneck
 from ciphercost.host import procfs
 from ciphercost.model.result import Cell
 from conftest import RequireServer
@@ -97,7 +97,7 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
     ],
 )  # fmt: skip
 def test_the_limit_is_named(made: Cell, words: str) -> None:
-    assert limit.line(made) == words
+    assert bottleneck.line(made) == words
 
 
 def test_the_busiest_disk_counts_and_unknown_values_are_none() -> None:

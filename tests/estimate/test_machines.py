@@ -15,8 +15,8 @@ import simulate
 import simulate_machines
 from ciphercost.estimate import f_distribution, machines, statistics
 from ciphercost.estimate.machines import OnMachine
-from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
+from ciphercost.estimate.to_estimate import to_estimate
 
 
 @pytest.mark.parametrize("nu2", [2.0, 7.5, 21.0, 300.0])
@@ -78,7 +78,7 @@ def on(machine: str, log_ratio: float, *, cpu: str = "Xeon", host: str = "", sd:
     values = log_ratio + sd * np.array([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
     interval = statistics.session_interval(values)
     return OnMachine(
-        machine, host, cpu, {"throughput": interval}, {"throughput": stated(interval, "full", "operations/s")}
+        machine, host, cpu, {"throughput": interval}, {"throughput": to_estimate(interval, "full", "operations/s")}
     )
 
 

@@ -10,9 +10,9 @@ from ciphercost.estimate import objective_all
 from ciphercost.estimate.objective_curve import Fit, Tried
 from ciphercost.model.objective_capacity import AllRequests
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan import objective
+from ciphercost.plan import latency_objective
 
-P99 = objective.parse("p99=5ms")
+P99 = latency_objective.parse("p99=5ms")
 FITS = dict.fromkeys(ARMS, Fit(math.log(1000.0), 300.0))
 """Curves so steep that a queue explains no slow request below the capacity."""
 

@@ -14,11 +14,11 @@ from ciphercost.estimate.objective_capacity import Capacities
 from ciphercost.estimate.objective_curve import Tried
 from ciphercost.estimate.objective_search import Search
 from ciphercost.model.spec import ARMS, Arm, Mode
-from ciphercost.plan import objective, schedule
-from ciphercost.plan.objective import Objective
+from ciphercost.plan import latency_objective, schedule
+from ciphercost.plan.latency_objective import Objective
 
 Record = Callable[[str, object], None]
-P90 = objective.parse("p90=5ms")
+P90 = latency_objective.parse("p90=5ms")
 SERVICE: dict[Arm, float] = {"plain": 2000.0, "encrypted": 2000.0 / 1.1}
 """Operations per second of each arm's server without a queue; service times are exponential."""
 TRUTH: dict[Arm, float] = {arm: rate - math.log(10) / P90.seconds for arm, rate in SERVICE.items()}
@@ -78,7 +78,7 @@ def run(
 ) -> Capacities:
     """A whole search. `sd`: of a log effect that each session has on both arms, and each of them for itself. `own`: the encrypted arm's noise."""
     found = Capacities(of)
-    lowest = objective.lowest_rate(of, session_s, usual)
+    lowest = latency_objective.lowest_rate(of, session_s, usual)
     drift = random.normal(0, noise.drift)
     for session in range(1, sessions + 1):
         service = {arm: rate * math.exp(random.normal(0, sd)) for arm, rate in services.items()}
@@ -87,7 +87,7 @@ def run(
             tried = {arm: found.arms[arm] for arm in ARMS}
             step = Search(of, tried, services["plain"], lowest, sessions == 1).next(session)
             assert step is not None
-            length = max(objective.slice_length(of, each, session_s, usual) for each in step.rates.values())
+            length = max(latency_objective.slice_length(of, each, session_s, usual) for each in step.rates.values())
             if spent + schedule.SLICES_A_BLOCK * length > session_s and aimed >= schedule.MIN_BLOCKS:
                 break
             drift = REMEMBERED * drift + math.sqrt(1 - REMEMBERED**2) * random.normal(0, noise.drift)
@@ -148,7 +148,14 @@ def test_on_a_noisy_machine_two_equal_arms_seldom_differ(
     intervals = []
     for _ in range(RUNS):
         found = run(
-            random, sessions, session_s, 0.0, of=objective.parse("p99=5ms"), services=equal, usual=0.3, noise=NOISY
+            random,
+            sessions,
+            session_s,
+            0.0,
+            of=latency_objective.parse("p99=5ms"),
+            services=equal,
+            usual=0.3,
+            noise=NOISY,
         )
         intervals.append(found.interval(mode))
     known = [each.bounds() for each in intervals if each is not None]
@@ -161,7 +168,7 @@ def test_on_a_noisy_machine_two_equal_arms_seldom_differ(
     assert covered >= 0.88
 
 
-P99 = objective.parse("p99=5ms")
+P99 = latency_objective.parse("p99=5ms")
 EQUAL: dict[Arm, float] = dict.fromkeys(ARMS, 4000.0)
 
 

@@ -17,7 +17,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, Layout, encode
 from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
-from ciphercost.plan.objective import parse
+from ciphercost.plan.latency_objective import parse
 
 P99 = parse("p99=5ms")
 Curve = Callable[[float], float]

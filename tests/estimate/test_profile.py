@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.estimate import profile, profile_tree
+from ciphercost.estimate import profile_estimates, profile_tree
 from ciphercost.estimate.cost_ratios import added
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.model.profile import EndProfile, Profile, ProfileSlice, Stack
@@ -81,7 +81,7 @@ class Run:
 
     def profile(self, mode: Mode) -> Profile | None:
         arms = self.estimator.main()[0]
-        return profile.profile(self.samples, self.slices, arms, self.added(mode), mode, self.void)
+        return profile_estimates.profile(self.samples, self.slices, arms, self.added(mode), mode, self.void)
 
     def added(self, mode: Mode) -> dict[str, Added]:
         return {"server_cpu": added(self.estimator.main()[0], mode)["server_cpu"]}
@@ -142,7 +142,10 @@ def test_the_parts_sum_exactly_to_the_added_cpu_time(
         roots = [frame for frame in end.frames if frame.parent < 0]
         assert sum(frame.encrypted_us for frame in roots) == pytest.approx(levels["encrypted"])
     if not found.ends:  # too few samples of one arm
-        assert min(sum(sum(counts[arm].values()) for counts in blocks) for arm in ARMS) * 2 < 3 * profile.FEWEST_SAMPLES
+        assert (
+            min(sum(sum(counts[arm].values()) for counts in blocks) for arm in ARMS) * 2
+            < 3 * profile_estimates.FEWEST_SAMPLES
+        )
 
 
 def test_known_shares_are_found() -> None:

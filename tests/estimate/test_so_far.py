@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ciphercost.estimate.estimator import CellEstimator
-from ciphercost.estimate.so_far import CellSoFar, watching
+from ciphercost.estimate.so_far import OnlineEstimator, watching
 from ciphercost.model.slices import SliceRecord
 from test_estimator import run
 
@@ -40,7 +40,7 @@ def test_it_says_at_any_time_what_the_estimator_of_the_record_says() -> None:
 
 def test_a_repeated_session_counts_once() -> None:
     records = spoilt()
-    so_far, without = CellSoFar(), CellSoFar()
+    so_far, without = OnlineEstimator(), OnlineEstimator()
     for record in records:
         so_far.add(record)
         if record.session != 2:
@@ -53,7 +53,7 @@ def test_a_repeated_session_counts_once() -> None:
 
 
 def test_it_stops_once_the_interval_is_as_narrow_as_asked() -> None:
-    so_far = CellSoFar(sequential=True)
+    so_far = OnlineEstimator(sequential=True)
     for record in run(16, 6):
         so_far.add(record)
     interval = so_far.throughput_interval("full")
@@ -63,7 +63,7 @@ def test_it_stops_once_the_interval_is_as_narrow_as_asked() -> None:
     assert not so_far.precise(half - 1e-9)
 
 
-def kept_of(so_far: CellSoFar, records: list[SliceRecord]) -> int:
+def kept_of(so_far: OnlineEstimator, records: list[SliceRecord]) -> int:
     """Bytes that are kept of these records."""
     tracemalloc.start()
     try:
@@ -77,7 +77,7 @@ def kept_of(so_far: CellSoFar, records: list[SliceRecord]) -> int:
 def test_ten_thousand_slices_take_less_than_150_kilobytes() -> None:
     """A soak of hours must not make the controller grow: the figures of a slice stay in its record, on disk."""
     records = run(10, 250)
-    so_far = CellSoFar()
+    so_far = OnlineEstimator()
     so_far.add(records[0])
     assert kept_of(so_far, records[1:]) < 150_000
     assert so_far.blocks == 2500
@@ -85,7 +85,7 @@ def test_ten_thousand_slices_take_less_than_150_kilobytes() -> None:
 
 def test_expected_blocks_take_memory_once() -> None:
     records = run(1, 2500)
-    so_far = CellSoFar()
+    so_far = OnlineEstimator()
     so_far.expect(1, 2500)
     for record in records[:10]:
         so_far.add(record)
@@ -94,7 +94,7 @@ def test_expected_blocks_take_memory_once() -> None:
 
 
 def test_a_session_that_was_only_expected_is_none() -> None:
-    so_far, without = CellSoFar(), CellSoFar()
+    so_far, without = OnlineEstimator(), OnlineEstimator()
     so_far.expect(1, 12)
     so_far.expect(2, 12)
     for record in run(1, 12):

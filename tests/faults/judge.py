@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import processes
 import resting
-from ciphercost.host import marks, namespaces
+from ciphercost.host import namespaces, run_ownership
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError
 from ciphercost.model.result import Cell
@@ -63,11 +63,15 @@ def _left(world: World, run_id: str) -> list[str]:
     if not run_id:
         return []
     also = [each for look in world.also_left for each in look()]
-    base = Path(world.environment.get("CIPHERCOST_SCRATCH", "") or marks.scratch_base())
+    base = Path(world.environment.get("CIPHERCOST_SCRATCH", "") or run_ownership.scratch_base())
     found = also + [f"process {pid}" for pid in processes.marked(run_id)]
     found += [str(base / run_id)] if (base / run_id).exists() else []
     found += resting.left_of(run_id)
-    groups = (path for parent in marks.cgroup_parents() for path in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*"))
+    groups = (
+        path
+        for parent in run_ownership.cgroup_parents()
+        for path in parent.glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*")
+    )
     found += [str(path) for path in groups]
     found += [str(path) for path in namespaces.NAMESPACES.glob(f"*{run_id}*")]
     return found

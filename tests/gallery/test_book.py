@@ -26,7 +26,7 @@ from ciphercost.gallery.check import Checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.plan import toml
 from ciphercost.plan.resolve import resolve
 from ciphercost.runs import pipeline

@@ -18,7 +18,7 @@ from ciphercost.gallery import site
 from ciphercost.gallery.check import check
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.runs import pipeline, private
+from ciphercost.runs import anonymize, pipeline
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_a_packed_run_gives_the_same_figures(recorded: Path, tmp_path: Path) -> 
 
 
 def test_a_condensed_record_is_smaller_and_keeps_the_hash_of_the_full_one(recorded: Path) -> None:
-    full, condensed = (private.shareable(recorded, condense=each) for each in (False, True))
+    full, condensed = (anonymize.shareable(recorded, condense=each) for each in (False, True))
     assert full["slices.jsonl"] == (recorded / "slices.jsonl").read_bytes()
     slices = [json.loads(line) for line in condensed["slices.jsonl"].splitlines()]
     kept = {(each["phase"], each["position"] > 0) for each in slices if each["agent"]["histogram"]}
@@ -233,7 +233,7 @@ def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
     for name in ("plan.json", "result.json"):
         change(copy / name, personal)
     (copy / "logs" / "server.log").write_text("alice logged in")
-    files = private.shareable(copy)
+    files = anonymize.shareable(copy)
     assert set(files) == {"plan.json", "slices.jsonl", "proofs.json", "result.json"}
     text = b"".join(files.values()).decode()
     for word in ("alice", "my runs", "db7.example", "/srv/x"):
@@ -260,9 +260,9 @@ def test_what_is_packed_has_no_directory_of_the_user(copy: Path) -> None:
 )
 def test_directories_of_the_system_are_no_secret(text: str, public: str) -> None:
     urls = ["jdbc:mysql://me@db,10.1.2.3:5432/shop?x=/y", "https://[::1]/ https://me@own.example.org"]
-    assert private.hiding(urls)(text) == public
+    assert anonymize.hiding(urls)(text) == public
 
 
 def test_the_address_on_which_a_server_listened_is_the_users_own() -> None:
-    hide = private.hiding([], ["", "127.0.0.2", "10.1.2.3"])
+    hide = anonymize.hiding([], ["", "127.0.0.2", "10.1.2.3"])
     assert hide("on 10.1.2.3, port 5, not 10.1.2.34 or 127.0.0.2") == "on server, port 5, not 10.1.2.34 or 127.0.0.2"

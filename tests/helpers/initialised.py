@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ciphercost.engines._network import PASSWORD_FILE
-from ciphercost.host.marks import own_file
+from ciphercost.host.run_ownership import own_file
 from ciphercost.host.supervisor import Supervisor
 
 PLACE = Path(__file__).parents[2] / ".make" / "initialised"

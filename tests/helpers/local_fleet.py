@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.load.fleet.crew import Gone, Pending, Remote, Seat
-from ciphercost.load.fleet.member import Member
+from ciphercost.load.fleet.agent_pool import Gone, Pending, Remote, Seat
 from ciphercost.load.fleet.messages import NodeDescription
+from ciphercost.load.fleet.remote_agent import RemoteAgent
 
 
 class Local:
@@ -105,7 +105,7 @@ class LocalCluster:
 
 @contextmanager
 def local_cluster(count: int, *, boots: Sequence[str] = ()) -> Iterator[LocalCluster]:
-    made = LocalCluster([Local(f"node-{number}", Member()) for number in range(count)], boots=boots)
+    made = LocalCluster([Local(f"node-{number}", RemoteAgent()) for number in range(count)], boots=boots)
     try:
         yield made
     finally:

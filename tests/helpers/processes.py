@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 
 PATIENCE = 30.0
 """Longest wait for an event, seconds; no test asserts how fast it comes."""
@@ -22,7 +22,7 @@ def wait_for(what: str, condition: Callable[[], bool], patience: float = PATIENC
 
 def marked(run_id: str) -> list[int]:
     """Processes with this run's mark."""
-    mark = f"{marks.RUN_MARK}={run_id}".encode()
+    mark = f"{run_ownership.RUN_MARK}={run_id}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:

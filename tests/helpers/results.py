@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import fake
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.model.terms import FORMAT
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.runs import pipeline
 
 MACHINE = {

@@ -30,9 +30,9 @@ from ciphercost.model.spec import CellSpec
 from ciphercost.plan import matrix, resolve
 from ciphercost.prove import witnesses
 from ciphercost.provision import server_pairs
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
-from ciphercost.provision.shared import Shared
 from conftest import Require, RequireServer
 from test_real import CLI
 
@@ -243,11 +243,11 @@ def test_an_envoy_shows_and_checks_certificates_only_towards_another(
 
 
 @contextmanager
-def started(place: Path, cell: CellSpec) -> Iterator[tuple[Bench, ServerPair, Agent]]:
+def started(place: Path, cell: CellSpec) -> Iterator[tuple[PreparedCell, ServerPair, Agent]]:
     """The cell's server pair with its hop, and an agent."""
     with Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
-        shared, logs = Shared(scratch / "secrets" / "group-0"), place / "logs"
+        shared, logs = ExperimentResources(scratch / "secrets" / "group-0"), place / "logs"
         logs.mkdir()
         with (
             server_pairs.bench(resolve.resolve(cell), run_supervisor, scratch, logs, 0, shared, data=False) as bench,
@@ -257,7 +257,7 @@ def started(place: Path, cell: CellSpec) -> Iterator[tuple[Bench, ServerPair, Ag
             yield bench, server_pairs.start(bench, 1, set(), set()), agent
 
 
-def failed(bench: Bench, pair: ServerPair, agent: Agent) -> set[tuple[str, str]]:
+def failed(bench: PreparedCell, pair: ServerPair, agent: Agent) -> set[tuple[str, str]]:
     """The (arm, witness) that fail."""
     proofs, _ = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
     return {(each.arm, each.witness) for each in proofs if not each.passed}

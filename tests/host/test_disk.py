@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ciphercost.host import marks, mounts, procfs, supervisor
+from ciphercost.host import mounts, procfs, run_ownership, supervisor
 from ciphercost.host.mounts import Mount
 from ciphercost.host.volumes import disk, image
 from ciphercost.host.volumes.disk import Disk
@@ -132,7 +132,7 @@ def test_a_loop_device_belongs_to_the_disk_of_its_file(require_possible: Require
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         place = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "image"
         with image.mounted(run_supervisor, place, 1 << 20):
-            assert disk.under(place) == disk.under(marks.scratch_base())
+            assert disk.under(place) == disk.under(run_ownership.scratch_base())
 
 
 def test_the_machines_record_and_its_reports_name_the_disk() -> None:

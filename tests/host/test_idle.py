@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.estimate import results
-from ciphercost.host import idle, idle_setting, leftovers, marks, supervisor
-from ciphercost.measure.facts import describe_idle
+from ciphercost.host import idle, idle_setting, leftovers, run_ownership, supervisor
+from ciphercost.measure.recorded_facts import describe_idle
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
 from ciphercost.model.facts import CellFacts
@@ -64,8 +64,8 @@ def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def awake(cpus: Path) -> Iterator[idle.Awake]:
-    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor) as made:
+def awake(cpus: Path) -> Iterator[idle.CpuIdlePolling]:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.CpuIdlePolling(run_supervisor) as made:
         yield made
 
 
@@ -73,7 +73,7 @@ def values(count: int = 4) -> list[str]:
     return [idle_setting.setting(cpu).read_text().strip() for cpu in range(count)]
 
 
-def test_kept_cores_poll_and_released_cores_are_restored(awake: idle.Awake) -> None:
+def test_kept_cores_poll_and_released_cores_are_restored(awake: idle.CpuIdlePolling) -> None:
     idle_setting.setting(2).write_text("15")
     awake.keep({1, 2})
     assert values() == ["0", "n/a", "n/a", "0"]
@@ -83,7 +83,7 @@ def test_kept_cores_poll_and_released_cores_are_restored(awake: idle.Awake) -> N
     assert values() == ["0", "0", "15", "0"]
 
 
-def test_a_core_that_another_run_keeps_awake_is_left_alone_until_released(awake: idle.Awake) -> None:
+def test_a_core_that_another_run_keeps_awake_is_left_alone_until_released(awake: idle.CpuIdlePolling) -> None:
     idle_setting.setting(1).write_text("n/a")
     awake.keep({1})
     awake.keep(())
@@ -96,7 +96,7 @@ def test_a_core_that_another_run_keeps_awake_is_left_alone_until_released(awake:
     assert values()[1] == "0"
 
 
-def test_detects_halts_of_kept_cores(awake: idle.Awake, cpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detects_halts_of_kept_cores(awake: idle.CpuIdlePolling, cpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = itertools.count(0.0, 2.0)
     monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: next(now)))
     awake.keep({0})
@@ -146,7 +146,7 @@ from ciphercost.host import supervisor
 from ciphercost.host import idle, idle_setting
 idle_setting.CPUS = Path(sys.argv[2])
 made = supervisor.Supervisor(sys.argv[1])
-idle.Awake(made).keep({0, 3})
+idle.CpuIdlePolling(made).keep({0, 3})
 print(made.pid, flush=True)
 sys.stdin.read()
 """
@@ -167,7 +167,7 @@ def test_settings_are_restored_after_sigkill(cpus: Path, both: bool) -> None:
         if both:
             os.kill(supervisor_pid, signal.SIGKILL)
     if both:
-        wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+        wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
         left = [each for each in leftovers.leftovers() if each.run == run_id]
         assert {each.what for each in left if each.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
         assert leftovers.remove(left) == []
@@ -181,7 +181,9 @@ def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path) -> Non
     assert cpus.exists()
 
 
-def test_a_setting_that_cannot_be_written_is_a_clear_error(awake: idle.Awake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_cannot_be_written_is_a_clear_error(
+    awake: idle.CpuIdlePolling, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -195,7 +197,7 @@ def test_this_kernel_keeps_a_core_from_halting() -> None:
     reason = idle.obstacle({cpu}, {cpu})
     if reason:
         pytest.skip(reason)  # CIPHERCOST_REQUIRE is for what can be fetched; a kernel can't be
-    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor) as awake:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.CpuIdlePolling(run_supervisor) as awake:
         # A run beside this test may restore the setting between the two lines, but not every time.
         for _ in range(50):
             awake.keep({cpu})
@@ -210,13 +212,13 @@ def test_this_kernel_keeps_a_core_from_halting() -> None:
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The CPUs that a run keeps awake, call by call."""
     calls: list[set[int]] = []
-    keep = idle.Awake.keep
+    keep = idle.CpuIdlePolling.keep
 
-    def spy(self: idle.Awake, wanted: set[int]) -> None:
+    def spy(self: idle.CpuIdlePolling, wanted: set[int]) -> None:
         calls.append(set(wanted))
         keep(self, wanted)
 
-    monkeypatch.setattr(idle.Awake, "keep", spy)
+    monkeypatch.setattr(idle.CpuIdlePolling, "keep", spy)
     return calls
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ciphercost.host import dead_runs, journal, leftovers, marks, supervisor
+from ciphercost.host import dead_runs, journal, leftovers, run_ownership, supervisor
 from ciphercost.host.journal import Entry, Note
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -42,7 +42,7 @@ def test_entries_come_back_and_a_torn_line_announces_nothing(
 
 def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(own_scratch: Path, tmp_path: Path) -> None:
     run_id = run_directory.new_id()
-    group = marks.cgroup_for(run_id, "one")
+    group = run_ownership.cgroup_for(run_id, "one")
     with Supervisor(run_id) as made:
         elsewhere = tmp_path / f"ciphercost-{run_id}-ab12"
         made.remove(elsewhere)
@@ -76,7 +76,7 @@ def test_nothing_is_made_without_an_entry(own_scratch: Path, tmp_path: Path) -> 
 
 def test_a_note_comes_back_until_it_is_dropped(own_scratch: Path) -> None:
     other = Note(
-        "ciphercost_y", "20261123-120000-ab12", marks.identity(), "firebird", "::1", 3050, "me you", "/x y.fdb"
+        "ciphercost_y", "20261123-120000-ab12", run_ownership.identity(), "firebird", "::1", 3050, "me you", "/x y.fdb"
     )
     journal.keep(own_scratch, NOTE)
     journal.keep(own_scratch, other)

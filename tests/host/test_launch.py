@@ -16,7 +16,7 @@ from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._web.family import Web
-from ciphercost.host import launch, marks, ports, supervisor
+from ciphercost.host import launch, ports, run_ownership, supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from conftest import RequireServer
@@ -95,7 +95,7 @@ def test_another_server_of_the_same_kind_on_the_port_is_not_mistaken_for_it(
     installation, engine = require_server(name), engines.get(name)
 
     def started(run_supervisor: supervisor.Supervisor, where: str) -> Server:
-        directory = marks.scratch_base() / run_supervisor.run_id / where
+        directory = run_ownership.scratch_base() / run_supervisor.run_id / where
         engine.initialise(installation, directory, run_supervisor)
         if isinstance(engine, Web):
             engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
@@ -110,7 +110,7 @@ def test_another_server_of_the_same_kind_on_the_port_is_not_mistaken_for_it(
         assert isinstance(second, StartedServer)
         assert second.port != first.port
         assert chosen == [first.port, second.port]
-        held = ports.port_owner(second.port, second.pid, (marks.server_user() or (os.geteuid(), 0))[0])
+        held = ports.port_owner(second.port, second.pid, (run_ownership.server_user() or (os.geteuid(), 0))[0])
         assert held == ports.PortOwner(ours=True)
         second.stop()
         first.stop()

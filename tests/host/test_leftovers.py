@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import dead_runs, leftovers, marks, supervisor
+from ciphercost.host import dead_runs, leftovers, run_ownership, supervisor
 from ciphercost.host.leftovers import Leftover
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -59,7 +59,7 @@ def wreck() -> Iterator[str]:
         kinds = [each.kind for each in of(run_id)]
         assert kinds == ["stopped supervisor"], "while its supervisor is there, all else is the supervisor's"
         os.kill(supervisor_pid, signal.SIGKILL)
-        wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+        wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
     yield run_id
     leftovers.remove(of(run_id))
 
@@ -70,11 +70,11 @@ def test_finds_and_removes_what_a_killed_supervisor_left(wreck: str) -> None:
     wait_for("the child to die with its supervisor", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
     found = of(wreck)
     kinds = [each.kind for each in found]
-    assert kinds == ["process", *(["control group"] if marks.cgroup_parents() else []), "directory"]
+    assert kinds == ["process", *(["control group"] if run_ownership.cgroup_parents() else []), "directory"]
     assert leftovers.remove(found) == []
     assert of(wreck) == []
-    assert marks.start_time(int(found[0].what)) == ""
-    assert not (marks.scratch_base() / wreck).exists()
+    assert run_ownership.start_time(int(found[0].what)) == ""
+    assert not (run_ownership.scratch_base() / wreck).exists()
 
 
 def test_clean_names_a_stopped_supervisor_and_lets_it_finish(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,14 +89,14 @@ def test_clean_names_a_stopped_supervisor_and_lets_it_finish(monkeypatch: pytest
         said, _ = leftovers.sweep()
         assert f"the supervisor of run {run_id} (process {supervisor_pid}) is stopped" in said
         assert f"kill -CONT {supervisor_pid}" in said
-        assert (marks.scratch_base() / run_id).exists(), "its controller lives"
+        assert (run_ownership.scratch_base() / run_id).exists(), "its controller lives"
         controller.kill()
         controller.wait()
         said, whole = leftovers.sweep()
     assert whole
     assert f"removed stopped supervisor {supervisor_pid} of run {run_id}" in said
-    assert marks.start_time(supervisor_pid) == ""
-    assert not (marks.scratch_base() / run_id).exists()
+    assert run_ownership.start_time(supervisor_pid) == ""
+    assert not (run_ownership.scratch_base() / run_id).exists()
     assert of(run_id) == []
 
 
@@ -107,7 +107,7 @@ def test_doctor_reports_leftovers_and_clean_lists_what_it_removed(wreck: str, mo
     monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # ignore other runs'
     said, whole = leftovers.sweep()
     assert whole
-    assert f"removed directory {marks.scratch_base() / wreck} of run {wreck}" in said
+    assert f"removed directory {run_ownership.scratch_base() / wreck} of run {wreck}" in said
     assert of(wreck) == []
 
 
@@ -115,7 +115,9 @@ def test_never_touches_what_a_living_controller_owns(monkeypatch: pytest.MonkeyP
     run_id = run_directory.new_id()
     with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
-        process = made.spawn(["sleep", "1000"], cwd=scratch / "secrets", cgroups=marks.cgroup_for(run_id, "server"))
+        process = made.spawn(
+            ["sleep", "1000"], cwd=scratch / "secrets", cgroups=run_ownership.cgroup_for(run_id, "server")
+        )
         assert of(run_id) == []
         monkeypatch.setattr(leftovers, "leftovers", partial(of, run_id))
         leftovers.sweep()
@@ -151,7 +153,7 @@ def test_a_mount_on_a_loop_device_in_a_dead_directory_goes_before_the_directory(
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
     dead = tmp_path / "dead run"
     (dead / "mnt").mkdir(parents=True)
-    (dead / marks.OWNER_FILE).write_text("1:1:another-boot:1\n")
+    (dead / run_ownership.OWNER_FILE).write_text("1:1:another-boot:1\n")
     image = dead / "image"
     with image.open("wb") as file:
         file.truncate(8 * 2**20)

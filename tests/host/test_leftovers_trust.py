@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import dead_runs, journal, leftovers, marks, supervisor
+from ciphercost.host import dead_runs, journal, leftovers, run_ownership, supervisor
 from ciphercost.host.journal import Entry
 from ciphercost.model import owned, run_directory
 from ciphercost.model.errors import UsageError
@@ -42,7 +42,7 @@ def dead_run(own_scratch: Path, run: str = "", outside: str = "") -> Path:
     """What a run leaves when it is killed together with its supervisor."""
     made = own_scratch / (run or run_directory.new_id())
     made.mkdir(mode=0o711)
-    owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
+    owned.add_line(made / run_ownership.OWNER_FILE, DEAD.strip())
     if outside:
         journal.add(made / journal.FILE, Entry("directory", outside))
     return made
@@ -181,17 +181,17 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
     try:
         with supervisor.Supervisor(run_directory.new_id()) as made:
             path = supervisor.scratch(made.run_id, made)
-            assert (path / marks.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
+            assert (path / run_ownership.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
     finally:
         os.umask(before)
-    assert (above / "new").stat().st_mode & 0o777 == (0o700 if marks.server_user() is None else 0o711)
+    assert (above / "new").stat().st_mode & 0o777 == (0o700 if run_ownership.server_user() is None else 0o711)
 
 
 # ── a run's directory and its notes ───────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, journal.FILE])
+@pytest.mark.parametrize("what", ["directory", run_ownership.OWNER_FILE, journal.FILE])
 @pytest.mark.parametrize("how", ["foreign", "open", "link"])
 def test_run_directories_that_others_could_have_written_are_kept_and_named(
     own_scratch: Path, tmp_path: Path, what: str, how: str
@@ -273,7 +273,7 @@ def test_a_directory_is_handed_over_without_following_links(tmp_path: Path) -> N
     precious = victim(tmp_path, "x")
     (tmp_path / "data" / "inner").mkdir(parents=True)
     (tmp_path / "data" / "inner" / "link").symlink_to(precious)
-    marks.hand_over(tmp_path / "data")
+    run_ownership.hand_over(tmp_path / "data")
     assert (tmp_path / "data" / "inner").stat().st_uid == NOBODY
     assert (tmp_path / "data" / "inner" / "link").lstat().st_uid == NOBODY
     assert precious.stat().st_uid == os.geteuid()
@@ -292,10 +292,11 @@ def sleeper() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[bytes]:
-    env = {marks.RUN_MARK: run, marks.OWNER_MARK: owner, "PATH": os.environ["PATH"]}
+    env = {run_ownership.RUN_MARK: run, run_ownership.OWNER_MARK: owner, "PATH": os.environ["PATH"]}
     process = subprocess.Popen(["sleep", "1000"], env=env, user=uid, group=uid, extra_groups=[])
     wait_for(
-        "the mark to be seen", lambda: marks.RUN_MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
+        "the mark to be seen",
+        lambda: run_ownership.RUN_MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes(),
     )
     return process
 
@@ -318,7 +319,7 @@ def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
     own_scratch: Path, sleeper: list[subprocess.Popen[bytes]], uid: int
 ) -> None:
     made = dead_run(own_scratch)
-    sleeper.append(marked(made.name, uid, marks.identity()))
+    sleeper.append(marked(made.name, uid, run_ownership.identity()))
     assert str(made) in [each.what for each in leftovers.leftovers()]
 
 

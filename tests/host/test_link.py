@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import leftovers, link, marks, namespaces
+from ciphercost.host import leftovers, link, namespaces, run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load import agent
 from ciphercost.model import run_directory
@@ -146,7 +146,7 @@ def killed(run_id: str, *, supervisor_too: bool) -> tuple[str, str]:
             os.kill(int(supervisor_pid), signal.SIGKILL)
         process.kill()
     if supervisor_too:
-        wait_for("the supervisor to be gone", lambda: not marks.start_time(int(supervisor_pid)))
+        wait_for("the supervisor to be gone", lambda: not run_ownership.start_time(int(supervisor_pid)))
     return namespace, device
 
 

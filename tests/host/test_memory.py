@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import leftovers, marks, memory
+from ciphercost.host import leftovers, memory, run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
@@ -38,13 +38,13 @@ with memory.limited(made, 200_000_000):
 
 @pytest.fixture(autouse=True)
 def _possible(require: Require) -> None:
-    require(marks.memory_parent(), "no control group with a memory limit can be made here: run as root")
+    require(run_ownership.memory_parent(), "no control group with a memory limit can be made here: run as root")
 
 
 def groups_of(run_id: str) -> list[Path]:
-    found = marks.memory_parent()
+    found = run_ownership.memory_parent()
     assert found is not None
-    return list(found[0].glob(f"{marks.CGROUP_PREFIX}{run_id}*"))
+    return list(found[0].glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*"))
 
 
 def members(group: Path) -> list[str]:
@@ -56,7 +56,7 @@ def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
     with Supervisor(run_id) as made:
         with memory.limited(made, LIMIT) as groups:
             (group,) = groups
-            found = marks.memory_parent()
+            found = run_ownership.memory_parent()
             assert found is not None
             assert LIMIT - 4096 <= int((group / found[1]).read_text()) <= LIMIT
             server = made.spawn(["sleep", "1000"])
@@ -111,7 +111,7 @@ def test_a_killed_controller_leaves_no_group() -> None:
     with controlled(run_id) as (controller, supervisor_pid):
         assert groups_of(run_id)
         controller.kill()
-    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+    wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
     assert groups_of(run_id) == []
 
 
@@ -122,7 +122,7 @@ def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
         controller.kill()
         controller.wait()
         os.kill(supervisor_pid, signal.SIGKILL)
-    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+    wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
     left = [each for each in leftovers.leftovers() if run_id in str(each)]
     assert [each.what for each in left if each.kind == "control group"] == [str(group) for group in groups_of(run_id)]
     assert len(groups_of(run_id)) == 1

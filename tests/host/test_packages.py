@@ -20,10 +20,10 @@ from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
 from ciphercost.host import (
     apt,
     debian,
-    marks,
     maven,
     package_cache,
     package_client_errors,
+    run_ownership,
     supervisor,
     versions,
 )
@@ -128,7 +128,7 @@ def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(ca
         wait_for("the client", lambda: (path / "pid").exists() and (path / "pid").read_text().endswith("\n"))
         client = int((path / "pid").read_text())
         installer.kill()
-    wait_for("the client to end", lambda: not marks.start_time(client))
+    wait_for("the client to end", lambda: not run_ownership.start_time(client))
     wait_for("its directory to go", lambda: not path.exists())
     assert package_cache.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
 

@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from ciphercost.host.marks import server_user
 from ciphercost.host.pki import CLIENT, Pki
+from ciphercost.host.run_ownership import server_user
 from ciphercost.model.errors import UsageError
 
 

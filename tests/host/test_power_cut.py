@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ciphercost.host import marks, volumes
+from ciphercost.host import run_ownership, volumes
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import image, policy
 from ciphercost.model import run_directory
@@ -146,7 +146,11 @@ def test_clean_removes_what_is_on_the_disk_after_a_power_cut(
             done = clean()
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         assert disks.content() == []
-    assert not [parent for parent in marks.cgroup_parents() for _ in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*")]
+    assert not [
+        parent
+        for parent in run_ownership.cgroup_parents()
+        for _ in parent.glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*")
+    ]
 
 
 def command(pid: int) -> bytes:

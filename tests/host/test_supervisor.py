@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import deadlines, marks, supervisor
+from ciphercost.host import deadlines, run_ownership, supervisor
 from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.supervisor_channel import Channel
@@ -27,7 +27,7 @@ NOTHING = Entry("mount", "/nowhere")
 
 
 def alive(pid: int) -> bool:
-    return marks.start_time(pid) != ""
+    return run_ownership.start_time(pid) != ""
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def run_supervisor() -> Iterator[Supervisor]:
 def test_a_process_runs_with_its_own_user_cores_mark_and_empty_input(run_supervisor: Supervisor) -> None:
     script = "id -u; taskset -cp $$; echo $CIPHERCOST_RUN; cat"
     core = min(os.sched_getaffinity(0))
-    process = run_supervisor.spawn(["sh", "-c", script], user=marks.server_user(), cpus=[core])
+    process = run_supervisor.spawn(["sh", "-c", script], user=run_ownership.server_user(), cpus=[core])
     assert process.wait(PATIENCE) == 0
     uid, cores, mark = process.output().splitlines()
-    assert int(uid) == (marks.server_user() or (os.getuid(), 0))[0]
+    assert int(uid) == (run_ownership.server_user() or (os.getuid(), 0))[0]
     assert cores.endswith(f": {core}")
     assert mark == run_supervisor.run_id
 
@@ -85,7 +85,7 @@ def test_a_process_reads_the_file_it_is_given_and_nothing_without_one(
 ) -> None:
     (tmp_path / "words").write_text("read me")
     (tmp_path / "words").chmod(0o600)  # opened before the change of user
-    assert run_supervisor.run(["cat"], stdin=tmp_path / "words", user=marks.server_user()) == "read me"
+    assert run_supervisor.run(["cat"], stdin=tmp_path / "words", user=run_ownership.server_user()) == "read me"
     assert run_supervisor.run(["cat"]) == ""
 
 
@@ -193,8 +193,8 @@ def test_the_controller_removes_what_a_killed_supervisor_left_and_reports_it(
         made.remove(tmp_path / "elsewhere")
         (tmp_path / "elsewhere").mkdir()
         script = "trap '' INT; setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
-        groups = marks.cgroup_for(made.run_id, "server")
-        made.spawn(["sh", "-c", script], cwd=path / "secrets", user=marks.server_user(), cgroups=groups)
+        groups = run_ownership.cgroup_for(made.run_id, "server")
+        made.spawn(["sh", "-c", script], cwd=path / "secrets", user=run_ownership.server_user(), cgroups=groups)
         pid = path / "secrets" / "pid"
         wait_for("the inner process", lambda: pid.exists() and pid.read_text().strip() != "")
         grandchild = int(pid.read_text())
@@ -277,8 +277,8 @@ def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
     run_id = run_directory.new_id()
     with Supervisor(run_id) as made:
         path = supervisor.scratch(run_id, made)
-        assert marks.lives((path / marks.OWNER_FILE).read_text())
-        user = marks.server_user()
+        assert run_ownership.lives((path / run_ownership.OWNER_FILE).read_text())
+        user = run_ownership.server_user()
         assert path.stat().st_mode & 0o777 == (0o700 if user is None else 0o711)
         assert (path / "secrets").stat().st_mode & 0o777 == 0o700
         made.run(["touch", path / "secrets" / "key"], user=user)
@@ -295,21 +295,23 @@ def test_scratch_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_process_is_known_by_more_than_its_number() -> None:
-    me = marks.identity()
-    assert marks.lives(me)
+    me = run_ownership.identity()
+    assert run_ownership.lives(me)
     pid, start, boot, namespace = me.split(":")
-    assert not marks.lives(f"{pid}:{int(start) + 1}:{boot}:{namespace}")
-    assert not marks.lives(f"{pid}:{start}:another-boot:{namespace}")
-    assert marks.lives(f"{pid}:{int(start) + 1}:{boot}:another-namespace"), "what we can't see must count as living"
-    assert not marks.lives("")
+    assert not run_ownership.lives(f"{pid}:{int(start) + 1}:{boot}:{namespace}")
+    assert not run_ownership.lives(f"{pid}:{start}:another-boot:{namespace}")
+    assert run_ownership.lives(f"{pid}:{int(start) + 1}:{boot}:another-namespace"), (
+        "what we can't see must count as living"
+    )
+    assert not run_ownership.lives("")
 
 
 def test_a_server_is_counted_in_a_control_group_of_its_own(run_supervisor: Supervisor) -> None:
-    groups = marks.cgroup_for(run_supervisor.run_id, "server")
+    groups = run_ownership.cgroup_for(run_supervisor.run_id, "server")
     if not groups:
-        assert not marks.cgroup_parents()
+        assert not run_ownership.cgroup_parents()
         return
-    process = run_supervisor.spawn(["sleep", "1000"], cgroups=groups, user=marks.server_user())
+    process = run_supervisor.spawn(["sleep", "1000"], cgroups=groups, user=run_ownership.server_user())
     assert (groups[0] / "cgroup.procs").read_text().split() == [str(process.pid)]
     process.stop()
     assert not groups[0].exists()
@@ -355,8 +357,8 @@ def test_a_controller_killed_at_any_moment_leaves_nothing(moment: str, delay_ms:
         controller.send_signal(signal.SIGKILL)
     assert controller.returncode == -signal.SIGKILL
     wait_for("every process of the run to end", lambda: not marked(run_id))
-    assert not (marks.scratch_base() / run_id).exists()
-    assert not [path for parent in marks.cgroup_parents() for path in parent.glob(f"*{run_id}*")]
+    assert not (run_ownership.scratch_base() / run_id).exists()
+    assert not [path for parent in run_ownership.cgroup_parents() for path in parent.glob(f"*{run_id}*")]
     assert not [path for path in Path("/proc").glob("[0-9]*/cwd") if run_id in _link(path)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import journal, leftovers, marks, mounts, supervisor, volumes
+from ciphercost.host import journal, leftovers, mounts, run_ownership, supervisor, volumes
 from ciphercost.host.journal import Entry
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import image, policy, raw, stack
@@ -29,13 +29,13 @@ from ciphercost import engines
 from ciphercost.host import supervisor
 from ciphercost import mechanisms
 from ciphercost.engines import Installation
-from ciphercost.mechanisms._rest import Rest
+from ciphercost.mechanisms._rest import AtRestContext
 name, run_id, *given = sys.argv[1:]
 made = supervisor.Supervisor(run_id)
 scratch = supervisor.scratch(run_id, made)
 mechanism = mechanisms.get(name)
 factors = mechanism.check(dict(each.split("=") for each in given))
-rest = Rest(engines.get("sqlite"), Installation("sqlite", "", "library", ""), factors, scratch / "secrets", made)
+rest = AtRestContext(engines.get("sqlite"), Installation("sqlite", "", "library", ""), factors, scratch / "secrets", made)
 with mechanism.volume("plain", scratch / "plain", rest, 1 << 20), mechanism.volume("encrypted", scratch / "encrypted", rest, 1 << 20):
     print(made.pid, flush=True)
     sys.stdin.read()
@@ -63,14 +63,14 @@ def test_nothing_stays_mounted_whichever_process_is_killed(
         controller.wait()
         if not supervised:
             os.kill(supervisor_pid, signal.SIGKILL)
-    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+    wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
     if not supervised:
         assert left_of(run_id) != []
         found = [each for each in leftovers.leftovers() if run_id in str(each)]
         assert {"mount", "directory"} <= {each.kind for each in found}
         assert leftovers.remove(found) == []
     check_nothing_is_left(run_id)
-    assert not (marks.scratch_base() / run_id).exists()
+    assert not (run_ownership.scratch_base() / run_id).exists()
     assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
 
 
@@ -78,7 +78,7 @@ def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, m
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "scratch"))
     dead = tmp_path / "scratch" / "dead-run"
     dead.mkdir(parents=True)
-    (dead / marks.OWNER_FILE).write_text("1:1:another-boot:1\n")
+    (dead / run_ownership.OWNER_FILE).write_text("1:1:another-boot:1\n")
     ours, innocent = tmp_path / "ciphercost-dead-run-ab12", tmp_path / "innocent"
     (ours / "cluster").mkdir(parents=True)
     innocent.mkdir()

@@ -20,10 +20,10 @@ from ciphercost.host import deadlines
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.fleet import fleet as fleets
-from ciphercost.load.fleet.crew import Crew
+from ciphercost.load.fleet.agent_pool import AgentPool
 from ciphercost.load.fleet.fleet import Fleet
-from ciphercost.load.fleet.member import SAMPLING, Member, be_punctual, boot_id, usual_priority, wait_until
 from ciphercost.load.fleet.messages import Call, Failure, Sealed, Start
+from ciphercost.load.fleet.remote_agent import SAMPLING, RemoteAgent, be_punctual, boot_id, usual_priority, wait_until
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost
 from ciphercost.load.program import Program
 from ciphercost.model import histogram
@@ -48,7 +48,7 @@ class Made:
         self.cluster = cluster
         seats = cluster.seats()
         self.facts = FleetFacts(agents=len(seats), least=least, nodes=fleets.described(seats, boot_id()))
-        crew = Crew(cluster, seats, boot_id(), 1, self.facts, lambda: None)
+        crew = AgentPool(cluster, seats, boot_id(), 1, self.facts, lambda: None)
         self.fleet = Fleet(
             Agent(), crew, self.facts, Start(None, {}, os.environ.get(deadlines.VARIABLE, "")), logs, lambda: None
         )
@@ -286,7 +286,7 @@ def test_what_may_hold_a_password_is_never_shown() -> None:
 
 
 def test_files_reach_the_agent_without_touching_a_disk(tmp_path: Path) -> None:
-    member = Member()
+    member = RemoteAgent()
     try:
         assert member.begin(Start(None, {}, "")) is None
         content = b"-----BEGIN CERTIFICATE-----\n"

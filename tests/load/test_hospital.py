@@ -17,7 +17,7 @@ import pytest
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import secret_sql, workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
@@ -404,12 +404,12 @@ def both_arms(
         directory, keys = scratch / "data", scratch / "keys"
         for each in (directory, keys):
             each.mkdir(mode=0o700)
-            marks.hand_over(each)
+            run_ownership.hand_over(each)
         engine.initialise(installation, directory, run_supervisor)
         server = engine.start(installation, directory, run_supervisor, logs=logs)
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
-            fields = {**server.connection(), **engine.in_clear()}
+            fields = {**server.connection(), **engine.plaintext_fields()}
             reach: dict[Arm, dict[str, object]] = {}
             for arm in ARMS:
                 schema = columns.schema_name(arm)

@@ -32,7 +32,7 @@ from ciphercost.model.slices import AgentSlice, Counters
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import matrix, resolve, specs
 from ciphercost.provision import server_pairs
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.report import formats
 from ciphercost.runs import pipeline, prove, prove_jdbc_url
 from conftest import Require, RequireServer
@@ -503,7 +503,7 @@ def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Co
     run_id = run_directory.new_id()
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
-        shared = Shared(scratch / "secrets" / "group-0")
+        shared = ExperimentResources(scratch / "secrets" / "group-0")
         with (
             server_pairs.bench(resolve.resolve(made), run_supervisor, scratch, directory, 0, shared) as bench,
             shared.session(),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ciphercost import engines
 from ciphercost.engines import Engine, Server
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import program as load_program
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
@@ -128,7 +128,7 @@ def server(request: pytest.FixtureRequest, require_server: RequireServer) -> Ite
     with supervisor.Supervisor(run_id) as run_supervisor:
         directory = supervisor.scratch(run_id, run_supervisor) / "data"
         directory.mkdir(mode=0o700)
-        marks.hand_over(directory)
+        run_ownership.hand_over(directory)
         engine.initialise(installation, directory, run_supervisor)
         started = engine.start(installation, directory, run_supervisor)
         try:
@@ -146,7 +146,7 @@ def test_a_workload_runs_on_a_real_server(
     made = program(name, engine.dialect, PIECES[name])
     pragmas = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
     with Agent(log=tmp_path / "agent.log") as agent:
-        fields = {**started.connection(), **engine.in_clear(), **pragmas}
+        fields = {**started.connection(), **engine.plaintext_fields(), **pragmas}
         agent.connect("loader", **fields)
         for step in made.load:
             agent.query("loader", step.sql)

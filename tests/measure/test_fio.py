@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.estimate import storage
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.measure import fio
 from ciphercost.model import run_directory
 from ciphercost.model.slices import StorageSlice
@@ -121,7 +121,7 @@ def directories() -> Iterator[Places]:
         for arm in ARMS:
             made[arm] = scratch / arm
             made[arm].mkdir(mode=0o711)
-            marks.hand_over(made[arm])
+            run_ownership.hand_over(made[arm])
         yield run_supervisor, made
 
 

@@ -16,7 +16,7 @@ from ciphercost import commands, engines, mechanisms
 from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import script, secret_sql, workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec
@@ -170,7 +170,7 @@ def both_arms(
             if engine.embedded or not servers:
                 directory = scratch / f"data-{arm}"
                 directory.mkdir(mode=0o700)
-                marks.hand_over(directory)
+                run_ownership.hand_over(directory)
                 engine.initialise(installation, directory, run_supervisor)
                 servers.append(engine.start(installation, directory, run_supervisor, logs=logs))
             fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}

@@ -11,7 +11,7 @@ from msgspec import structs
 from ciphercost import mechanisms
 from ciphercost.host import mounts
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.spec import ARMS, Arm
 from conftest import RequirePossible
 from resting import CANARY, NAME, SIZE, both, done, look, mountable, resting, write
@@ -65,7 +65,7 @@ def test_each_arm_says_what_it_lies_on() -> None:
 
 
 @pytest.fixture(scope="module")
-def seen() -> Iterator[Look]:
+def seen() -> Iterator[ArmAtRest]:
     """An encrypted volume with the canary and a database in it."""
     with (
         resting("cryfs") as (mechanism, rest, scratch),
@@ -78,7 +78,7 @@ def seen() -> Iterator[Look]:
         done(look_at)
 
 
-def test_files_that_are_no_blocks_fail_the_disk_witness(seen: Look) -> None:
+def test_files_that_are_no_blocks_fail_the_disk_witness(seen: ArmAtRest) -> None:
     cryfs = mechanisms.get("cryfs")
     assert isinstance(cryfs, AtRest)
     assert cryfs.structure(seen)[0], cryfs.structure(seen)
@@ -93,7 +93,7 @@ def test_files_that_are_no_blocks_fail_the_disk_witness(seen: Look) -> None:
     [({"cipher": "aes-128-gcm"}, "Cipher: aes-128-gcm"), ({"block": "4KB"}, "Blocksize: 4096 bytes")],
 )
 def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness(
-    seen: Look, asked: dict[str, str], missing: str
+    seen: ArmAtRest, asked: dict[str, str], missing: str
 ) -> None:
     cryfs = mechanisms.get("cryfs")
     assert isinstance(cryfs, AtRest)

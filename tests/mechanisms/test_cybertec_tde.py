@@ -14,7 +14,7 @@ import pytest
 from ciphercost.engines.postgresql import parse_version
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import cybertec_tde
-from ciphercost.mechanisms._rest import KeyState, Rest
+from ciphercost.mechanisms._rest import AtRestContext, KeyState
 from ciphercost.mechanisms.cybertec_tde import MECHANISM, Control, control_of, unfit
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.spec import Arm
@@ -28,7 +28,7 @@ def home() -> Iterator[VendorClusters]:
 
 
 @pytest.fixture
-def rest(home: VendorClusters, require_postgresql: Installation) -> Rest:
+def rest(home: VendorClusters, require_postgresql: Installation) -> AtRestContext:
     return home.rest("cybertec-tde", require_postgresql)
 
 
@@ -37,7 +37,7 @@ def printed(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
 
 
-def test_the_command_is_one_word_for_a_shell_and_prints_the_key(rest: Rest) -> None:
+def test_the_command_is_one_word_for_a_shell_and_prints_the_key(rest: AtRestContext) -> None:
     command = MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"]
     assert shlex.split(command) == [command]
     said = printed(command)
@@ -58,12 +58,12 @@ def test_a_key_has_the_requested_length(
     assert len(bytes.fromhex(printed(command).stdout)) == size
 
 
-def test_the_plain_arm_is_created_like_any_cluster(rest: Rest) -> None:
+def test_the_plain_arm_is_created_like_any_cluster(rest: AtRestContext) -> None:
     assert MECHANISM.settings("plain", rest) == {}
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
-def test_without_the_key_the_command_fails_and_with_another_prints_that(rest: Rest, state: KeyState) -> None:
+def test_without_the_key_the_command_fails_and_with_another_prints_that(rest: AtRestContext, state: KeyState) -> None:
     command = MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"]
     before = printed(command).stdout
     with MECHANISM.key_taken(state, rest, rest.secrets):
@@ -107,13 +107,15 @@ def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.Mo
         MECHANISM.bindir()
 
 
-def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
+def test_a_stock_server_is_refused_with_clear_words(rest: AtRestContext) -> None:
     with pytest.raises(MissingServer, match=r"is not Cybertec's.*no --encryption-key-command"):
         MECHANISM.prepare(rest)
 
 
 @pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
-def test_a_stock_server_is_plain_and_nothing_else(home: VendorClusters, rest: Rest, arm: Arm, passed: bool) -> None:
+def test_a_stock_server_is_plain_and_nothing_else(
+    home: VendorClusters, rest: AtRestContext, arm: Arm, passed: bool
+) -> None:
     with home.up(rest, arm, {}) as look:
         assert MECHANISM.status(look) == (passed, "data_encryption is missing")
 
@@ -165,7 +167,7 @@ def test_the_control_file_of_every_version_is_parsed(version: str, said: str, bi
     assert (found, str(found)) == (Control(said, bits), words)
 
 
-def test_a_stock_pg_controldata_says_nothing_of_encryption(home: VendorClusters, rest: Rest) -> None:
+def test_a_stock_pg_controldata_says_nothing_of_encryption(home: VendorClusters, rest: AtRestContext) -> None:
     with home.up(rest, "plain", {}) as look:
         assert MECHANISM._control(look) == Control()
 

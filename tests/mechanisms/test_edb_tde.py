@@ -12,7 +12,7 @@ import pytest
 
 from ciphercost.engines.postgresql import parse_version
 from ciphercost.host.installation import Installation
-from ciphercost.mechanisms._rest import KeyState, Rest
+from ciphercost.mechanisms._rest import AtRestContext, KeyState
 from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
@@ -27,7 +27,7 @@ def home() -> Iterator[VendorClusters]:
 
 
 @pytest.fixture
-def rest(home: VendorClusters, require_postgresql: Installation) -> Rest:
+def rest(home: VendorClusters, require_postgresql: Installation) -> AtRestContext:
     return home.rest("edb-tde", require_postgresql)
 
 
@@ -53,7 +53,7 @@ def test_one_command_wraps_the_key_and_the_other_unwraps_it(tmp_path: Path, requ
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
 def test_without_the_password_the_key_is_not_unwrapped(
-    rest: Rest, tmp_path: Path, require: Require, state: KeyState
+    rest: AtRestContext, tmp_path: Path, require: Require, state: KeyState
 ) -> None:
     require(shutil.which("openssl"), "openssl (Debian: apt-get install openssl)")
     wrap, unwrap = wrapping(MECHANISM.key_file(rest))
@@ -92,13 +92,15 @@ def test_without_a_directory_the_error_names_the_variable(monkeypatch: pytest.Mo
         MECHANISM.bindir()
 
 
-def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
+def test_a_stock_server_is_refused_with_clear_words(rest: AtRestContext) -> None:
     with pytest.raises(MissingServer, match=r"is not EDB.*no --data-encryption"):
         MECHANISM.prepare(rest)
 
 
 @pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
-def test_a_stock_server_is_plain_and_nothing_else(home: VendorClusters, rest: Rest, arm: Arm, passed: bool) -> None:
+def test_a_stock_server_is_plain_and_nothing_else(
+    home: VendorClusters, rest: AtRestContext, arm: Arm, passed: bool
+) -> None:
     with home.up(rest, arm, {}) as look:
         told, words = MECHANISM.status(look)
         assert (told, "knows no data_encryption_version" in words) == (passed, True)
@@ -127,7 +129,7 @@ def test_its_version_is_read() -> None:
     ],
 )
 def test_control_file_and_wrapped_key_must_both_be_as_the_arms_name_says(
-    rest: Rest, tmp_path: Path, arm: Arm, said: Rows | AgentError, wrapped: bool, passed: bool
+    rest: AtRestContext, tmp_path: Path, arm: Arm, said: Rows | AgentError, wrapped: bool, passed: bool
 ) -> None:
     if wrapped:
         (tmp_path / "pg_encryption").mkdir()

@@ -18,13 +18,13 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import encrypted
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.mechanisms.encrypted import KEY_FILE, MECHANISM, judge, openssl_inside
 from ciphercost.model import run_directory
+from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import reveal
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.provision import cache
 
 CANARY = b"canary0123456789abcdef0123456789abcdef"
@@ -36,12 +36,12 @@ def installation(require_server: Callable[[str], Installation]) -> Installation:
 
 
 @contextmanager
-def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
+def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
     """Both files, filled in the same way by separate processes; one row is only in the write-ahead log."""
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as agents:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
-        rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
-        looks: dict[Arm, Look] = {}
+        rest = AtRestContext(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
+        looks: dict[Arm, ArmAtRest] = {}
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(rest.installation, directory, run_supervisor)
@@ -50,7 +50,7 @@ def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
             fields = {**cache.joined(server.connection(), own), "connections": 1, "threads": 1}
             agent = agents.enter_context(Agent())
             agent.connect("look", **fields)
-            looks[arm] = Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+            looks[arm] = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             looks[arm].query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
             looks[arm].query("CREATE TABLE filling AS SELECT n, md5(n::varchar) AS t FROM range(20000) AS s(n)")
@@ -59,11 +59,11 @@ def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
         yield looks
 
 
-def path_of(look: Look) -> Path:
+def path_of(look: ArmAtRest) -> Path:
     return Path(str(look.connect["path"]))
 
 
-def wal_of(look: Look) -> Path:
+def wal_of(look: ArmAtRest) -> Path:
     return path_of(look).with_name(f"{path_of(look).name}.wal")
 
 
@@ -217,7 +217,7 @@ def test_temporary_files_are_encrypted_because_the_setting_is_on(spill: Spill, m
         assert seen_while(looks["encrypted"], spill)
 
 
-def seen_while(look: Look, spill: Spill) -> bool:
+def seen_while(look: ArmAtRest, spill: Spill) -> bool:
     """Whether the canary is in a temporary file while the spill's statements run, or afterwards. There must be such files."""
     *first, last = spill.statements
     for statement in first:

@@ -18,12 +18,12 @@ from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.mechanisms.firebird_crypt import KEY_FILE, MECHANISM, Pages, judge, pages_of, state
 from ciphercost.model import run_directory
+from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError, MissingServer
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 
 CANARY = "canary0123456789abcdef0123456789abcdef"
 
@@ -31,11 +31,11 @@ CANARY = "canary0123456789abcdef0123456789abcdef"
 class Arms(msgspec.Struct):
     """Two roots created in the same way; one database is encrypted."""
 
-    rest: Rest
+    rest: AtRestContext
     directories: dict[Arm, Path]
 
     @contextmanager
-    def look(self, arm: Arm) -> Iterator[Look]:
+    def look(self, arm: Arm) -> Iterator[ArmAtRest]:
         """Start the arm's server as a run would, with one connection."""
         rest, directory = self.rest, self.directories[arm]
         server = ENGINE.start(
@@ -45,7 +45,7 @@ class Arms(msgspec.Struct):
             with Agent() as agent:
                 fields = server.connection()
                 agent.connect("look", **fields)
-                yield Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+                yield ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()
 
@@ -60,7 +60,7 @@ def arms(installation: Installation) -> Iterator[Arms]:
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         secrets = scratch / "secrets"
-        rest = Rest(ENGINE, installation, MECHANISM.check({}), secrets, run_supervisor)
+        rest = AtRestContext(ENGINE, installation, MECHANISM.check({}), secrets, run_supervisor)
         made = Arms(rest, {arm: scratch / arm for arm in ARMS})
         for arm in ARMS:
             ENGINE.initialise(
@@ -233,7 +233,7 @@ def test_temporary_tables_are_encrypted_but_sorts_are_not(arms: Arms, arm: Arm) 
                 assert MECHANISM.advice(place).startswith(f"{kind} in firebird.conf"), place
 
 
-def _seen_while(look: Look, statement: str, words: list[bytes]) -> set[tuple[str, bytes]]:
+def _seen_while(look: ArmAtRest, statement: str, words: list[bytes]) -> set[tuple[str, bytes]]:
     """Return files that only the server holds open, with the words they contained at any time until the statement
     ended."""
     found: set[tuple[str, bytes]] = set()

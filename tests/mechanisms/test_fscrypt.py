@@ -16,7 +16,7 @@ from ciphercost.host import volumes
 from ciphercost.host.volumes import image, policy
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import KeyState, Rest
+from ciphercost.mechanisms._rest import AtRestContext, KeyState
 from ciphercost.mechanisms.fscrypt import DATA
 from ciphercost.model.errors import RunError, Unproven
 from ciphercost.model.spec import ARMS, Arm
@@ -125,7 +125,7 @@ def test_the_drivers_name_is_in_the_result() -> None:
     assert "not used yet" not in said["implementation"]
 
 
-def _lacking(scratch: Path, rest: Rest) -> str:
+def _lacking(scratch: Path, rest: AtRestContext) -> str:
     """Return a mode under which this kernel can't create a file; empty: it supports all."""
     with image.mounted(rest.supervisor, scratch / "try", SIZE):
         key = policy.add_key(scratch / "try", os.urandom(policy.KEY_BYTES))

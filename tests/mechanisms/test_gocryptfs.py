@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 import warm
-from ciphercost.host import marks, mounts, tools, volumes
+from ciphercost.host import mounts, run_ownership, tools, volumes
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState
@@ -159,7 +159,7 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
             (volume.path.parent / "file").write_bytes(b"x")
             time.sleep(1.0)
             os.kill(volume.pids[0], 9)
-            wait_for("the daemon to end", lambda: marks.start_time(volume.pids[0]) == "")
+            wait_for("the daemon to end", lambda: run_ownership.start_time(volume.pids[0]) == "")
             assert mounts.is_mounted(volume.path.parent)
         check_nothing_is_left(rest.supervisor.run_id)
 

@@ -14,19 +14,19 @@ import h2_servers
 from ciphercost.engines.h2 import ENGINE, FILE, TEMPORARY
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.mechanisms.h2_aes import KEY_FILE, MECHANISM, judge
 from ciphercost.model import run_directory
+from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import rest_witnesses
 from conftest import RequireServer
 
 CANARY = b"canary0123456789abcdef0123456789abcdef"
 OTHER: dict[Arm, Arm] = {"plain": "encrypted", "encrypted": "plain"}
-Looks = dict[Arm, Look]
+Looks = dict[Arm, ArmAtRest]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def looks(require_server: RequireServer, require_java: None) -> Iterator[Looks]:
     installation = require_server("h2")
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as open_:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
-        rest = Rest(ENGINE, installation, MECHANISM.check({}), scratch / "secrets", run_supervisor)
+        rest = AtRestContext(ENGINE, installation, MECHANISM.check({}), scratch / "secrets", run_supervisor)
         made: Looks = {}
         for arm in ARMS:
             directory = scratch / arm
@@ -47,7 +47,7 @@ def looks(require_server: RequireServer, require_java: None) -> Iterator[Looks]:
             fields = {**server.connection(), **own, "connections": 1, "threads": 1}
             agent = open_.enter_context(h2_servers.agent(fields, run_supervisor))
             agent.connect("look", **fields)
-            look = Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+            look = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             for statement in (*ENGINE.make_canaries, ENGINE.keep_canary(CANARY.decode())):
                 look.query(statement)
             made[arm] = look

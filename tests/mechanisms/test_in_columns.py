@@ -20,7 +20,7 @@ import steady
 from ciphercost import commands, engines, mechanisms
 from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.host import canary_scan, marks, supervisor
+from ciphercost.host import canary_scan, run_ownership, supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec
 from ciphercost.mechanisms._column import BLOCK, Columns, secret
@@ -60,7 +60,7 @@ class ServerWithArms:
         self.engine, self.version, self.server, self.agent, self.secrets = engine, version, server, agent, secrets
         for arm in ARMS:
             OwnSchema.of(engine).make_schema(
-                agent, server.connection() | engine.in_clear(), columns.schema_name(arm), "test"
+                agent, server.connection() | engine.plaintext_fields(), columns.schema_name(arm), "test"
             )
 
     def sealing(self, mechanism: Columns, factors: dict[str, str]) -> Secrets:
@@ -140,7 +140,7 @@ def both_arms(request: pytest.FixtureRequest, require_server: RequireServer) -> 
     with supervisor.Supervisor(run_directory.new_id()) as made:
         scratch = supervisor.scratch(made.run_id, made)
         (scratch / "data").mkdir()
-        marks.hand_over(scratch / "data")
+        run_ownership.hand_over(scratch / "data")
         engine.initialise(installation, scratch / "data", made)
         server = engine.start(installation, scratch / "data", made, settings=settings, logs=scratch)
         with Agent() as agent:

@@ -13,9 +13,9 @@ import pytest
 
 from ciphercost.engines._mysql.family import SMALLEST_POOL
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.installation import Installation
-from ciphercost.mechanisms._rest import KeyState, Look
+from ciphercost.mechanisms._rest import ArmAtRest, KeyState
 from ciphercost.mechanisms.innodb_tde import COMPONENT, CONFIGURATION, MANIFEST
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.spec import ARMS, Arm, CellSpec
@@ -36,13 +36,13 @@ def both(installation: Installation) -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="module")
-def plain(both: Pair) -> Iterator[Look]:
+def plain(both: Pair) -> Iterator[ArmAtRest]:
     with both.up("plain") as look:
         yield look
 
 
 @pytest.fixture(scope="module")
-def encrypted(both: Pair) -> Iterator[Look]:
+def encrypted(both: Pair) -> Iterator[ArmAtRest]:
     with both.up("encrypted") as look:
         yield look
 
@@ -54,14 +54,14 @@ def arm(request: pytest.FixtureRequest) -> Arm:
 
 
 @pytest.fixture
-def look(arm: Arm, plain: Look, encrypted: Look) -> Look:
+def look(arm: Arm, plain: ArmAtRest, encrypted: ArmAtRest) -> ArmAtRest:
     return plain if arm == "plain" else encrypted
 
 
 # ── what the witnesses say ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair, look: Look) -> None:
+def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair, look: ArmAtRest) -> None:
     for witness in (both.mechanism.status, both.mechanism.structure):
         passed, words = witness(look)
         assert passed, words
@@ -69,13 +69,13 @@ def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair,
         assert not passed, words
 
 
-def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
+def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: ArmAtRest, encrypted: ArmAtRest) -> None:
     assert both.seen(encrypted) == {}
     assert {"data/ciphercost/canaries.ibd", "data/binlog.000001"} & set(both.seen(plain))
     assert encrypted.query("SELECT count(*) FROM canaries") == [["3"]]
 
 
-def test_the_arms_differ_only_in_encryption(plain: Look, encrypted: Look) -> None:
+def test_the_arms_differ_only_in_encryption(plain: ArmAtRest, encrypted: ArmAtRest) -> None:
     said = in_force(plain), in_force(encrypted)
     assert {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)} == {
         "default_table_encryption",
@@ -88,7 +88,7 @@ def test_the_arms_differ_only_in_encryption(plain: Look, encrypted: Look) -> Non
     assert programs == {Path(plain.rest.installation.location) / "mysqld"}
 
 
-def test_the_implementation_is_named(both: Pair, encrypted: Look) -> None:
+def test_the_implementation_is_named(both: Pair, encrypted: ArmAtRest) -> None:
     known = both.mechanism.implementation(encrypted)
     assert "AES-256-CBC" in known["cipher"]
     assert known["implementation"].startswith("OpenSSL 3.")
@@ -169,7 +169,7 @@ def test_only_the_servers_user_can_read_the_keys(both: Pair) -> None:
     keyrings = list(both.rest.secrets.glob("keyring-*"))
     assert keyrings
     for each in keyrings:
-        assert each.stat().st_uid == (marks.server_user() or (os.geteuid(), 0))[0]
+        assert each.stat().st_uid == (run_ownership.server_user() or (os.geteuid(), 0))[0]
         assert each.parent.stat().st_mode & 0o777 == 0o700
         assert not each.stat().st_mode & 0o007
 
@@ -221,7 +221,7 @@ def test_an_installation_without_the_component_is_named(both: Pair, installation
 # ── what it leaves open ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_temporary_data_is_readable_in_both_arms_and_has_advice(both: Pair, look: Look) -> None:
+def test_temporary_data_is_readable_in_both_arms_and_has_advice(both: Pair, look: ArmAtRest) -> None:
     found = spilt(both, look)
     assert set(found) == {"sort", "internal temporary table", "temporary table"}
     for name, hits in found.items():
@@ -275,5 +275,5 @@ def test_the_pool_is_sized_and_direct_io_is_reported(both: Pair, direct: bool, m
     assert StoresData.of(both.engine).cache_settings(0, direct=direct)["innodb-flush-method"] == method
 
 
-def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:
+def test_the_home_of_the_data_is_known(both: Pair, look: ArmAtRest) -> None:
     assert Path(str(look.query(StoresData.of(both.engine).home)[0][0])) == look.volume.path / "data"

@@ -13,10 +13,10 @@ import pytest
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import SMALLEST_POOL
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import mariadb_tde
-from ciphercost.mechanisms._rest import KeyState, Look
+from ciphercost.mechanisms._rest import ArmAtRest, KeyState
 from ciphercost.mechanisms.mariadb_tde import KEY_FILE, PLUGIN, unsettled
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.spec import ARMS, Arm
@@ -34,13 +34,13 @@ def both(request: pytest.FixtureRequest, require_server: RequireServer) -> Itera
 
 
 @pytest.fixture(scope="module")
-def plain(both: Pair) -> Iterator[Look]:
+def plain(both: Pair) -> Iterator[ArmAtRest]:
     with both.up("plain") as look:
         yield look
 
 
 @pytest.fixture(scope="module")
-def encrypted(both: Pair) -> Iterator[Look]:
+def encrypted(both: Pair) -> Iterator[ArmAtRest]:
     with both.up("encrypted") as look:
         yield look
 
@@ -52,14 +52,14 @@ def arm(request: pytest.FixtureRequest) -> Arm:
 
 
 @pytest.fixture
-def look(arm: Arm, plain: Look, encrypted: Look) -> Look:
+def look(arm: Arm, plain: ArmAtRest, encrypted: ArmAtRest) -> ArmAtRest:
     return plain if arm == "plain" else encrypted
 
 
 # ── what the witnesses say ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair, look: Look) -> None:
+def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair, look: ArmAtRest) -> None:
     for witness in (both.mechanism.status, both.mechanism.structure):
         passed, words = witness(look)
         assert passed, words
@@ -67,13 +67,13 @@ def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair,
         assert not passed, words
 
 
-def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
+def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: ArmAtRest, encrypted: ArmAtRest) -> None:
     assert both.seen(encrypted) == {}
     assert "data/ciphercost/canaries.ibd" in both.seen(plain)
     assert encrypted.query("SELECT count(*) FROM canaries") == [["3"]]
 
 
-def test_the_arms_differ_only_in_encryption(plain: Look, encrypted: Look) -> None:
+def test_the_arms_differ_only_in_encryption(plain: ArmAtRest, encrypted: ArmAtRest) -> None:
     said = in_force(plain), in_force(encrypted)
     differ = {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)}
     assert differ == {
@@ -86,7 +86,7 @@ def test_the_arms_differ_only_in_encryption(plain: Look, encrypted: Look) -> Non
     } | (differ & {"file_key_management_digest", "file_key_management_use_pbkdf2"})
 
 
-def test_a_mode_other_than_the_requested_one_is_named(both: Pair, encrypted: Look) -> None:
+def test_a_mode_other_than_the_requested_one_is_named(both: Pair, encrypted: ArmAtRest) -> None:
     assert both.mechanism.implementation(encrypted)["cipher"] == mariadb_tde.WORDS["ctr"]
     asked = msgspec.structs.replace(encrypted, rest=both.with_factors(cipher="cbc").rest)
     passed, said = both.mechanism.status(asked)
@@ -184,7 +184,7 @@ def test_without_its_key_it_does_not_start_and_with_it_the_data_is_complete(both
 def test_only_the_servers_user_can_read_the_key(both: Pair) -> None:
     path = both.rest.secrets / KEY_FILE
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.stat().st_uid == (marks.server_user() or (os.geteuid(), 0))[0]
+    assert path.stat().st_uid == (run_ownership.server_user() or (os.geteuid(), 0))[0]
     assert len(path.read_text().strip()) == len("1;") + 64
 
 
@@ -198,7 +198,7 @@ def test_an_installation_without_the_plugin_is_named(both: Pair, tmp_path: Path)
 # ── what it leaves open ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_temporary_data_is_readable_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
+def test_temporary_data_is_readable_in_the_plain_arm(both: Pair, plain: ArmAtRest, encrypted: ArmAtRest) -> None:
     found = spilt(both, plain)
     assert set(found) == {"sort", "internal temporary table", "temporary table"}
     assert all(found.values()), found
@@ -235,7 +235,7 @@ def test_the_pool_is_sized_and_direct_io_is_reported(both: Pair, direct: bool, m
         assert bool(flags["canaries.ibd"] & os.O_DIRECT) == direct
 
 
-def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:
+def test_the_home_of_the_data_is_known(both: Pair, look: ArmAtRest) -> None:
     assert Path(str(look.query(StoresData.of(both.engine).home)[0][0])) == look.volume.path / "data"
 
 

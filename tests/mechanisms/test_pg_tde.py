@@ -15,7 +15,7 @@ from ciphercost.host import canary_scan
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import pg_tde
 from ciphercost.mechanisms._postgresql import environment, judge_pages, module, pages
-from ciphercost.mechanisms._rest import KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext, KeyState
 from ciphercost.mechanisms.pg_tde import MECHANISM, NAME_BYTES, altered, statements
 from ciphercost.model.errors import AgentError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.spec import Arm
@@ -202,14 +202,14 @@ def test_a_table_can_not_be_made_where_the_access_method_is_missing(
 
 
 @pytest.fixture(scope="module")
-def stock(home: VendorClusters, require_postgresql: Installation) -> Iterator[Look]:
+def stock(home: VendorClusters, require_postgresql: Installation) -> Iterator[ArmAtRest]:
     """An unencrypted table."""
     with home.up(home.rest("pg-tde", require_postgresql), "plain", {}) as look:
         look.query("CREATE TABLE words AS SELECT 'word' || i AS word FROM generate_series(1, 5000) AS i")
         yield look
 
 
-def test_the_plain_arm_is_plain(stock: Look) -> None:
+def test_the_plain_arm_is_plain(stock: ArmAtRest) -> None:
     assert MECHANISM.status(stock) == (True, "pg_tde.wal_encrypt is missing; the extension is not installed")
 
 
@@ -223,17 +223,17 @@ def test_a_servers_own_environment_decides_which_instructions_it_uses(
     assert environment(0) == {}
 
 
-def test_unencrypted_pages_are_told_from_encrypted_ones(stock: Look) -> None:
+def test_unencrypted_pages_are_told_from_encrypted_ones(stock: ArmAtRest) -> None:
     passed, words = MECHANISM.structure(stock)
     assert passed, words
-    encrypted = Look("encrypted", stock.rest, stock.volume, stock.server, stock.agent, stock.name, stock.connect)
+    encrypted = ArmAtRest("encrypted", stock.rest, stock.volume, stock.server, stock.agent, stock.name, stock.connect)
     assert not MECHANISM.structure(encrypted)[0]
     random = [os.urandom(PAGE) for _ in range(8)]
     assert judge_pages("encrypted", "t", random)[0]
     assert not judge_pages("plain", "t", random)[0]
 
 
-def test_a_header_in_clear_is_no_page_in_clear_and_free_space_in_clear_is_no_encrypted_page(stock: Look) -> None:
+def test_a_header_in_clear_is_no_page_in_clear_and_free_space_in_clear_is_no_encrypted_page(stock: ArmAtRest) -> None:
     file = told(stock, "SELECT pg_relation_filepath('words')")
     page = pages(stock.volume.path / file)[0]
     assert judge_pages("encrypted", "t", [page[:24] + os.urandom(PAGE - 24)])[0]
@@ -241,7 +241,7 @@ def test_a_header_in_clear_is_no_page_in_clear_and_free_space_in_clear_is_no_enc
     assert not judge_pages("encrypted", "t", [])[0]
 
 
-def test_every_table_index_and_toast_table_of_ours_is_asked_for_and_none_of_the_catalogs(stock: Look) -> None:
+def test_every_table_index_and_toast_table_of_ours_is_asked_for_and_none_of_the_catalogs(stock: ArmAtRest) -> None:
     """A stand-in for the extension's one function lets the query around it run on a real server."""
     stock.query("CREATE TABLE long (id int PRIMARY KEY, word text)")
     stock.query(
@@ -272,7 +272,7 @@ SAID_2_2: dict[str, Rows | AgentError] = {
 
 
 @pytest.fixture
-def rest_256(home: VendorClusters) -> Rest:
+def rest_256(home: VendorClusters) -> AtRestContext:
     return home.rest("pg-tde", Installation("postgresql", "17.11", "path", "/nowhere"), cipher="256")
 
 
@@ -282,7 +282,7 @@ def changed(name: str, value: str | None) -> dict[str, Rows | AgentError]:
     return SAID_2_2 | {"pg_settings": settings}
 
 
-def test_a_server_that_is_as_requested_passes(rest_256: Rest, tmp_path: Path) -> None:
+def test_a_server_that_is_as_requested_passes(rest_256: AtRestContext, tmp_path: Path) -> None:
     said = "14 tables and indexes are encrypted, pg_tde.cipher is aes_256, pg_tde.wal_encrypt is on"
     assert MECHANISM.status(recorded(rest_256, "encrypted", SAID_2_2, tmp_path)) == (True, said)
 
@@ -301,14 +301,14 @@ def test_a_server_that_is_as_requested_passes(rest_256: Rest, tmp_path: Path) ->
     ],
 )
 def test_any_difference_in_one_session_fails_the_server_witness(
-    rest_256: Rest, tmp_path: Path, answers: dict[str, Rows | AgentError], words: str
+    rest_256: AtRestContext, tmp_path: Path, answers: dict[str, Rows | AgentError], words: str
 ) -> None:
     passed, said = MECHANISM.status(recorded(rest_256, "encrypted", answers, tmp_path))
     assert not passed
     assert said.endswith(words)
 
 
-def test_a_key_that_the_server_does_not_reach_fails_the_server_witness(rest_256: Rest, tmp_path: Path) -> None:
+def test_a_key_that_the_server_does_not_reach_fails_the_server_witness(rest_256: AtRestContext, tmp_path: Path) -> None:
     functions: Rows = [[name, words] for name, words in (V2_2 | {"pg_tde_verify_server_key": ""}).items()]
     gone = AgentError('principal key "x" not found', "statement")
     answers = SAID_2_2 | {"pg_get_function_identity_arguments": functions, "pg_tde_verify_server_key()": gone}
@@ -316,7 +316,7 @@ def test_a_key_that_the_server_does_not_reach_fails_the_server_witness(rest_256:
     assert (passed, said) == (False, f"pg_tde_verify_server_key fails: {gone}")
 
 
-def test_tables_created_with_another_cipher_end_the_cell(rest_256: Rest, tmp_path: Path) -> None:
+def test_tables_created_with_another_cipher_end_the_cell(rest_256: AtRestContext, tmp_path: Path) -> None:
     MECHANISM.settled(recorded(rest_256, "encrypted", SAID_2_2, tmp_path))
     MECHANISM.settled(recorded(rest_256, "plain", {}, tmp_path))
     with pytest.raises(
@@ -325,7 +325,9 @@ def test_tables_created_with_another_cipher_end_the_cell(rest_256: Rest, tmp_pat
         MECHANISM.settled(recorded(rest_256, "encrypted", changed("pg_tde.cipher", "aes_128"), tmp_path))
 
 
-def test_what_an_earlier_version_lacks_is_refused_before_anything_is_loaded(rest_256: Rest, tmp_path: Path) -> None:
+def test_what_an_earlier_version_lacks_is_refused_before_anything_is_loaded(
+    rest_256: AtRestContext, tmp_path: Path
+) -> None:
     answers = changed("pg_tde.cipher", None) | {"pg_tde_version": [["pg_tde 2.1.2"]]}
     with pytest.raises(RunError, match=r"pg_tde 2\.1\.2 can't encrypt with aes_256"):
         MECHANISM.encrypt(recorded(rest_256, "encrypted", answers, tmp_path))
@@ -387,7 +389,7 @@ def test_nothing_is_claimed_about_another_layout(tmp_path: Path) -> None:
     assert words == "5_keys in pg_tde: not the layout of version 2.2, so the cipher of its keys is unknown"
 
 
-def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: Path) -> None:
+def test_a_key_for_another_cipher_fails_the_disk_witness(stock: ArmAtRest, tmp_path: Path) -> None:
     """The pages are random, like encrypted ones; the keys beside them reveal it."""
     told: dict[str, Rows | AgentError] = {"relkind = 'r'": [["base/5/16384"]]}
     (tmp_path / "base" / "5").mkdir(parents=True)
@@ -419,7 +421,7 @@ def test_advice_fits_the_leak(place: str, advice: str) -> None:
     assert ("work_mem" in MECHANISM.advice(place)) is (advice == "work_mem")
 
 
-def test_a_temporary_table_of_a_real_server_lies_where_the_advice_is_for_one(stock: Look) -> None:
+def test_a_temporary_table_of_a_real_server_lies_where_the_advice_is_for_one(stock: ArmAtRest) -> None:
     for spill in ENGINE.spills("word"):
         name = f"advice-{spill.name.replace(' ', '-')}"
         stock.agent.connect(name, **stock.connect)
@@ -465,7 +467,7 @@ def test_a_server_that_takes_another_cipher_from_its_second_start_on_is_not_prov
     need("pg-tde")
     settings, started = pg_tde.PgTde.settings, {"plain": 0, "encrypted": 0}
 
-    def later(self: pg_tde.PgTde, arm: Arm, rest: Rest) -> dict[str, str]:
+    def later(self: pg_tde.PgTde, arm: Arm, rest: AtRestContext) -> dict[str, str]:
         started[arm] += 1
         return settings(self, arm, rest) | ({"pg_tde.cipher": "aes_128"} if started[arm] > 2 and arm != "plain" else {})
 
@@ -487,7 +489,7 @@ def test_a_log_that_was_switched_off_behind_our_back_fails_the_server_witness(mo
     need("pg-tde")
     encrypt = pg_tde.PgTde.encrypt
 
-    def and_off_again(self: pg_tde.PgTde, look: Look) -> None:
+    def and_off_again(self: pg_tde.PgTde, look: ArmAtRest) -> None:
         encrypt(self, look)
         look.query("ALTER SYSTEM RESET pg_tde.wal_encrypt")
 

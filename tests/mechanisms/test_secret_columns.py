@@ -18,8 +18,8 @@ from ciphercost.plan.resolve import resolve
 from ciphercost.prove import same_rows
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision import server_pairs
-from ciphercost.provision.bench import Bench
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.studies.column_functions import application
 from conftest import RequireServer
 
@@ -41,7 +41,7 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
     found = []
     with supervisor.Supervisor(run_id) as run_supervisor, contextlib.ExitStack() as benches:
         scratch = supervisor.scratch(run_id, run_supervisor)
-        shared = Shared(scratch / "secrets" / "group-0")
+        shared = ExperimentResources(scratch / "secrets" / "group-0")
         for number, value in enumerate(VALUES):
             cell = CellSpec(name, MECHANISM[name], workload="hospital-2024", rows=ROWS, factors={"secret": value})
             # As in a run, every cell's data stays until the run ends.
@@ -53,7 +53,7 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
     assert [set(each) for each in found] == [set(each) for each in wanted]
 
 
-def encrypted_columns(bench: Bench) -> list[str]:
+def encrypted_columns(bench: PreparedCell) -> list[str]:
     """Return the columns whose content differs between the arms' tables."""
     pair = server_pairs.start(bench, 1, set(), set(), schedule.arms(1, 0, 1))
     different = []

@@ -20,25 +20,25 @@ from ciphercost.engines.sqlite import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.mechanisms.sqlcipher import HMAC, ITERATIONS, KEY_FILE, MECHANISM, Tails, judge, tails, tails_in_wal
 from ciphercost.model import run_directory
+from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.secret import reveal
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 
 CANARY = b"canary0123456789abcdef0123456789abcdef"
 QUICK = {"kdf": "passphrase", "kdf_iter": "1000"}
 
 
 @contextmanager
-def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
+def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
     """Both files, filled in the same way by separate processes; some rows are only in the WAL."""
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as agents:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
-        rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
-        looks: dict[Arm, Look] = {}
+        rest = AtRestContext(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
+        looks: dict[Arm, ArmAtRest] = {}
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(rest.installation, directory, run_supervisor, MECHANISM.settings(arm, rest))
@@ -46,7 +46,7 @@ def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
             fields = server.connection() | MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
             agent = agents.enter_context(Agent())
             agent.connect("look", **fields)
-            looks[arm] = Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+            looks[arm] = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             looks[arm].query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
             looks[arm].query(
@@ -58,11 +58,11 @@ def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
         yield looks
 
 
-def path_of(look: Look) -> Path:
+def path_of(look: ArmAtRest) -> Path:
     return Path(str(look.connect["path"]))
 
 
-def wal_of(look: Look) -> Path:
+def wal_of(look: ArmAtRest) -> Path:
     return path_of(look).with_name(f"{path_of(look).name}-wal")
 
 
@@ -287,7 +287,7 @@ def test_temporary_data_stays_in_memory_and_is_unencrypted_in_files() -> None:
                     assert "temp_store=2" in MECHANISM.advice(name)
 
 
-def _seen_while(look: Look, statement: str, word: bytes) -> Counter[str]:
+def _seen_while(look: ArmAtRest, statement: str, word: bytes) -> Counter[str]:
     """Count files that only the agent holds open and that contain the word, until the statement ends and once more
     after it."""
     found: Counter[str] = Counter()

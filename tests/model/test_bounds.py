@@ -23,7 +23,7 @@ from ciphercost.load.script import Statement
 from ciphercost.model import bounds, checked
 from ciphercost.model.errors import UsageError
 from ciphercost.plan import toml
-from ciphercost.runs import trend
+from ciphercost.runs import trend_input
 
 LIMITS = Path(ciphercost.__file__).parents[2] / "LIMITS.md"
 
@@ -32,7 +32,7 @@ READERS: dict[str, tuple[Callable[[Path], object], bounds.Bound]] = {
     "--sql": (lambda path: text_file.read(path, "--sql"), bounds.STATEMENTS),
     "--header": (headers.read, bounds.HEADERS),
     "--ca": (authorities.pem, bounds.CERTIFICATES),
-    "result": (trend._of_json, bounds.RECORD),
+    "result": (trend_input._of_json, bounds.RECORD),
     "facts": (checked.facts, bounds.RECORD),
     "service": (lambda path: pg_service.find("x", str(path)), bounds.OPTIONS),
     "options": (lambda path: list(option_files._with_included(path, 4)), bounds.OPTIONS),

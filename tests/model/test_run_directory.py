@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from ciphercost.model import run_directory
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.slices import Proof, SliceRecord
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.model.terms import FORMAT
 from ciphercost.runs import conclude
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import objective, schedule, specs, toml
+from ciphercost.plan import latency_objective, schedule, specs, toml
 from test_real import ciphercost
 
 CELL = CellSpec("postgresql", "tls", objective="p99=5ms")
@@ -28,10 +28,12 @@ FULL = Spec(cells=[CELL], time=240.0)
     ],
 )
 def test_an_objective_is_read_and_written_in_one_form(text: str, share: float, seconds: float, canonical: str) -> None:
-    made = objective.parse(text)
+    made = latency_objective.parse(text)
     assert (made.share, made.seconds) == pytest.approx((share, seconds))
     assert made.text == canonical
-    assert objective.parse(made.text) == msgspec.structs.replace(made, seconds=objective.parse(made.text).seconds)
+    assert latency_objective.parse(made.text) == msgspec.structs.replace(
+        made, seconds=latency_objective.parse(made.text).seconds
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_an_objective_is_read_and_written_in_one_form(text: str, share: float, s
 )
 def test_what_is_no_objective_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"--objective: .*write e\.g\. p99=5ms"):
-        objective.parse(text)
+        latency_objective.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -133,21 +135,21 @@ def test_the_search_takes_its_share_of_the_announced_time_and_the_place_of_the_l
 
 
 def test_slices_are_long_enough_for_the_quantile_and_for_the_queue_but_a_session_has_room_for_eight_blocks() -> None:
-    made = objective.parse("p99=5ms")
+    made = latency_objective.parse("p99=5ms")
     long = 2000.0
     for rate in (100.0, 1_000.0, 10_000.0):
-        length = objective.slice_length(made, rate, long, 0.1)
+        length = latency_objective.slice_length(made, rate, long, 0.1)
         counted = 2 * (1 - schedule.DISCARD) * length * rate
-        assert counted * (1 - made.share) >= objective.WANTED * (1 - 1e-9)
-        assert length >= objective.SETTLED * made.settling(rate) * (1 - 1e-9)
-        assert length >= objective.BACKLOG * made.seconds
-    assert objective.slice_length(made, 100.0, 18.0, 0.1) == pytest.approx(18 / (4.5 * 8))
-    assert objective.slice_length(made, 1e6, 18.0, 2.0) == 2.0, "never shorter than the closed loop's"
-    lowest = objective.lowest_rate(made, 18.0, 0.1)
-    assert 2 * 0.8 * objective.room(18.0) * lowest * (1 - made.share) == pytest.approx(objective.NEEDED)
+        assert counted * (1 - made.share) >= latency_objective.WANTED * (1 - 1e-9)
+        assert length >= latency_objective.SETTLED * made.settling(rate) * (1 - 1e-9)
+        assert length >= latency_objective.BACKLOG * made.seconds
+    assert latency_objective.slice_length(made, 100.0, 18.0, 0.1) == pytest.approx(18 / (4.5 * 8))
+    assert latency_objective.slice_length(made, 1e6, 18.0, 2.0) == 2.0, "never shorter than the closed loop's"
+    lowest = latency_objective.lowest_rate(made, 18.0, 0.1)
+    assert 2 * 0.8 * latency_objective.room(18.0) * lowest * (1 - made.share) == pytest.approx(latency_objective.NEEDED)
 
 
 def test_the_time_in_which_a_queue_settles_is_that_of_theory() -> None:
     """M/M/1 of 1000 operations/s at 90 %: 1/(√μ − √λ)² is 0.38 s, and p99 is 46 ms."""
-    made = objective.parse("p99=46.05ms")
+    made = latency_objective.parse("p99=46.05ms")
     assert made.settling(900.0) == pytest.approx(1 / (1000**0.5 - 900**0.5) ** 2, rel=0.1)

@@ -44,7 +44,7 @@ ALLOWED = {
     "api.py": "makes a CellSpec with the engine's usual workload",
     "commands": "names on the command line",
     "plan/matrix.py": "makes cells: the engine's language for --split, the controls beside a workload",
-    "plan/facts.py": "writes what the registries say of a cell into its record, also of records of format 1",
+    "plan/registry_facts.py": "writes what the registries say of a cell into its record, also of records of format 1",
     "plan/quick.py": "asks whether PostgreSQL is installed",
     "plan/schedule.py": "the default of --time depends on the mechanism's layer, before the cells are checked",
     "plan/settings.py": "which mechanism decides a setting, to name it in an error",

@@ -13,7 +13,7 @@ import pytest
 from ciphercost.host import supervisor
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
-from ciphercost.measure.facts import describe_agent
+from ciphercost.measure.recorded_facts import describe_agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts
@@ -23,8 +23,8 @@ from ciphercost.plan import conditions
 from ciphercost.plan.resolve import resolve
 from ciphercost.prove.aes_mask import HIDDEN, floor_ratio, judge_agent, judge_server
 from ciphercost.provision import server_pairs
-from ciphercost.provision.bench import Bench
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.runs import pipeline
 from conftest import Require, RequireServer
 
@@ -83,14 +83,14 @@ def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("require_postgresql", "mask")
 def test_a_server_that_the_mask_does_not_reach_is_unproven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Bench.settings
+    whole = PreparedCell.settings
 
-    def without(bench: Bench, place: str) -> dict[str, str]:
+    def without(bench: PreparedCell, place: str) -> dict[str, str]:
         return {
             name: value for name, value in whole(bench, place).items() if not name.startswith("env:OPENSSL_ia32cap")
         }
 
-    monkeypatch.setattr(Bench, "settings", without)
+    monkeypatch.setattr(PreparedCell, "settings", without)
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": True, "server": False}
     assert cell.status == "unproven"
@@ -147,7 +147,7 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
     cell = CellSpec(name, mechanism, workload="search", rows=10, cpu_crypto=used)
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
-        shared = Shared(scratch / "secrets" / "group-0")
+        shared = ExperimentResources(scratch / "secrets" / "group-0")
         with server_pairs.bench(resolve(cell), run_supervisor, scratch, logs, 0, shared) as bench, shared.session():
             pair = server_pairs.start(bench, 1, set(), set())
             assert pair.server is not None

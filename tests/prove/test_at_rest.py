@@ -11,7 +11,7 @@ import ciphercost
 from ciphercost import mechanisms
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Mechanism
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import CellSpec, Spec
 
@@ -24,13 +24,15 @@ class Sham(AtRest):
     engines = ("postgresql",)
     key_states = ("missing",)
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         return True, f"as the {look.arm} arm should be"
 
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> contextlib.AbstractContextManager[None]:
+    def key_taken(
+        self, state: KeyState, rest: AtRestContext, directory: Path
+    ) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def settings(self, arm: str, rest: Rest) -> dict[str, str]:
+    def settings(self, arm: str, rest: AtRestContext) -> dict[str, str]:
         return {"work_mem": "5MB"} if arm == "encrypted" else {}
 
 

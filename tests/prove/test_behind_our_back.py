@@ -15,22 +15,22 @@ from ciphercost.engines import Server
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.report.formats import terminal
 from conftest import RequireServer
 
-Sabotage = Callable[[Bench, Volume], None]
+Sabotage = Callable[[PreparedCell, Volume], None]
 
 
-def no_sabotage(bench: Bench, volume: Volume) -> None:
+def no_sabotage(bench: PreparedCell, volume: Volume) -> None:
     """For engines that are sabotaged once they are running."""
 
 
-def without_its_keyring(bench: Bench, volume: Volume) -> None:
+def without_its_keyring(bench: PreparedCell, volume: Volume) -> None:
     (volume.path / "data" / "component_keyring_file.cnf").unlink()
 
 
-def with_the_plain_arms_files(bench: Bench, volume: Volume) -> None:
+def with_the_plain_arms_files(bench: PreparedCell, volume: Volume) -> None:
     template = bench.dataset.template("plain")
     for path in template.iterdir():
         if path.is_file():
@@ -78,21 +78,21 @@ def test_encryption_switched_off_behind_our_back_gives_no_figure(
     cell, before, after, witness = CASES[name]
     if cell.engine != "sqlite":
         require_server(cell.engine, cell.version)
-    real = Bench.start
+    real = PreparedCell.start
 
-    def start(bench: Bench, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
+    def start(bench: PreparedCell, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
         attacked = place == "encrypted" and any(part.startswith("session-") for part in volume.path.parts)
         if attacked:
             before(bench, volume)
         server = real(bench, place, volume, cpus)
         if attacked and after:
             with Agent() as agent:
-                agent.connect("attacker", **server.connection(), **bench.engine.in_clear())
+                agent.connect("attacker", **server.connection(), **bench.engine.plaintext_fields())
                 for statement in after:
                     agent.query("attacker", statement)
         return server
 
-    monkeypatch.setattr(Bench, "start", start)
+    monkeypatch.setattr(PreparedCell, "start", start)
     cell = CellSpec(cell.engine, cell.mechanism, version=cell.version, factors=cell.factors, workload="tpcb", rows=500)
     result = ciphercost.run(Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False), tmp_path / "run")
     found = result.cells[0]

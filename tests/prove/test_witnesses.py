@@ -15,11 +15,11 @@ from ciphercost.host.canary_scan import Seen
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import Rest
+from ciphercost.mechanisms._rest import AtRestContext
+from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import Unproven
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import load_connections, rest_witnesses, witnesses
 from ciphercost.prove.probe import NULL_SEEN, Probe
 from ciphercost.provision.server_pair import ServerPair
@@ -47,7 +47,7 @@ def pair(tmp_path: Path) -> Iterator[ServerPair]:
         by_arm[arm].volume = Volume(tmp_path / arm, (tmp_path / arm,))
     engine = engines.get("sqlite")
     with Supervisor("test-prove") as supervisor:
-        rest = Rest(engine, engine.find(), mechanisms.get("sqlcipher").check({}), tmp_path, supervisor)
+        rest = AtRestContext(engine, engine.find(), mechanisms.get("sqlcipher").check({}), tmp_path, supervisor)
         yield ServerPair(connect=connect, servers=[], canary=CANARY, embedded=True, by_arm=by_arm, rest=rest)
 
 

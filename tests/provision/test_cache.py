@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import commands, engines
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
@@ -162,7 +162,7 @@ def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServe
     with supervisor.Supervisor(run_id) as run_supervisor:
         directory = supervisor.scratch(run_id, run_supervisor) / "data"
         directory.mkdir(mode=0o700)
-        marks.hand_over(directory)
+        run_ownership.hand_over(directory)
         engine.initialise(installation, directory, run_supervisor)
         for direct in (False, True):
             wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)

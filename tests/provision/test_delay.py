@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
@@ -142,8 +142,8 @@ def test_a_relay_that_does_not_start_reports_why(run_supervisor: Supervisor) -> 
 def test_the_relay_dies_with_the_run() -> None:
     with Supervisor(run_directory.new_id()) as made:
         relay = DelayRelay(made, [("127.0.0.1", 1)], ROUND_TRIP)
-        assert marks.start_time(relay.pid)
-    wait_for("the relay to end", lambda: not marks.start_time(relay.pid))
+        assert run_ownership.start_time(relay.pid)
+    wait_for("the relay to end", lambda: not run_ownership.start_time(relay.pid))
 
 
 def test_the_certificates_name_stays_the_servers() -> None:

@@ -24,7 +24,7 @@ from ciphercost.report import (
     figures,
     formats,
     notebook,
-    trend,
+    trend_analysis,
 )
 from ciphercost.report.comparison_types import Run
 from ciphercost.report.formats import html, junit
@@ -176,7 +176,7 @@ def test_a_trend_has_a_gap_there() -> None:
         each._replace(result=msgspec.structs.replace(each.result, started=f"2026-10-{number + 1:02d}T03:00:00Z"))
         for number, each in enumerate(made)
     ]
-    (series,) = trend.trend(runs).series
+    (series,) = trend_analysis.trend(runs).series
     assert [gap.run for gap in series.gaps] == [3]
     assert series.gaps[0].reason.startswith("one arm fails more often")
 

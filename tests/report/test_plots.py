@@ -16,11 +16,11 @@ import pytest
 import results
 from ciphercost.estimate import notation, trace
 from ciphercost.estimate.trace import Quantiles, Tick, Trace
+from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
 from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import Verdict
 from ciphercost.plan import schedule
 from ciphercost.report import comparison, comparison_formats, comparison_types, plots
 from ciphercost.report.formats import html, terminal

@@ -26,7 +26,7 @@ from ciphercost.model.result import Cell
 from ciphercost.report import trend_formats
 from ciphercost.report.comparison_types import Run
 from ciphercost.report.layout import WIDTH
-from ciphercost.report.trend import DONE, ROSE, trend
+from ciphercost.report.trend_analysis import DONE, ROSE, trend
 from ciphercost.report.trend_types import Series, Trend
 from ciphercost.runs import conclude
 from results import MACHINE, cell, estimate, failed, recorded, result

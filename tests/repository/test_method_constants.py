@@ -24,7 +24,7 @@ from ciphercost.estimate import (
 from ciphercost.estimate import warnings as of_estimate
 from ciphercost.measure import session
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import objective, schedule
+from ciphercost.plan import latency_objective, schedule
 from ciphercost.report import compare_pair
 
 METHOD = Path(__file__).parents[2] / "METHODOLOGY.md"
@@ -83,7 +83,7 @@ SENTENCES = {
     "groups": f"taken together in about {objective_curve.GROUPS} groups",
     "prior": f"s the slope, with a prior of {objective_curve.USUAL_SLOPE:g}",
     "farthest": f"than the logarithm of {math.exp(objective_curve.FARTHEST):.0f}",
-    "wanted": f"long enough for {objective.WANTED} slow requests in each arm of a block",
+    "wanted": f"long enough for {latency_objective.WANTED} slow requests in each arm of a block",
     "trend's margin": f"(the largest of the runs' own, by default {percent(Spec(cells=[]).margin)})",
     "trend's level": f"if at most {percent(statistics.ALPHA)} of random orders",
     "quick pairs": f"If one of two runs is a quick run, they must differ at {percent(compare_pair.QUICK_ALPHA)} instead of {percent(statistics.ALPHA)}",

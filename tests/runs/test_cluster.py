@@ -58,7 +58,7 @@ def members(cluster: RayNodes) -> list[int]:
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (path / "cmdline").read_bytes()
-            ours = b"ciphercost-agent" in command.partition(b"\0")[0] or command.startswith(b"ray::Member")
+            ours = b"ciphercost-agent" in command.partition(b"\0")[0] or command.startswith(b"ray::RemoteAgent")
             if ours and mark in (path / "environ").read_bytes().split(b"\0"):
                 found.append(int(path.name))
     return found
@@ -196,7 +196,7 @@ def test_an_agents_process_that_freezes_is_lost(cluster: RayNodes, tmp_path: Pat
     with started(cluster, tmp_path, "--time", "10s", "--clients", "8", "--agents", "4") as process:
         wait_for_load(tmp_path, process)
         actors = [
-            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
+            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::RemoteAgent")
         ]
         os.kill(actors[0], signal.SIGSTOP)
         said, _ = process.communicate(timeout=PATIENCE)
@@ -213,7 +213,7 @@ def test_with_fewer_than_min_agents_the_cell_ends_with_a_reason(cluster: RayNode
     with started(cluster, tmp_path, *argv) as process:
         wait_for_load(tmp_path, process)
         actors = [
-            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::Member")
+            pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::RemoteAgent")
         ]
         os.kill(actors[0], signal.SIGKILL)
         said, _ = process.communicate(timeout=PATIENCE)

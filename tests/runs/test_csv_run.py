@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.model import run_directory
 from conftest import RequireServer
 from test_real import SHORT, ciphercost, measured, result_of
@@ -84,4 +84,4 @@ def test_a_row_that_the_server_refuses_is_named_by_its_lines(tmp_path: Path, req
     assert done.returncode == 1, done.stdout + done.stderr
     assert "row is too big" in done.stdout
     assert "lines 2 to 2" in " ".join(done.stdout.split())
-    assert not (marks.scratch_base() / run_directory.read_facts(tmp_path / "run").id).exists()
+    assert not (run_ownership.scratch_base() / run_directory.read_facts(tmp_path / "run").id).exists()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import processes
-from ciphercost.host import leftovers, marks
+from ciphercost.host import leftovers, run_ownership
 from ciphercost.host.procfs import tree
 from ciphercost.model import run_directory
 from conftest import RequireServer
@@ -57,8 +57,12 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
         "every process of the run to end",
         lambda: not marked(run_id) and not [pid for pid in family if Path(f"/proc/{pid}/exe").exists()],
     )
-    wait_for("scratch to be removed", lambda: not (marks.scratch_base() / run_id).exists())
-    assert not [path for parent in marks.cgroup_parents() for path in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*")]
+    wait_for("scratch to be removed", lambda: not (run_ownership.scratch_base() / run_id).exists())
+    assert not [
+        path
+        for parent in run_ownership.cgroup_parents()
+        for path in parent.glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*")
+    ]
     assert not [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
     slices = list(run_directory.read_slices(directory))
     assert all(each.cell == 0 for each in slices)
@@ -93,7 +97,7 @@ def test_a_run_whose_supervisor_is_killed_says_so_and_leaves_nothing(
     run_id = run_directory.read_facts(directory).id
     assert "this run's supervisor process was killed" in said
     assert "Traceback" not in said
-    assert not (marks.scratch_base() / run_id).exists()
+    assert not (run_ownership.scratch_base() / run_id).exists()
     assert not marked(run_id)
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
     assert process.returncode == 1, said

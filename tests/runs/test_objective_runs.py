@@ -20,7 +20,7 @@ from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS, OPEN_LOOP, SEARCHING, CellSpec, Spec
 from ciphercost.report import formats, plots
 from ciphercost.report.formats import html, md, terminal
-from ciphercost.runs import conclude, pipeline, private, resume
+from ciphercost.runs import anonymize, conclude, pipeline, resume
 from conftest import RequireServer
 from fake import Fake
 
@@ -151,7 +151,7 @@ def test_the_search_takes_its_time_and_no_more(run: Path) -> None:
 def test_it_is_estimated_again_from_its_record_and_from_what_is_published_of_it(run: Path, tmp_path: Path) -> None:
     before = (run / "result.json").read_bytes()
     assert run_directory.encode(conclude.result_of(run)) == before
-    for name, content in private.shareable(run, condense=True).items():
+    for name, content in anonymize.shareable(run, condense=True).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
     again = conclude.result_of(tmp_path).cells[0]

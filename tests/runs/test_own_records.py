@@ -15,12 +15,12 @@ import pytest
 import warm
 from ciphercost.estimate import results
 from ciphercost.host import procfs
+from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.machines import MACHINES_FORMAT, Machine, MachinesRun
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.model.terms import FORMAT, PLAN_FORMAT
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.runs import own_records, replicate_all, resume, spread
 from ciphercost.runs.own_records import Orders
 from conftest import Require

@@ -23,7 +23,7 @@ from ciphercost.model.profile import ProfileSlice, Stack
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, specs
-from ciphercost.runs import archive, conclude, pipeline, private
+from ciphercost.runs import anonymize, archive, conclude, pipeline
 from conftest import Require
 from fake import Fake
 
@@ -85,7 +85,7 @@ def test_a_known_function_is_found_at_its_known_share(
     page = (tmp_path / "page").read_text()
     assert "The difference by function at the process" in page
     assert "more with encryption" in page
-    archive.pack(private.shareable(directory), result.id, tmp_path / "run.tar.xz")
+    archive.pack(anonymize.shareable(directory), result.id, tmp_path / "run.tar.xz")
     (tmp_path / "again").mkdir()
     packed = archive.unpack(tmp_path / "run.tar.xz", tmp_path / "again")
     assert conclude.result_of(packed).cells[0].profile == cell.profile
@@ -188,7 +188,7 @@ def test_the_record_keeps_the_samples_of_complete_sessions(tmp_path: Path) -> No
         kept.seal()
     assert list(run_directory.read_profile(tmp_path)) == [profiled_slice(1)]
     assert "profile.jsonl" in json.loads((tmp_path / "plan.json").read_text())["hashes"]
-    assert private.shareable(tmp_path)["profile.jsonl"] == (tmp_path / "profile.jsonl").read_bytes()
+    assert anonymize.shareable(tmp_path)["profile.jsonl"] == (tmp_path / "profile.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(

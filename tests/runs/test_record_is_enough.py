@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from ciphercost import commands, engines, mechanisms, studies
 from ciphercost.model import run_directory
+from ciphercost.model.constrained_types import PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord
-from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.plan import specs
 from ciphercost.runs import conclude, pipeline, resume
 from ciphercost.studies import pairs

@@ -25,7 +25,7 @@ import pytest
 import ciphercost
 import steady
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.environment import child_environment, is_passed_on
 from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
@@ -170,7 +170,7 @@ def test_a_temporary_directory_is_removed_also_after_a_kill() -> None:
     with subprocess.Popen([sys.executable, "-c", script, run_id], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         place = Path(process.stdout.readline().strip())
-        assert place.parent == marks.scratch_base() / run_id
+        assert place.parent == run_ownership.scratch_base() / run_id
         assert place.stat().st_mode & 0o777 == 0o700
         process.terminate()
     wait_for("the scratch directory to be removed", lambda: not place.parent.exists())
@@ -285,7 +285,7 @@ class Search:
                     self.processes(process.pid)
                     self.looks += 1
                     if time.monotonic() - last > 1.5 and (run := self.run_of(process.pid)):
-                        self.scratch(marks.scratch_base() / run)
+                        self.scratch(run_ownership.scratch_base() / run)
                         last = time.monotonic()
 
             watching = threading.Thread(target=watch)
@@ -303,7 +303,7 @@ class Search:
         for pid in tree(root)[1:]:
             with contextlib.suppress(OSError):
                 for each in environment_of(pid).split(b"\0"):
-                    if each.startswith(f"{marks.RUN_MARK}=".encode()):
+                    if each.startswith(f"{run_ownership.RUN_MARK}=".encode()):
                         return each.partition(b"=")[2].decode()
         return ""
 
@@ -331,7 +331,7 @@ def searched(search: Search, directory: Path, run: Path) -> None:
     reported(directory, run)
     search.all_of(directory)
     run_id = run_directory.read_facts(run).id
-    assert not (marks.scratch_base() / run_id).exists()
+    assert not (run_ownership.scratch_base() / run_id).exists()
     assert [*(directory / "tmp").iterdir()] == []
     assert search.looks > 10
     assert search.found == []

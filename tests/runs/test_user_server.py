@@ -19,7 +19,7 @@ import processes
 from ciphercost import engines
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import journal, leftovers, marks, supervisor
+from ciphercost.host import journal, leftovers, run_ownership, supervisor
 from ciphercost.host.procfs import tree
 from ciphercost.host.relay import Relay
 from ciphercost.load import agent
@@ -260,7 +260,7 @@ def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone
         one.kill()
         for pid in supervisor_pids:
             os.kill(pid, signal.SIGKILL)
-    wait_for("the supervisor to end", lambda: not any(marks.start_time(pid) for pid in supervisor_pids))
+    wait_for("the supervisor to end", lambda: not any(run_ownership.start_time(pid) for pid in supervisor_pids))
     try:
         assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
         noted = [each for each in leftovers.leftovers() if each.kind == "schema" and each.run == one.run_id]
@@ -311,7 +311,7 @@ def test_a_run_of_this_machine_before_a_restart_is_taken_by_its_note(tmp_path: P
     mark = scratch_schema.Mark("20200101-000000-abcd", "here", "1:1:another-boot")
     name = scratch_schema.name_for(mark.run)
     note = scratch_schema.note_of(server.engine.name, server.fields, name, mark.run)
-    journal.keep(marks.scratch_base(), structs.replace(note, owner="1:1:another-boot:1"))
+    journal.keep(run_ownership.scratch_base(), structs.replace(note, owner="1:1:another-boot:1"))
     server.make(name, str(mark))
     try:
         taken = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
@@ -319,7 +319,7 @@ def test_a_run_of_this_machine_before_a_restart_is_taken_by_its_note(tmp_path: P
         assert server.mark(name) is None
         assert scratch_schema.noted(server.engine.name, server.fields) == {}
     finally:
-        journal.drop(marks.scratch_base(), note)
+        journal.drop(run_ownership.scratch_base(), note)
         if server.mark(name) is not None:
             server.drop(name)
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.host import canary_scan, marks, supervisor, tools
+from ciphercost.host import canary_scan, run_ownership, supervisor, tools
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import fuse, image
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import AtRest, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext
 from ciphercost.model import run_directory
 from ciphercost.model.spec import Arm
 from processes import wait_for
@@ -36,7 +36,7 @@ def mountable(name: str) -> None:
 
 
 @contextmanager
-def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, Rest, Path]]:
+def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, AtRestContext, Path]]:
     """A mechanism, what it may know, and a directory to mount in. Nothing may be left afterwards."""
     mechanism = mechanisms.get(name)
     assert isinstance(mechanism, AtRest)
@@ -44,7 +44,7 @@ def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, Rest, Path]]:
     with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
         nothing = Installation("sqlite", "", "library", "")
-        rest = Rest(engines.get("sqlite"), nothing, mechanism.check(factors), scratch / "secrets", made)
+        rest = AtRestContext(engines.get("sqlite"), nothing, mechanism.check(factors), scratch / "secrets", made)
         mechanism.prepare(rest)
         yield mechanism, rest, scratch
         check_nothing_is_left(run_id)
@@ -78,24 +78,24 @@ def check_nothing_is_left(run_id: str) -> None:
     wait_for("the loop devices to go", lambda: loop_devices_of(run_id) == [])
 
 
-def write(volume: Volume, rest: Rest) -> None:
+def write(volume: Volume, rest: AtRestContext) -> None:
     """Write, as the user that servers run as, the data directory and in it the canary in a named file."""
     command = 'mkdir "$1" && echo "$2" > "$1/$3" && sync "$1/$3"'
     argv = ["sh", "-c", command, "sh", str(volume.path), CANARY, NAME]
-    rest.supervisor.run(argv, user=marks.server_user(), cwd=volume.path.parent)
+    rest.supervisor.run(argv, user=run_ownership.server_user(), cwd=volume.path.parent)
 
 
-def look(arm: Arm, volume: Volume, rest: Rest, made: Agent) -> Look:
+def look(arm: Arm, volume: Volume, rest: AtRestContext, made: Agent) -> ArmAtRest:
     """A SQLite database there, with one table."""
     server = rest.engine.start(rest.installation, volume.path, rest.supervisor)
     fields = {**server.connection(), "connections": 1, "threads": 1}
     name = f"look-{arm}-{randomness.token_hex(4)}"
     made.connect(name, **fields)
     made.query(name, "CREATE TABLE IF NOT EXISTS t (x integer)")
-    return Look(arm, rest, volume, server, made, name, fields)
+    return ArmAtRest(arm, rest, volume, server, made, name, fields)
 
 
-def done(seen: Look) -> None:
+def done(seen: ArmAtRest) -> None:
     """Nothing is open any more."""
     seen.agent.disconnect(seen.name)
 
@@ -111,7 +111,7 @@ def found(mechanism: AtRest, volume: Volume, word: str = CANARY) -> int:
     return sum(seen.hits.values()) + sum(word in name for name, _ in files)
 
 
-def both(mechanism: AtRest, rest: Rest, scratch: Path) -> dict[Arm, tuple[int, int]]:
+def both(mechanism: AtRest, rest: AtRestContext, scratch: Path) -> dict[Arm, tuple[int, int]]:
     """(canaries, names) readable below each arm, while both exist at once."""
     with (
         mechanism.volume("plain", scratch / "plain", rest, SIZE) as plain,

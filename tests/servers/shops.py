@@ -12,7 +12,7 @@ from msgspec import structs
 from ciphercost.engines import firebird
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import own_file, server_user
+from ciphercost.host.run_ownership import own_file, server_user
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.model import run_directory
@@ -23,7 +23,7 @@ from ciphercost.plan.resolve import resolve
 from ciphercost.prove import same_rows
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision import server_pairs, users_server
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
 from userservers import UserServer, user_server
 
 ROWS = 200
@@ -149,7 +149,7 @@ def opened(cell: CellSpec, directory: Path) -> Opened:
     run_id = run_directory.new_id()
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
-        shared = Shared(scratch / "secrets" / "group-0")
+        shared = ExperimentResources(scratch / "secrets" / "group-0")
         with (
             server_pairs.bench(resolve(cell), run_supervisor, scratch, directory, 0, shared) as bench,
             shared.session(),

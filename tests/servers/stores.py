@@ -11,7 +11,7 @@ from pathlib import Path
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.tls import HasTls
-from ciphercost.host import marks, pki, supervisor
+from ciphercost.host import pki, run_ownership, supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.secret import reveal
@@ -96,7 +96,7 @@ def store(name: str, directory: Path) -> Iterator[Store]:
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
-        marks.hand_over(scratch / "secrets")
+        run_ownership.hand_over(scratch / "secrets")
         ca = directory / "ca.pem"
         ca.write_bytes(made.ca.read_bytes())
         installation = engine.find()

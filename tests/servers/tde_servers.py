@@ -20,8 +20,8 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.measure.facts import settings_in_force
-from ciphercost.mechanisms._rest import AtRest, Look, Rest
+from ciphercost.measure.recorded_facts import settings_in_force
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import destructive_test, rest_witnesses
@@ -43,7 +43,7 @@ class Pair:
         self.engine = engines.get(installation.engine)
         self.scratch = scratch
         self.numbers = itertools.count()
-        rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_supervisor)
+        rest = AtRestContext(self.engine, installation, found.check(factors), scratch / "secrets", run_supervisor)
         self.rest = msgspec.structs.replace(rest, installation=found.prepare(rest))
 
     def make(self, *arms: Arm) -> None:
@@ -79,25 +79,25 @@ class Pair:
         shutil.rmtree(directory)
 
     @contextmanager
-    def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[Look]:
+    def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[ArmAtRest]:
         """Start the arm's server on this directory, with other settings if given (`_` for `-`)."""
         given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
         server = self.engine.start(self.rest.installation, directory, self.rest.supervisor, settings=given)
         try:
             with Agent() as agent:
-                fields = server.connection() | self.engine.in_clear()
+                fields = server.connection() | self.engine.plaintext_fields()
                 agent.connect(arm, **fields)
-                yield Look(arm, self.rest, Volume(directory, (directory,)), server, agent, arm, fields)
+                yield ArmAtRest(arm, self.rest, Volume(directory, (directory,)), server, agent, arm, fields)
         finally:
             server.stop()
 
     @contextmanager
-    def up(self, arm: Arm, **settings: str) -> Iterator[Look]:
+    def up(self, arm: Arm, **settings: str) -> Iterator[ArmAtRest]:
         """A copy with its server running."""
         with self.copy(arm) as directory, self.started(arm, directory, **settings) as look:
             yield look
 
-    def seen(self, look: Look, word: str = CANARY) -> dict[str, int]:
+    def seen(self, look: ArmAtRest, word: str = CANARY) -> dict[str, int]:
         """The files that contain the word unencrypted."""
         return rest_witnesses.at_rest(look, self.mechanism, word).hits
 
@@ -118,17 +118,17 @@ def pair(mechanism: str, installation: Installation, *arms: Arm, **factors: str)
     assert not made.scratch.exists()
 
 
-def told(look: Look) -> Look:
+def told(look: ArmAtRest) -> ArmAtRest:
     """The same server, under the other arm's name."""
     return msgspec.structs.replace(look, arm=OTHER[look.arm])
 
 
-def in_force(look: Look) -> dict[str, str]:
+def in_force(look: ArmAtRest) -> dict[str, str]:
     """The settings that a run compares."""
     return settings_in_force(look.query(StoresData.of(look.rest.engine).variables), look)
 
 
-def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
+def spilt(both: Pair, look: ArmAtRest) -> dict[str, dict[str, int]]:
     """Where each kind of temporary data is unencrypted, while it exists."""
     found = {}
     for number in range(len(StoresData.of(both.engine).spills(""))):

@@ -16,7 +16,7 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import marks, pki, supervisor
+from ciphercost.host import pki, run_ownership, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
@@ -248,7 +248,7 @@ def user_server(
         own, at_server = dict(settings or {}), ca
         if "tls" in mechanisms.of(engine):
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
-            marks.hand_over(scratch / "secrets")
+            run_ownership.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())
             at_server = made.ca
             own = own or HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))

@@ -19,11 +19,11 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._postgresql import VendorTde
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm, CellSpec
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.runs import prove
 
 Rows = list[list[str | None]]
@@ -56,14 +56,14 @@ class VendorClusters:
         self.scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         self.count = 0
 
-    def rest(self, name: str, installation: Installation, **factors: str) -> Rest:
+    def rest(self, name: str, installation: Installation, **factors: str) -> AtRestContext:
         """Each has its own keys."""
         self.count += 1
-        secrets = Shared(self.scratch / "secrets" / f"group-{self.count}").secrets
-        return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.supervisor)
+        secrets = ExperimentResources(self.scratch / "secrets" / f"group-{self.count}").secrets
+        return AtRestContext(ENGINE, installation, vendor(name).check(factors), secrets, self.supervisor)
 
     @contextmanager
-    def up(self, rest: Rest, arm: Arm, settings: Mapping[str, str]) -> Iterator[Look]:
+    def up(self, rest: AtRestContext, arm: Arm, settings: Mapping[str, str]) -> Iterator[ArmAtRest]:
         """A new cluster with these settings, its server running, the agent connected."""
         self.count += 1
         directory = self.scratch / f"cluster-{self.count}"
@@ -71,9 +71,9 @@ class VendorClusters:
         server = ENGINE.start(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
         try:
             with Agent() as agent:
-                fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
+                fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
                 agent.connect("look", **fields)
-                yield Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+                yield ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()
 
@@ -94,9 +94,9 @@ class Recorded:
         return found
 
 
-def recorded(rest: Rest, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> Look:
+def recorded(rest: AtRestContext, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> ArmAtRest:
     """An arm whose server is only its recorded answers."""
-    return Look(arm, rest, Volume(data, (data,)), NoServer(), cast("Agent", Recorded(answers)), "look", {})
+    return ArmAtRest(arm, rest, Volume(data, (data,)), NoServer(), cast("Agent", Recorded(answers)), "look", {})
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def vendor_clusters() -> Iterator[VendorClusters]:
     assert made.problems == []
 
 
-def told(look: Look, sql: str) -> str:
+def told(look: ArmAtRest, sql: str) -> str:
     """The single value that a statement returns, or the error."""
     try:
         return str(look.query(sql)[0][0])

@@ -91,7 +91,11 @@ def largest_change_of_memory() -> str:
         (row["server"], row["operation"], row["records"], row["arm"]): float(row["memory_gb_mean"]) * 1024**3 / 1e6
         for row in table(CF, "memory.csv")
     }
-    changes = [used - level[(*key, "plain")] for (*key, arm), used in level.items() if arm == "encrypted"]
+    changes = [
+        used - level[server, operation, records, "plain"]
+        for (server, operation, records, arm), used in level.items()
+        if arm == "encrypted"
+    ]
     return f"to {max(changes):+,.0f} MB"
 
 

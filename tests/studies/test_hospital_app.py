@@ -13,7 +13,7 @@ import pytest
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import secret_columns, workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
@@ -173,16 +173,16 @@ def both_arms(
         directory, keys = scratch / "data", scratch / "keys"
         for each in (directory, keys):
             each.mkdir(mode=0o700)
-            marks.hand_over(each)
+            run_ownership.hand_over(each)
         engine.initialise(installation, directory, run_supervisor)
         trace, config = directory / "trace.log", directory / "trace.conf"
         config.write_text(TRACE.format(path=trace))
-        marks.hand_over(config)
+        run_ownership.hand_over(config)
         settings = {"postgresql": {"log_statement": "all"}, "firebird": {"AuditTraceConfigFile": str(config)}}
         server = engine.start(installation, directory, run_supervisor, logs=logs, settings=settings.get(name, {}))
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
-            fields = {**server.connection(), **engine.in_clear()}
+            fields = {**server.connection(), **engine.plaintext_fields()}
             codecs: dict[Arm, Codec] = {arm: stored.as_the_study(name, secrets.of(arm)) for arm in ARMS}
             for arm in ARMS:
                 schema = columns.schema_name(arm)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import result_schema
 from ciphercost import studies
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.model.terms import FORMAT
 from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import replicate
 from ciphercost.studies.jdbc_tls import JdbcTls, measured, published, setups

@@ -62,7 +62,7 @@ def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
 
 def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the cells create on one server, and how much load they make."""
-    from ciphercost.model.terms import MOST_ERRORS
+    from ciphercost.model.constrained_types import MOST_ERRORS
     from ciphercost.plan import connection_strings, specs
 
     if all(cell.engine.language == "http" for cell in cells):

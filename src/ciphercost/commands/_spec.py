@@ -21,7 +21,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost.load import headers, tables, units
     from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.model.spec import CellSpec
-    from ciphercost.plan import objective, targets
+    from ciphercost.plan import latency_objective, targets
 
     engine, version, mechanism = targets.target(target)
     names, headers_file = headers.remember(given.get("headers") or ())
@@ -76,7 +76,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         max_connections=given.get("max_connections") or 0,
         max_errors=units.share(given["max_errors"], "--max-errors") if given.get("max_errors") else 0.0,
         max_latency=units.duration(given["max_latency"], "--max-latency") if given.get("max_latency") else 0.0,
-        objective=objective.parse(given["objective"]).text if given.get("objective") else "",
+        objective=latency_objective.parse(given["objective"]).text if given.get("objective") else "",
         settings=pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
     )
 

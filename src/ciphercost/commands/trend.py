@@ -44,9 +44,9 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
       2  bad usage
       3  the last change of a cost is a rise (only with --fail-on-rise)
     """
-    from ciphercost.report import trend as found
+    from ciphercost.report import trend_analysis as found
     from ciphercost.report import trend_formats
-    from ciphercost.runs import trend as read
+    from ciphercost.runs import trend_input as read
 
     name = format_ or (SUFFIXES.get(output.suffix.lower(), "terminal") if output else "terminal")
     render = trend_formats.get(name)

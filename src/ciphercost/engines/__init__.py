@@ -179,7 +179,7 @@ class Engine(ABC):
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def in_clear(self) -> dict[str, object]:
+    def plaintext_fields(self) -> dict[str, object]:
         """Return the `connect` fields that request an unencrypted connection explicitly instead of relying on a
         default.
 

@@ -15,8 +15,8 @@ from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import free_port
+from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.model.errors import RunError, UsageError
 
 if TYPE_CHECKING:

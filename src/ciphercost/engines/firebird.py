@@ -30,16 +30,16 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import debian, package_cache, run_in_place, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LAST_LINES, apart, launch
-from ciphercost.host.marks import hand_over, own_file, scratch_base, server_user
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import output_of
+from ciphercost.host.run_ownership import hand_over, own_file, scratch_base, server_user
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.connection_string import firebird as connection_string
 from ciphercost.model import grants
+from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, nearest
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
-from ciphercost.model.terms import PREFIX
 
 if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
@@ -432,7 +432,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
 
     # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
 
-    def in_clear(self) -> dict[str, object]:
+    def plaintext_fields(self) -> dict[str, object]:
         return {"wire_crypt": "off"}
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:

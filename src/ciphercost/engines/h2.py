@@ -25,9 +25,9 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import maven, package_cache, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import free_port, is_loopback
+from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.model.errors import UsageError
 

@@ -12,7 +12,7 @@ from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql, share
 from ciphercost.host import tls_names, versions
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import hand_over, own_file, server_user
+from ciphercost.host.run_ownership import hand_over, own_file, server_user
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.host import tls_names
-from ciphercost.host.marks import own_file
+from ciphercost.host.run_ownership import own_file
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import own_file, server_user
+from ciphercost.host.run_ownership import own_file, server_user
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:

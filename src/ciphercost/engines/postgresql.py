@@ -27,11 +27,11 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, debian, maven, package_cache, run_in_place, tls_names, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over, own_file, server_user
 from ciphercost.host.maven import Artifact
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import is_loopback
 from ciphercost.host.programs import output_of
+from ciphercost.host.run_ownership import hand_over, own_file, server_user
 from ciphercost.load.connection_string import ConnectionString, libpq
 from ciphercost.model import bounds, grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError

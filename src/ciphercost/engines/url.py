@@ -20,7 +20,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
 from ciphercost.host.standing import Standing
 from ciphercost.load import headers
-from ciphercost.load.trust import wants_certificate
+from ciphercost.load.plaintext_guard import wants_certificate
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
 from ciphercost.model.url import split

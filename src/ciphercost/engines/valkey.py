@@ -17,8 +17,8 @@ from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Dec
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import own_file
-from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.host.run_ownership import own_file
+from ciphercost.model.constrained_types import CANARY_TABLE
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki

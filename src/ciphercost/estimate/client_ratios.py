@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ciphercost.estimate import statistics
-from ciphercost.estimate.stated import stated
 from ciphercost.estimate.tally import Arms
+from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.model.result import Estimate
 from ciphercost.model.spec import ARMS, Arm, Mode
 
@@ -38,7 +38,7 @@ def client_ratios(mine: Arms, reference: Arms, mode: Mode, most_nu: int | None) 
                 if mode == "full"
                 else statistics.block_interval(values)
             )
-            found[f"{name}_{arm}"] = stated(interval, mode, "client ÷ reference")
+            found[f"{name}_{arm}"] = to_estimate(interval, mode, "client ÷ reference")
     return found
 
 

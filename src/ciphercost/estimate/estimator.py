@@ -32,10 +32,10 @@ from ciphercost.estimate.cost_ratios import (
 )
 from ciphercost.estimate.failures import FailuresSoFar
 from ciphercost.estimate.latency_ratios import QUANTILES_BY_METRIC, WHOLE_SESSIONS
-from ciphercost.estimate.so_far import CellSoFar, has_failed
-from ciphercost.estimate.stated import around, stated, with_totals
+from ciphercost.estimate.so_far import OnlineEstimator, has_failed
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import QUANTILES, Arms, Floats, Tally
+from ciphercost.estimate.to_estimate import around, to_estimate, with_totals
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.waits import Waits
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
@@ -51,7 +51,7 @@ UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"
 }
 
 
-class CellEstimator(CellSoFar):
+class CellEstimator(OnlineEstimator):
     """Keeps all that a recorded cell's slices say, for the estimate at the end."""
 
     KEEPS_CURVE = True
@@ -127,7 +127,7 @@ class CellEstimator(CellSoFar):
         for name, interval in log_ratios.items():
             if name not in UNITS and name not in QUANTILES_BY_METRIC:
                 continue
-            estimate = stated(interval, mode, UNITS.get(name, "latency"))
+            estimate = to_estimate(interval, mode, UNITS.get(name, "latency"))
             if (share := QUANTILES_BY_METRIC.get(name)) and latency.unit_of(share, mode) == "session":
                 estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
@@ -249,7 +249,7 @@ class CellEstimator(CellSoFar):
             ]
             values = np.array([own - other for own, other in pairs])
             interval = statistics.block_interval(values) if len(values) >= 2 else None
-        return None if interval is None else stated(interval, mode, "ratio of ratios")
+        return None if interval is None else to_estimate(interval, mode, "ratio of ratios")
 
     def added_by_session(self, mode: Mode) -> dict[str, dict[int, float]]:
         """What encryption adds to an operation's CPU time, µs, by end and session; empty in quick mode."""

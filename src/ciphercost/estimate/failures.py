@@ -14,9 +14,9 @@ import numpy as np
 
 from ciphercost.estimate import fisher, statistics
 from ciphercost.estimate.rows import Rows
-from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
+from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.totals import coin
 from ciphercost.model.result import Failures, Warning_
 from ciphercost.model.slices import AGENTS, TIMEOUT, SliceRecord
@@ -135,8 +135,8 @@ class FailuresSoFar:
             plain_operations=total["plain"]["errors"],
             encrypted_operations=total["encrypted"]["errors"],
             operations_p_value=coin(int((more > 0).sum()), int((more < 0).sum())),
-            succeeded=None if lost is None else stated(lost, mode, "slices"),
-            throughput=None if lost is None or whole is None else stated(whole, mode, "operations/s"),
+            succeeded=None if lost is None else to_estimate(lost, mode, "slices"),
+            throughput=None if lost is None or whole is None else to_estimate(whole, mode, "operations/s"),
         )
 
 

@@ -15,13 +15,13 @@ import msgspec
 import numpy as np
 
 from ciphercost.estimate import f_distribution, failures, statistics, student_t, totals
-from ciphercost.estimate.stated import stated, with_totals
 from ciphercost.estimate.statistics import ALPHA, LEVEL, ROUNDING, Error, Interval
+from ciphercost.estimate.to_estimate import to_estimate, with_totals
 from ciphercost.estimate.verdict import judge
+from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.machines import Between, MachineCost, OverMachines, TypeCost
 from ciphercost.model.result import Estimate, Failures
 from ciphercost.model.spec import Mode
-from ciphercost.model.terms import Verdict
 
 UNIT = "machine"
 
@@ -114,7 +114,7 @@ def estimate(name: str, cells: Sequence[OnMachine], mode: Mode) -> Estimate:
     """One metric over these machines. With one machine, what its own run says."""
     if len(cells) == 1:
         return cells[0].overhead[name]
-    made = stated(interval(name, cells), "full", UNIT)
+    made = to_estimate(interval(name, cells), "full", UNIT)
     key = totals.key(name)
     if mode == "quick":
         made = msgspec.structs.replace(made, method=f"{made.method}; one start each")

@@ -18,7 +18,7 @@ from ciphercost.estimate.objective_curve import Fit, Tried, farthest
 from ciphercost.estimate.tally import Floats
 from ciphercost.model.objective_capacity import AllRequests
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan.objective import Objective
+from ciphercost.plan.latency_objective import Objective
 
 BELOW = 0.02
 """Distance to both capacities, as a logarithm of the rate, from which a block is below them."""

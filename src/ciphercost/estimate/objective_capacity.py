@@ -18,15 +18,15 @@ from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.notation import number
 from ciphercost.estimate.objective_answers import latency, slow
 from ciphercost.estimate.objective_curve import ArmSoFar, Tried
-from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
+from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.model.histogram import decode, merge
 from ciphercost.model.objective_capacity import AllRequests, AtRate, LoadPoint, ObjectiveArm, ObjectiveCapacity
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
-from ciphercost.plan.objective import Objective
+from ciphercost.plan.latency_objective import Objective
 
 METRIC = "rate_at_objective"
 """Key of the ratio in `Cell.overhead`."""
@@ -144,7 +144,7 @@ class Capacities:
             objective=self.objective.text,
             arms=arms,
             curve=self._points(),
-            ratio=None if ratio is None else stated(ratio, mode, "operations/s"),
+            ratio=None if ratio is None else to_estimate(ratio, mode, "operations/s"),
             all_requests=together,
         )
         if ratio is not None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ciphercost.estimate.tally import Floats
 from ciphercost.model.spec import Phase
-from ciphercost.plan.objective import Objective
+from ciphercost.plan.latency_objective import Objective
 
 FARTHEST = math.log(30)
 """Highest score of any objective. Shares that are farther from the allowed one are those of a few requests, or of very many."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ciphercost.estimate.objective_curve import ArmSoFar, Tried
 from ciphercost.model.spec import ARMS, Arm, Phase
-from ciphercost.plan.objective import Objective
+from ciphercost.plan.latency_objective import Objective
 
 START, DOWN, UP = 0.5, 0.5, 1.25
 """First rate of the search as a share of the plain arm's throughput in the closed loop, and its steps down and up."""

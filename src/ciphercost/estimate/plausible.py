@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ciphercost.estimate import limit
+from ciphercost.estimate import bottleneck
 from ciphercost.estimate.notation import number
 from ciphercost.model.result import Cell, Estimate, Wait, Warning_
 from ciphercost.model.spec import ARMS, Arm
@@ -62,7 +62,10 @@ def waiting(cell: Cell) -> dict[Arm, Wait]:
 
 def _idle(cell: Cell, arm: Arm) -> bool:
     """Whether no resource is busy, and neither the client nor the server (as far as it is known) uses a core for more than half of the time."""
-    return all(each.share < IDLE for each in limit.uses(cell, arm)) and max(_busy(cell, arm).values(), default=0) < IDLE
+    return (
+        all(each.share < IDLE for each in bottleneck.uses(cell, arm))
+        and max(_busy(cell, arm).values(), default=0) < IDLE
+    )
 
 
 def _busy(cell: Cell, arm: Arm) -> dict[str, float]:
@@ -173,9 +176,9 @@ def reasons(cell: Cell) -> Iterator[str]:
     failed = [each.get("errors", 0) for each in (plain, encrypted)]
     if failed[0] > 2 * failed[1] + 10:
         yield f"{failed[0]:,} operations of the plain arm failed, {failed[1]:,} of the encrypted one"
-    full, other = (limit.limits(limit.uses(cell, arm)) for arm in ARMS)
+    full, other = (bottleneck.limits(bottleneck.uses(cell, arm)) for arm in ARMS)
     for use in full:
         if use.short in ("link", "disk", "client") and use.short not in {each.short for each in other}:
             yield f"the plain arm is limited by {use.name}, the encrypted one is not"
-    if not one_waits(cell) and limit.uses(cell, "plain") and _idle(cell, "plain") and not _idle(cell, "encrypted"):
+    if not one_waits(cell) and bottleneck.uses(cell, "plain") and _idle(cell, "plain") and not _idle(cell, "encrypted"):
         yield "in the plain arm nothing is busy: it waits for something that is not a core, a disk or the link"

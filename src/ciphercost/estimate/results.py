@@ -1,6 +1,6 @@
 """Computes a Result from a run's record. It reads only the record, so any run can be re-estimated later and elsewhere.
 
-Only runs recorded in format 1 need today's registries (`plan.facts.upgraded`).
+Only runs recorded in format 1 need today's registries (`plan.registry_facts.upgraded`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,22 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import curves, imported, link_model, parts, plausible, profile, statistics, storage, totals
+from ciphercost.estimate import (
+    curves,
+    imported,
+    link_model,
+    parts,
+    plausible,
+    profile_estimates,
+    statistics,
+    storage,
+    totals,
+)
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
+from ciphercost.model.constrained_types import EARLY, FORMAT
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
 from ciphercost.model.profile import ProfileSlice
@@ -25,10 +36,9 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warnin
 from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, COUNTED, Mode
-from ciphercost.model.terms import EARLY, FORMAT
 from ciphercost.model.version import VERSION
-from ciphercost.plan import conditions, objective, schedule
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import conditions, latency_objective, schedule
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.prove import proof_verdict
 
 
@@ -109,9 +119,9 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
 
 def lowest_rate(facts: RunFacts, known: CellFacts) -> float:
     """The lowest rate, operations/s, that the search for the cell's objective could try; 0 without an objective. Pure."""
-    if (made := objective.of(known.spec)) is None:
+    if (made := latency_objective.of(known.spec)) is None:
         return 0.0
-    return objective.lowest_rate(made, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds)
+    return latency_objective.lowest_rate(made, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds)
 
 
 def contract(facts: RunFacts, cells: list[Cell], by_session: Sequence[parts.BySession] = ()) -> Result:
@@ -157,7 +167,7 @@ def with_profiles(
     for number, own in samples.items():
         if made[number].added:
             void = facts.cells[number].void_sessions
-            found = profile.profile(
+            found = profile_estimates.profile(
                 own, slices.get(number, []), estimators[number].main()[0], made[number].added, facts.spec.mode, void
             )
             made[number] = msgspec.structs.replace(made[number], profile=found)
@@ -232,7 +242,7 @@ def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list
 
 
 def registered(known: CellFacts) -> Registered:
-    """The facts from the registries at the time of measurement. `plan.facts.read` provides them for every format."""
+    """The facts from the registries at the time of measurement. `plan.registry_facts.read` provides them for every format."""
     assert known.registered is not None
     return known.registered
 

@@ -18,16 +18,16 @@ from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.objective_capacity import Capacities
 from ciphercost.estimate.objective_search import Search
 from ciphercost.estimate.rows import Rows
-from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Carryover, Interval
 from ciphercost.estimate.tally import Floats, error_kinds
+from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.warnings import DISTURBED
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import decode
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, SEARCHING, Arm, Mode, Phase
-from ciphercost.plan.objective import parse
+from ciphercost.plan.latency_objective import parse
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS, LEAST_SESSIONS_PRECISE
 
 OFFERED, MOST_OFFERED = 0.6, 0.75
@@ -44,7 +44,7 @@ def has_failed(record: SliceRecord) -> bool:
     return record.phase not in SEARCHING and (agent.done <= 0 or agent.seconds <= 0)
 
 
-class CellSoFar:
+class OnlineEstimator:
     """Takes the slices of one cell in the order of the record. What it tells is available at any time.
 
     `void_sessions`: numbers of sessions that were repeated; their slices are ignored. `sequential`: the run may stop on
@@ -172,7 +172,7 @@ class CellSoFar:
     def throughput_interval(self, mode: Mode = "full") -> Estimate | None:
         """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
         interval = self._throughput(mode)
-        return None if interval is None else stated(interval, mode, "operations/s")
+        return None if interval is None else to_estimate(interval, mode, "operations/s")
 
     def precise(self, target: float, mode: Mode = "full") -> bool:
         """Whether a run may stop: the half-width of throughput's log ratio is ≤ `target`, with enough blocks or sessions."""
@@ -282,6 +282,6 @@ class CellSoFar:
         return statistics.block_interval(every) if len(every) >= 2 else None
 
 
-def watching(void_sessions: Iterable[int], sequential: bool, objective: str = "") -> CellSoFar:
+def watching(void_sessions: Iterable[int], sequential: bool, objective: str = "") -> OnlineEstimator:
     """What a cell has shown so far, during measurement. `sequential`: the run may stop before its time is over. `objective`: the cell's."""
-    return CellSoFar(void_sessions, sequential=sequential, objective=objective)
+    return OnlineEstimator(void_sessions, sequential=sequential, objective=objective)

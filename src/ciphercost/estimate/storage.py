@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ciphercost.estimate import statistics
-from ciphercost.estimate.stated import around, stated
 from ciphercost.estimate.statistics import Floats
+from ciphercost.estimate.to_estimate import around, to_estimate
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import StorageSlice
 from ciphercost.model.spec import ARMS, Arm, Mode
@@ -34,9 +34,9 @@ def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
         ratios = [own[:, 1] for own in sessions]
         if mode == "full" and len(ratios) >= 2:
             centres = np.array([statistics.hodges_lehmann(own) for own in ratios])
-            found[job] = stated(statistics.session_interval(centres), mode, unit)
+            found[job] = to_estimate(statistics.session_interval(centres), mode, unit)
         elif sum(map(len, ratios)) >= 2:
-            found[job] = stated(statistics.block_interval(np.concatenate(ratios)), mode, unit)
+            found[job] = to_estimate(statistics.block_interval(np.concatenate(ratios)), mode, unit)
     return found
 
 

@@ -10,9 +10,9 @@ import msgspec
 
 from ciphercost.estimate import statistics
 from ciphercost.estimate.statistics import ALPHA, Interval
+from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.result import CellEstimate
 from ciphercost.model.spec import Mode
-from ciphercost.model.terms import Verdict
 from ciphercost.plan.schedule import LEAST_SESSIONS
 
 

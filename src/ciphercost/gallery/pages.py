@@ -15,8 +15,8 @@ import jinja2
 from markupsafe import Markup
 
 from ciphercost.estimate.machines import together as machines_together
-from ciphercost.estimate.stated import stated
 from ciphercost.estimate.statistics import Interval
+from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.trace import Trace
 from ciphercost.gallery.check import Checked
 from ciphercost.gallery.rows import LAYERS, METRICS, Machine, Row, alone
@@ -155,7 +155,7 @@ def _over(rows: Sequence[Row], metric: str) -> str:
     if len(keys) > 1 or "" in keys:
         return "not measured alike"
     values = [Interval(math.log(each[1].ratio), (), each[1].n) for each in known if each]
-    (key,), made = keys, stated(machines_together(values), "full", "machine")
+    (key,), made = keys, to_estimate(machines_together(values), "full", "machine")
     return f"{figure_text.cost(key, made)} ({figure_text.bounds(key, made)})"
 
 

@@ -18,7 +18,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.plan import toml
-from ciphercost.runs import archive, private
+from ciphercost.runs import anonymize, archive
 
 MARK = "ciphercost-book"
 """A file in every book, by which a later build knows that it may replace the directory."""
@@ -73,7 +73,7 @@ def pack(path: Path, target: Path, *, condense: bool) -> Checked:
     """Check a run, and write it as a packed record that may be published. Raises UsageError."""
     with opened(path) as directory:
         found = _checked(path, directory)
-        archive.pack(private.shareable(directory, condense=condense), found.result.id, target)
+        archive.pack(anonymize.shareable(directory, condense=condense), found.result.id, target)
     return found
 
 
@@ -121,7 +121,7 @@ def _enter(path: Path, place: Path, entered: dict[str, tuple[Path, Checked]]) ->
     """Check one run, and write its pages and its record. Raises UsageError."""
     with opened(path) as directory, _scratch() as public:
         _checked(path, directory)
-        files = private.shareable(directory)
+        files = anonymize.shareable(directory)
         # Pages are made from what is published, so they show nothing else.
         for name, content in files.items():
             (public / name).write_bytes(content)

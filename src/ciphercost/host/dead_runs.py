@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host import journal
-from ciphercost.host.marks import OWNER_FILE, lives, scratch_base
+from ciphercost.host.run_ownership import OWNER_FILE, lives, scratch_base
 from ciphercost.model import owned
 from ciphercost.model.errors import UsageError
 from ciphercost.model.run_directory import is_id

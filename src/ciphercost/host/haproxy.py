@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ciphercost.host.marks import own_file
+from ciphercost.host.run_ownership import own_file
 
 PROGRAM = PACKAGE = "haproxy"
 VERSION_OPTION = "-v"

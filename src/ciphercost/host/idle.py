@@ -58,7 +58,7 @@ def halts(cpus: Iterable[int]) -> int:
     )
 
 
-class Awake:
+class CpuIdlePolling:
     """Keeps CPUs from halting. A context manager that restores every setting at the end.
 
     If this process is killed, the supervisor restores them; if both are killed, `ciphercost clean` does.
@@ -76,7 +76,7 @@ class Awake:
         self.halts = 0
         """How often they halted nevertheless."""
 
-    def __enter__(self) -> Awake:
+    def __enter__(self) -> CpuIdlePolling:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,7 +143,7 @@ def all_awake(supervisor: Supervisor, wish: str = "") -> Iterator[Idle]:
     """Keep every CPU of this process awake, if that is possible and wanted. Yields the resulting state."""
     cpus = os.sched_getaffinity(0)
     shared = len(set(physical(cpus).values())) < len(cpus)
-    with Awake(supervisor) as awake:
+    with CpuIdlePolling(supervisor) as awake:
         if wish == "halt" or shared or obstacle(cpus, cpus):
             yield "halt"
         else:

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host import tls_library
-from ciphercost.host.marks import cgroup_for, server_user
 from ciphercost.host.ports import LOOPBACK, free_port, port_owner
+from ciphercost.host.run_ownership import cgroup_for, server_user
 from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import RunError
 

@@ -19,7 +19,9 @@ import msgspec
 
 from ciphercost.host import dead_runs, idle_setting, journal, mounts
 from ciphercost.host.environment import child_environment
-from ciphercost.host.marks import (
+from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX, left_behind
+from ciphercost.host.process_state import go_on, is_stopped
+from ciphercost.host.run_ownership import (
     CGROUP_PREFIX,
     OWNER_MARK,
     RUN_MARK,
@@ -31,8 +33,6 @@ from ciphercost.host.marks import (
     server_user,
     start_time,
 )
-from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX, left_behind
-from ciphercost.host.process_state import go_on, is_stopped
 from ciphercost.model import owned
 from ciphercost.model.errors import UsageError
 

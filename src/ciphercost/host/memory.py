@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from ciphercost.host.marks import CGROUP_PREFIX, memory_parent
+from ciphercost.host.run_ownership import CGROUP_PREFIX, memory_parent
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import UsageError
 

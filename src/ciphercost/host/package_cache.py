@@ -14,8 +14,8 @@ import msgspec
 
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import server_user
 from ciphercost.host.package_client_errors import decisive
+from ciphercost.host.run_ownership import server_user
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.versions import version_key
 from ciphercost.model import owned

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ciphercost.host.marks import server_user
 from ciphercost.host.ports import LOOPBACK
+from ciphercost.host.run_ownership import server_user
 from ciphercost.model.errors import UsageError, nearest
 
 Key = (

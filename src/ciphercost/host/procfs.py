@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.proc_file import ProcFile
 from ciphercost.host.scheduling import Scheduling
 from ciphercost.host.volumes import disk
@@ -420,7 +420,7 @@ def machine() -> dict[str, object]:
         "clocksource": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "congestion_control": _text("/proc/sys/net/ipv4/tcp_congestion_control"),
-        **disk.record(marks.scratch_base()),
+        **disk.record(run_ownership.scratch_base()),
     }
 
 

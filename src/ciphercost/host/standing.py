@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ciphercost.host.marks import start_time
 from ciphercost.host.process_state import Patience, died_of, go_on, is_stopped
 from ciphercost.host.procfs import tree
+from ciphercost.host.run_ownership import start_time
 from ciphercost.model.errors import RunError
 
 MOST_READ = 1 << 20

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ciphercost.host import journal, marks
+from ciphercost.host import journal, run_ownership
 from ciphercost.host.journal import Entry
-from ciphercost.host.marks import (
+from ciphercost.host.run_ownership import (
     OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
@@ -349,7 +349,7 @@ class Supervisor:
         try:
             self._announce(*made)
         except OSError as error:
-            full = marks.disk_full()
+            full = run_ownership.disk_full()
             raise RunError(f"can't write to the run's journal: {error}{full and f'; {full}'}") from None
 
     def register(self, path: Path) -> None:

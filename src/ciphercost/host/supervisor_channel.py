@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ciphercost.host.marks import SUPERVISOR
 from ciphercost.host.process_state import Patience, is_stopped
+from ciphercost.host.run_ownership import SUPERVISOR
 from ciphercost.model.errors import RunError
 
 TITLE = "this run's supervisor process"

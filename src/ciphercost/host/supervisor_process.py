@@ -77,7 +77,7 @@ def kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-class Supervisor:
+class UndoList:
     """The list of things to undo, and the commands that extend or shorten it."""
 
     def __init__(self, controller: int) -> None:
@@ -369,7 +369,7 @@ def main() -> None:
         return
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        supervisor = Supervisor(controller)
+        supervisor = UndoList(controller)
     except ProcessLookupError:
         return
     waiting = select.poll()

@@ -15,11 +15,11 @@ from ciphercost.importers.input_files import Source, found, identity
 from ciphercost.importers.join_runs import join_runs
 from ciphercost.importers.read_file import Unknown, read
 from ciphercost.importers.wording import left_out, read_as
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import ImportedFile, Warning_
 from ciphercost.model.spec import Arm
-from ciphercost.model.terms import FORMAT
 
 
 def gather(files: Sequence[Path], wanted: Choices) -> tuple[ImportedRecord, list[str]]:

@@ -21,7 +21,7 @@ from ciphercost.model.cipher_work import Enciphered, Stream
 from ciphercost.model.errors import AgentError
 from ciphercost.model.facts import CellFacts
 from ciphercost.plan import schedule
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.prepared_cell import PreparedCell
 
 SECONDS, TRIAL = 2.0, 0.25
 """Load while bytes are counted, and to learn how many operations that is, seconds."""
@@ -31,7 +31,7 @@ Io = Mapping[str, tuple[int, int]]
 """Bytes read and written by kind of file."""
 
 
-def floors(facts: CellFacts, bench: Bench, agent: Agent) -> None:
+def floors(facts: CellFacts, bench: PreparedCell, agent: Agent) -> None:
     """Measure the floors of this cell's mechanism, unless they are known. Raises AgentError."""
     factors = bench.mechanism.check(bench.factors)
     if facts.floor or not (works := bench.mechanism.floors(factors)):
@@ -45,7 +45,7 @@ def floors(facts: CellFacts, bench: Bench, agent: Agent) -> None:
         facts.enciphered = Enciphered(dict(bench.mechanism.streams(factors)))
 
 
-def phase(measurement: CellMeasurement, session: int, bench: Bench, agent: LoadClient) -> Iterator[None]:
+def phase(measurement: CellMeasurement, session: int, bench: PreparedCell, agent: LoadClient) -> Iterator[None]:
     """Count a session's bytes, if the run has a profile to compare them with, and the server counts them."""
     facts, engine = measurement.facts, bench.engine
     if not measurement.budget.profile_s or facts.enciphered is None or perf.obstacle():

@@ -17,15 +17,18 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.host import idle, idle_setting, marks, procfs
+from ciphercost.host import idle, idle_setting, procfs, run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
-from ciphercost.load.fleet.crew import Cluster
+from ciphercost.load.fleet.agent_pool import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.cell_errors import ends_all, without_block
-from ciphercost.measure.facts import (
+from ciphercost.measure.fleet_cell import load_clients, on_those_left
+from ciphercost.measure.pause import Pause
+from ciphercost.measure.progress import PREPARING, Display
+from ciphercost.measure.recorded_facts import (
     describe,
     describe_agent,
     describe_at_rest,
@@ -40,9 +43,6 @@ from ciphercost.measure.facts import (
     opened,
     warn,
 )
-from ciphercost.measure.fleet_cell import load_clients, on_those_left
-from ciphercost.measure.pause import Pause
-from ciphercost.measure.progress import PREPARING, Display
 from ciphercost.measure.session import CellMeasurement
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
@@ -58,10 +58,10 @@ from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
-from ciphercost.provision.shared import Shared
 
 DONE = object()
 LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
@@ -85,10 +85,10 @@ class Run(msgspec.Struct):
     """By URL: the cell at which the load on that server was stopped; no other cell may load it."""
 
 
-class Unit(msgspec.Struct):
+class CellRun(msgspec.Struct):
     """A cell being measured: its binaries, its data and its measurement."""
 
-    bench: Bench
+    bench: PreparedCell
     measurement: CellMeasurement
 
     @property
@@ -106,9 +106,9 @@ def experiment(numbers: list[int], run: Run) -> None:
     """
     cells = run.record.facts.cells
     together = sum(run.cells[number].clients for number in numbers) if len(numbers) > 1 else 0
-    shared = Shared(run.scratch / "secrets" / f"group-{numbers[0]}", together)
+    shared = ExperimentResources(run.scratch / "secrets" / f"group-{numbers[0]}", together)
     with contextlib.ExitStack() as stack:
-        units: list[Unit] = []
+        units: list[CellRun] = []
         last = max((session for number in numbers for session in cells[number].whole_sessions), default=0)
         wanted = [number for number in numbers if cells[number].status is None]
         for number in wanted:
@@ -138,7 +138,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                 )
                 if cells[number].whole_sessions:
                     measurement.recall(each for each in read_slices(run.record.directory) if each.cell == number)
-                units.append(Unit(bench, measurement))
+                units.append(CellRun(bench, measurement))
         session = last
         while live := [unit for unit in units if unit.wants_more]:
             session += 1
@@ -167,7 +167,7 @@ def experiment(numbers: list[int], run: Run) -> None:
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
 
 
-def run_destructive_test(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
+def run_destructive_test(number: int, bench: PreparedCell, facts: CellFacts, run: Run) -> None:
     """Check what only a disposable server pair can show. Raises Unproven."""
     run.display.phase(number, 1, "destructive test")
     found = destructive_test.run(bench)
@@ -206,7 +206,7 @@ def recording_errors(facts: CellFacts, run: Run) -> Iterator[None]:
         if ends_all(error, [each.spec for each in run.record.facts.cells]):
             raise
         facts.status, facts.reason = "failed", str(error)
-    if facts.status == "failed" and (full := marks.disk_full()) and full not in facts.reason:
+    if facts.status == "failed" and (full := run_ownership.disk_full()) and full not in facts.reason:
         facts.reason += f"; {full}"
     run.record.save_facts()
 
@@ -220,7 +220,7 @@ def stopped_elsewhere(facts: CellFacts, run: Run) -> bool:
     return True
 
 
-def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
+def one_session(session: int, units: list[CellRun], shared: ExperimentResources, run: Run) -> None:
     """Start a fresh, proven server pair for every cell, then run their phases with the cells' blocks interleaved."""
     try:
         with contextlib.ExitStack() as stack:
@@ -231,8 +231,8 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             physical = idle_setting.physical(available)
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
             stack.enter_context(off_measured_cores({cpu for both in cores.values() for side in both for cpu in side}))
-            awake = stack.enter_context(idle.Awake(run.supervisor))
-            ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
+            awake = stack.enter_context(idle.CpuIdlePolling(run.supervisor))
+            ready: list[tuple[CellRun, tuple[Iterator[None], ...]]] = []
             for unit in units:
                 with recording_errors(unit.measurement.facts, run):
                     phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run)
@@ -251,7 +251,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
                     raise error
 
 
-def interleave(phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run) -> None:
+def interleave(phases: list[tuple[CellRun, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run) -> None:
     """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
     going = {number: each for number, each in enumerate(phases) if each[0].measurement.facts.status is None}
     while going:
@@ -278,9 +278,9 @@ def interleave(phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple
 
 def open_unit(
     session: int,
-    unit: Unit,
+    unit: CellRun,
     cores: tuple[tuple[int, ...], tuple[int, ...]],
-    awake: idle.Awake,
+    awake: idle.CpuIdlePolling,
     stack: contextlib.ExitStack,
     run: Run,
 ) -> tuple[Iterator[None], ...]:
@@ -355,7 +355,7 @@ def open_unit(
     return tuple(map(pair.watch.explained, whole))
 
 
-def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
+def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
     """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
@@ -372,7 +372,7 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
     return connected
 
 
-def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
+def wants_storage(bench: PreparedCell, spec: Spec, session: int) -> bool:
     """Whether fio runs as well: it is installed, the arms' file systems differ, and the cell asks for it or has time
     for it.
 
@@ -383,7 +383,7 @@ def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
     return below and session % 2 == 1 and bool(wanted) and bool(fio.find())
 
 
-def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) -> None:
+def measure_storage(session: int, unit: CellRun, pair: ServerPair, record: Record) -> None:
     """Run fio on both arms' directories and record the results."""
     measurement, facts = unit.measurement, record.facts
     measurement.display.phase(measurement.number, session, "fio on both directories")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciphercost.host.marks import hand_over, server_user
+from ciphercost.host.run_ownership import hand_over, server_user
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import StorageSlice
 from ciphercost.model.spec import Arm

@@ -11,18 +11,18 @@ from typing import TypeVar
 from ciphercost.engines._network import RunningServer
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
-from ciphercost.load.fleet.crew import Cluster, Crew, NoRoom, Remote, Seat
+from ciphercost.load.fleet.agent_pool import AgentPool, Cluster, NoRoom, Remote, Seat
 from ciphercost.load.fleet.fleet import Fleet, described
-from ciphercost.load.fleet.member import boot_id
 from ciphercost.load.fleet.messages import ServerPlace, Start
+from ciphercost.load.fleet.remote_agent import boot_id
 from ciphercost.load.load_client import AgentsLost, LoadClient
-from ciphercost.measure.facts import warn
+from ciphercost.measure.recorded_facts import warn
 from ciphercost.model.errors import RunError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.fleet import FleetFacts, FleetNode, LostAgent
 from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ COMPARED = ("ciphercost", "agent", "tls_library", "agent_aes", "cpu", "cores", "
 
 @contextlib.contextmanager
 def load_clients(
-    session: int, bench: Bench, pair: ServerPair, facts: CellFacts, record: Record, cluster: Cluster | None
+    session: int, bench: PreparedCell, pair: ServerPair, facts: CellFacts, record: Record, cluster: Cluster | None
 ) -> Iterator[tuple[Agent, LoadClient]]:
     """The agent that asks and proves, and what makes the load: the same one, unless the nodes of a cluster make it.
 
@@ -70,7 +70,7 @@ def load_clients(
         fleet_facts.nodes = joined(fleet_facts.nodes, seats)
         warn(facts, DIFFERS, [Warning_(DIFFERS, each) for each in differences(fleet_facts.nodes)])
         changed()
-        crew = Crew(cluster, seats, boot_id(), session, fleet_facts, changed)
+        crew = AgentPool(cluster, seats, boot_id(), session, fleet_facts, changed)
         start = Start(
             cpus=tuple(sorted(pair.agent_cpus)) or None,
             environment=bench.mask,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ciphercost.model.constrained_types import MOST_ERRORS
 from ciphercost.model.errors import LoadStopped
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm, CellSpec
-from ciphercost.model.terms import MOST_ERRORS
 
 LEAST_OPERATIONS = 20
 """A slice with fewer operations shows no share of errors and no percentile."""

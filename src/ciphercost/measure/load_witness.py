@@ -5,11 +5,11 @@ That is: resumed handshakes, early requests, and values that the agent encrypted
 
 from __future__ import annotations
 
+from ciphercost.model.constrained_types import EARLY
 from ciphercost.model.errors import Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.model.terms import EARLY
 from ciphercost.provision.server_pair import ServerPair
 
 

@@ -17,7 +17,7 @@ from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.jdbc import java
 from ciphercost.load.load_client import LoadClient, SliceSampler
-from ciphercost.measure.facts import warn
+from ciphercost.measure.recorded_facts import warn
 from ciphercost.measure.session import CellMeasurement
 from ciphercost.model.errors import RunError
 from ciphercost.model.profile import End, ProfileSlice, Stack

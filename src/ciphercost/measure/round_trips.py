@@ -23,13 +23,13 @@ from ciphercost.host import deadlines
 from ciphercost.host.relay import Relay, moved
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import options
-from ciphercost.load.trust import encrypted_first
+from ciphercost.load.plaintext_guard import encrypted_first
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
-    from ciphercost.provision.bench import Bench
+    from ciphercost.provision.prepared_cell import PreparedCell
     from ciphercost.provision.server_pair import ServerPair
 
 FEW, OPERATIONS = 10, 200
@@ -45,7 +45,7 @@ ARM = "chatter"
 Counts = dict[str, float]
 
 
-def wanted(bench: Bench) -> bool:
+def wanted(bench: PreparedCell) -> bool:
     """Whether the cell records what an operation sends: a JDBC driver makes it, or the workload is about that."""
     return (
         (bench.planned.client is not None or bench.program.loop)
@@ -55,7 +55,7 @@ def wanted(bench: Bench) -> bool:
     )
 
 
-def measure(bench: Bench, pair: ServerPair, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
+def measure(bench: PreparedCell, pair: ServerPair, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
     """(statements, traffic) by arm, per operation. The agent's program is the cell's. What can't be counted is left
     out.
     """

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ciphercost.measure.stopping import Stopping
 from ciphercost.model.spec import Arm, Phase
-from ciphercost.plan import objective, schedule
-from ciphercost.plan.objective import Objective
+from ciphercost.plan import latency_objective, schedule
+from ciphercost.plan.latency_objective import Objective
 
 MOST_BLOCKS = 200
 """Most blocks of a session, so that blocks that fail again and again end."""
@@ -34,13 +34,13 @@ class Steps:
 
     def next(self, statistics: Stopping, session: int) -> Step | None:
         """The next block; None if the session has had its time and enough blocks, or if nothing is left to find."""
-        lowest = objective.lowest_rate(self._objective, self._budget.objective_s, self._usual)
+        lowest = latency_objective.lowest_rate(self._objective, self._budget.objective_s, self._usual)
         found = statistics.next_of_search(session, lowest, alone=self._budget.sessions == 1)
         if found is None or self._blocks >= MOST_BLOCKS:
             return None
         phase, rates = found
         length = max(
-            objective.slice_length(self._objective, rate, self._budget.objective_s, self._usual)
+            latency_objective.slice_length(self._objective, rate, self._budget.objective_s, self._usual)
             for rate in rates.values()
         )
         over = self.spent + schedule.SLICES_A_BLOCK * length > self._budget.objective_s

@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from ciphercost.host import unused_memory
-from ciphercost.host.idle import Awake
+from ciphercost.host.idle import CpuIdlePolling
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness, new_estimate, search
 from ciphercost.measure.pause import Pause
@@ -30,7 +30,7 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
 from ciphercost.model.slices import AGENTS, TIMEOUT, AgentSlice, Block, SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, OPEN_LOOP, SEARCHING, Arm, CellSpec, Phase, Spec
-from ciphercost.plan import objective, schedule
+from ciphercost.plan import latency_objective, schedule
 from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
@@ -85,7 +85,7 @@ class CellMeasurement:
         self.estimator = stopping((), bool(spec.precision), facts.spec.objective)
         self._stopping = stopping
         self.budget = schedule.budget(spec, facts.spec)
-        self._objective = objective.of(facts.spec)
+        self._objective = latency_objective.of(facts.spec)
         self._began = time.monotonic()
         self._failures = self._mistimed = 0
         self._last_answer = 0.0
@@ -95,7 +95,7 @@ class CellMeasurement:
         self._agent: LoadClient
         self.samplers: dict[Arm, SliceSampler]
         self._pause: Pause
-        self._awake: Awake
+        self._awake: CpuIdlePolling
         self._arms: tuple[Arm, Arm]
         """The arms in this session's order."""
         self.draft: SliceRecord
@@ -115,7 +115,7 @@ class CellMeasurement:
         samplers: dict[Arm, SliceSampler],
         open_arms: Callable[[], None],
         pause: Pause,
-        awake: Awake,
+        awake: CpuIdlePolling,
     ) -> tuple[Iterator[None], ...]:
         """A session's phases, in order. Run each to its end; it pauses after every block, so that cells can alternate.
 

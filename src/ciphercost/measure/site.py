@@ -13,7 +13,7 @@ from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient
-    from ciphercost.provision.bench import Bench
+    from ciphercost.provision.prepared_cell import PreparedCell
     from ciphercost.provision.server_pair import ServerPair
 
 BROWSER = "Accept-Encoding: gzip, deflate, br, zstd"
@@ -21,7 +21,7 @@ ARM = "browser"
 COMPRESSED = "compressed-for-browsers"
 
 
-def compressed(bench: Bench, pair: ServerPair, agent: LoadClient) -> list[Warning_]:
+def compressed(bench: PreparedCell, pair: ServerPair, agent: LoadClient) -> list[Warning_]:
     """The warning that a browser gets the page compressed, and the load does not. Asks once each way, over the encrypted arm.
 
     `agent`: the one on this machine.

@@ -13,7 +13,7 @@ from ciphercost.model.spec import Arm, Mode, Phase
 class Stopping(Protocol):
     """Statistics of the slices measured so far: whether they are precise enough, and the rate for the open loop.
 
-    Measuring knows no statistics: whoever starts the run passes this in (`estimate.so_far.CellSoFar`).
+    Measuring knows no statistics: whoever starts the run passes this in (`estimate.so_far.OnlineEstimator`).
     """
 
     def add(self, record: SliceRecord) -> None:

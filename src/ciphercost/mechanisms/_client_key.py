@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.host import aes
-from ciphercost.mechanisms._rest import Look
+from ciphercost.mechanisms._rest import ArmAtRest
 
 
 def kept_key(path: Path, new: str) -> str:
@@ -32,7 +32,7 @@ def none_opens(tried: Mapping[str, tuple[bool, str]]) -> tuple[bool, str]:
     return not any(opened for opened, _ in tried.values()), words
 
 
-def openssl_of(look: Look) -> aes.Capabilities:
+def openssl_of(look: ArmAtRest) -> aes.Capabilities:
     """What OpenSSL within the agent uses of the CPU: it obeys the mask of the agent's environment."""
     able = aes.openssl_capabilities()
     return able if look.agent.hello.get("aes") else aes.Capabilities(able.cpu, able.cpu)

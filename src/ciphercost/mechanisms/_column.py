@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.load import redact
 from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms import Factor, Mechanism
@@ -58,7 +58,7 @@ class Columns(Mechanism):
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Connect both arms in the same way, unencrypted."""
-        return engine.in_clear()
+        return engine.plaintext_fields()
 
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         """Return statements that an arm's schema needs once, before anything is created in it.
@@ -89,7 +89,7 @@ def secret(directory: Path, name: str, size: int) -> bytes:
     if not path.exists():
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(os.urandom(size))
-        marks.hand_over(path)
+        run_ownership.hand_over(path)
     made = path.read_bytes()
     redact.hide(made)
     return made

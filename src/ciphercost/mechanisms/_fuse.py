@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import marks, mounts, volumes
+from ciphercost.host import mounts, run_ownership, volumes
 from ciphercost.host.volumes import fuse
 from ciphercost.host.volumes.fuse import Fuse
 from ciphercost.host.volumes.volume import Volume
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.mechanisms.fscrypt import data_of
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm
@@ -50,21 +50,21 @@ class EncryptingDaemon(AtRest):
         self._lock = threading.Lock()
 
     @abstractmethod
-    def make(self, below: Path, password: Path, rest: Rest) -> None:
+    def make(self, below: Path, password: Path, rest: AtRestContext) -> None:
         """Create an encrypted directory in `below`, which is empty. Raises RunError."""
 
     @abstractmethod
-    def mounting(self, below: Path, place: Path, password: Path, rest: Rest) -> Fuse:
+    def mounting(self, below: Path, place: Path, password: Path, rest: AtRestContext) -> Fuse:
         """Return the daemon that shows the encrypted directory at `place`, not yet started. `password`: a file."""
 
     @abstractmethod
-    def says(self, look: Look) -> tuple[bool, str]:
+    def says(self, look: ArmAtRest) -> tuple[bool, str]:
         """Return the daemon's report on the mounted directory: (whether it fits the factors, words that follow the mount's)."""
 
     def serves(self, engine: Engine) -> bool:
         return isinstance(engine, StoresData)
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         """Raises UsageError or MissingServer if it can't be mounted here."""
         fuse.check_rights()
         fuse.fetch(self.daemon)
@@ -72,7 +72,7 @@ class EncryptingDaemon(AtRest):
         return rest.installation
 
     @contextmanager
-    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
+    def volume(self, arm: Arm, place: Path, rest: AtRestContext, size: int) -> Iterator[Volume]:
         below = place.with_name(f"{place.name}.{'cipher' if arm == 'encrypted' else 'below'}")
         if (free := volumes.free(place.parent)) < size + size // 4:
             raise RunError(
@@ -81,7 +81,7 @@ class EncryptingDaemon(AtRest):
             )
         for directory in (place, below):
             directory.mkdir(mode=0o700)
-            marks.hand_over(directory)
+            run_ownership.hand_over(directory)
         try:
             made = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
             with self._lock:
@@ -102,11 +102,11 @@ class EncryptingDaemon(AtRest):
         """Both daemons write at once what they receive, so only the file system below them must be flushed."""
         volumes.sync(volume.path.parent)
 
-    def mount_of(self, look: Look) -> Fuse | None:
+    def mount_of(self, look: ArmAtRest) -> Fuse | None:
         """Return the mount of this arm's data; None: it is not mounted."""
         return self._mounts.get(look.volume.path.parent)
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Ask the server where its data lies, the kernel what is mounted there and from where, and the daemon what encrypts."""
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
@@ -127,7 +127,7 @@ class EncryptingDaemon(AtRest):
         """Return the encrypted directory, given the source in the mount table."""
         return source
 
-    def refuses(self, look: Look) -> tuple[bool, str] | None:
+    def refuses(self, look: ArmAtRest) -> tuple[bool, str] | None:
         """Mount the same directory once more with another password. Starts no server."""
         if not look.rest.engine.embedded:
             return None
@@ -139,7 +139,7 @@ class EncryptingDaemon(AtRest):
             shutil.rmtree(place, ignore_errors=True)
 
     @contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:
         """missing: unmounts it. wrong: tries to mount it with another password."""
         place = directory.parent
         mount = self._mounts[place]
@@ -157,16 +157,16 @@ class EncryptingDaemon(AtRest):
                 other.unmount()
             mount.mount()
 
-    def _encrypting(self, place: Path, below: Path, rest: Rest) -> Fuse:
+    def _encrypting(self, place: Path, below: Path, rest: AtRestContext) -> Fuse:
         password = self._password(rest.secrets, below.name)
         self.make(below, password, rest)
         return self.mounting(below, place, password, rest)
 
-    def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
+    def _other(self, place: Path, below: Path, rest: AtRestContext) -> Fuse:
         wrong = self._password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
         return self.mounting(below, place, wrong, rest)
 
-    def _tried(self, place: Path, below: Path, rest: Rest) -> tuple[bool, str]:
+    def _tried(self, place: Path, below: Path, rest: AtRestContext) -> tuple[bool, str]:
         other = self._other(place, below, rest)
         try:
             other.mount()
@@ -188,5 +188,5 @@ class EncryptingDaemon(AtRest):
         return path
 
 
-def _passing(place: Path, below: Path, rest: Rest) -> Fuse:
+def _passing(place: Path, below: Path, rest: AtRestContext) -> Fuse:
     return Fuse(rest.supervisor, place, [fuse.passing(), below, place], f"fuse.{PASSING}")

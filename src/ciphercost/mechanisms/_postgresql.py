@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines.postgresql import PAGE
 from ciphercost.host import aes
-from ciphercost.host.marks import hand_over
 from ciphercost.host.programs import output_of
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.host.run_ownership import hand_over
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class VendorTde(AtRest):
             raise MissingServer(f"{self.variable} names {named}, which is not a directory")
         return named
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         """Copy nothing, but refuse a server that lacks the encryption. Raises MissingServer, UsageError."""
         if rest.installation.source == "running":
             raise UsageError(
@@ -82,10 +82,10 @@ class VendorTde(AtRest):
     def lacks(self, bindir: Path) -> str:
         """Return what these binaries lack, for people; empty: nothing."""
 
-    def check_rest(self, rest: Rest) -> None:
+    def check_rest(self, rest: AtRestContext) -> None:
         """Refuse factors that this version can't honour, and directories that it can't use. Raises UsageError."""
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         look.query("CHECKPOINT")
         ((file,),) = look.query(LARGEST) or [[None]]
         if file is None:
@@ -93,10 +93,10 @@ class VendorTde(AtRest):
         return judge_pages(look.arm, file, pages(look.volume.path / file))
 
     @abstractmethod
-    def cipher(self, rest: Rest) -> str:
+    def cipher(self, rest: AtRestContext) -> str:
         """Return what encrypts which data, for people."""
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """All three vendors use the OpenSSL that the server has loaded."""
         return {
             "cipher": self.cipher(look.rest),
@@ -104,7 +104,7 @@ class VendorTde(AtRest):
         }
 
     @abstractmethod
-    def key_file(self, rest: Rest) -> Path:
+    def key_file(self, rest: AtRestContext) -> Path:
         """Return the file in `secrets` without which the encrypted arm has no key."""
 
     def other_key(self, key: bytes) -> bytes:  # noqa: ARG002
@@ -112,7 +112,7 @@ class VendorTde(AtRest):
         return f"{randomness.token_hex(32)}\n".encode()
 
     @contextlib.contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:  # noqa: ARG002
         path = self.key_file(rest)
         away = path.with_name(path.name + ".away")
         path.rename(away)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 KeyState = Literal["missing", "wrong"]
 
 
-class Rest(msgspec.Struct, frozen=True):
+class AtRestContext(msgspec.Struct, frozen=True):
     """What a mechanism at rest knows about its cell."""
 
     engine: Engine
@@ -52,11 +52,11 @@ class Rest(msgspec.Struct, frozen=True):
     supervisor: Supervisor
 
 
-class Look(msgspec.Struct, frozen=True):
+class ArmAtRest(msgspec.Struct, frozen=True):
     """One running arm, for a witness to look at."""
 
     arm: Arm
-    rest: Rest
+    rest: AtRestContext
     volume: Volume
     server: Server
     agent: LoadClient
@@ -90,17 +90,17 @@ class AtRest(Mechanism):
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Connect both arms in the same way, unencrypted."""
-        return engine.in_clear()
+        return engine.plaintext_fields()
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         """Return the installation that both arms run. One that must differ is created beside `rest.secrets`."""
         return rest.installation
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:  # noqa: ARG002
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:  # noqa: ARG002
         """Return the settings of this arm's server, by its own names, for `Engine.initialise` and `Engine.start`."""
         return {}
 
-    def write_cluster_files(self, arm: Arm, directory: Path, rest: Rest) -> None:
+    def write_cluster_files(self, arm: Arm, directory: Path, rest: AtRestContext) -> None:
         """Write files that the arm's cluster needs between its creation and its first start.
 
         `directory`: as `Engine.initialise` created it.
@@ -111,17 +111,17 @@ class AtRest(Mechanism):
         """Whether `encrypt` does anything."""
         return type(self).encrypt is not AtRest.encrypt
 
-    def encrypt(self, look: Look) -> None:
+    def encrypt(self, look: ArmAtRest) -> None:
         """Switch encryption on in the arm's first server.
 
         Called for both arms, before data is loaded; the server restarts after.
         """
 
-    def settled(self, look: Look) -> None:
+    def settled(self, look: ArmAtRest) -> None:
         """After loading: wait until no data is being converted any more. Raises RunError if that takes too long."""
 
     @contextmanager
-    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:  # noqa: ARG002
+    def volume(self, arm: Arm, place: Path, rest: AtRestContext, size: int) -> Iterator[Volume]:  # noqa: ARG002
         """Provide room for `size` bytes of data and for what load adds. Everything created is removed at the end, even
         of a killed run.
 
@@ -132,7 +132,7 @@ class AtRest(Mechanism):
     def flush(self, volume: Volume) -> None:
         """Write everything in the volume to the files in `backing`, before the disk witness searches them."""
 
-    def refuses(self, look: Look) -> tuple[bool, str] | None:  # noqa: ARG002
+    def refuses(self, look: ArmAtRest) -> tuple[bool, str] | None:  # noqa: ARG002
         """Without a server to start with a wrong key: (whether the data stays closed without its key and with another,
         words).
 
@@ -140,11 +140,11 @@ class AtRest(Mechanism):
         """
         return None
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Return the server's own report on this arm: (whether it is as the arm's name promises, words)."""
         raise NotImplementedError
 
-    def structure(self, look: Look) -> tuple[bool, str]:  # noqa: ARG002
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:  # noqa: ARG002
         """Judge what the arm's files look like besides the canary (page types, headers); (True, "") if unknown."""
         return True, ""
 
@@ -157,19 +157,19 @@ class AtRest(Mechanism):
     def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:
         return tuple(dict.fromkeys(each.work for each in self.streams(factors).values()))
 
-    def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:  # noqa: ARG002
         """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; prints `warning`."""
         return {}
 
-    def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002
+    def rotate(self, look: ArmAtRest) -> tuple[str, ...]:  # noqa: ARG002
         """Return statements that give the data, or the keys that encrypt it, a new key; none: the server can't."""
         return ()
 
-    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+    def findings(self, rest: AtRestContext) -> list[Finding]:  # noqa: ARG002
         """Return what this mechanism never covers, in addition to what the proof itself detects."""
         return []
 
-    def left_in_clear(self, rest: Rest) -> Mapping[str, str]:  # noqa: ARG002
+    def left_in_clear(self, rest: AtRestContext) -> Mapping[str, str]:  # noqa: ARG002
         """Return the files that a factor leaves unencrypted: file-name patterns relative to the data, with the factor
         (`wal=off`).
 
@@ -187,6 +187,6 @@ class AtRest(Mechanism):
             return "SQLITE_TMPDIR in a directory that is encrypted too, or PRAGMA temp_store=2"
         return ""
 
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> AbstractContextManager[None]:
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> AbstractContextManager[None]:
         """Context in which the key is missing or replaced. `directory`: the encrypted arm's; its server is stopped."""
         raise NotImplementedError

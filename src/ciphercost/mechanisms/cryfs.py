@@ -24,7 +24,7 @@ from ciphercost.host.volumes.fuse import Fuse
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._fuse import EncryptingDaemon
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.errors import RunError
 
 CIPHERS = ("aes-256-gcm", "xchacha20-poly1305", "aes-128-gcm", "aes-256-cfb", "serpent-256-gcm", "twofish-256-gcm")
@@ -51,10 +51,10 @@ class Cryfs(EncryptingDaemon):
         Factor("block", ("16KB", "4KB", "32KB", "64KB"), "size of a block, which is one file below", acts="operation"),
     )
 
-    def make(self, below: Path, password: Path, rest: Rest) -> None:
+    def make(self, below: Path, password: Path, rest: AtRestContext) -> None:
         """Nothing: the first mount makes the directory."""
 
-    def mounting(self, below: Path, place: Path, password: Path, rest: Rest) -> Fuse:
+    def mounting(self, below: Path, place: Path, password: Path, rest: AtRestContext) -> Fuse:
         factors = self.check(dict(rest.factors))
         block = ["--blocksize", str(int(factors["block"].removesuffix("KB")) * 1024)]
         options: list[str | Path] = ["-f", "--cipher", factors["cipher"], *block, "-o", "allow_other"]
@@ -81,7 +81,7 @@ class Cryfs(EncryptingDaemon):
                 before, since = now, time.monotonic()
             time.sleep(0.1)
 
-    def says(self, look: Look) -> tuple[bool, str]:
+    def says(self, look: ArmAtRest) -> tuple[bool, str]:
         """The daemon prints its configuration, which it has decrypted, when it mounts."""
         mount, factors = self.mount_of(look), self.check(dict(look.rest.factors))
         said = mount.said if mount else ""
@@ -91,7 +91,7 @@ class Cryfs(EncryptingDaemon):
                 return False, f", and its daemon does not report '{wanted}'"
         return True, f" of a directory that is encrypted with {factors['cipher']} in blocks of {block} bytes"
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Every file below is a block of CryFS's or its configuration; of the plain arm none is."""
         self.flush(look.volume)
         files = [path for path in look.volume.backing[0].rglob("*") if path.is_file()]
@@ -100,7 +100,7 @@ class Cryfs(EncryptingDaemon):
         right = not others and bool(blocks) if look.arm == "encrypted" else not blocks
         return right, f"{len(blocks)} of {len(files)} files begin as CryFS's blocks do"
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         factors, able = self.check(dict(look.rest.factors)), aes.openssl_capabilities({})
         said = subprocess.run(
             [tools.tool(self.daemon), "--version"],

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host.marks import server_user
+from ciphercost.host.run_ownership import server_user
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, initdb_help, kept_secret
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.errors import RunError, UsageError
 from ciphercost.model.spec import Arm
 
@@ -57,7 +57,7 @@ class CybertecTde(VendorTde):
     def lacks(self, bindir: Path) -> str:
         return "" if f"--{OPTION}" in initdb_help(bindir) else f"its initdb has no --{OPTION}"
 
-    def check_rest(self, rest: Rest) -> None:
+    def check_rest(self, rest: AtRestContext) -> None:
         if rest.factors["bits"] != "128" and not _chooses_bits(rest):
             raise UsageError(
                 f"this Cybertec server ({rest.installation.version}) encrypts with 128 bits only: its initdb has no --{BITS_OPTION}. "
@@ -69,13 +69,13 @@ class CybertecTde(VendorTde):
                 "Set CIPHERCOST_SCRATCH to another directory."
             )
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:
         if arm == "plain":
             return {}
         chosen = {f"initdb:{OPTION}": str(self._command(rest))}
         return chosen | ({f"initdb:{BITS_OPTION}": rest.factors["bits"]} if _chooses_bits(rest) else {})
 
-    def key_file(self, rest: Rest) -> Path:
+    def key_file(self, rest: AtRestContext) -> Path:
         bits = int(rest.factors["bits"])
         return kept_secret(rest.secrets / f"cybertec-{bits}.key", self._new(bits))
 
@@ -86,7 +86,7 @@ class CybertecTde(VendorTde):
     def _new(bits: int) -> bytes:
         return f"{randomness.token_hex(bits // 8)}\n".encode()
 
-    def _command(self, rest: Rest) -> Path:
+    def _command(self, rest: AtRestContext) -> Path:
         """Return a script that prints the key.
 
         The key has a file of its own, because postgresql.conf names the script.
@@ -94,7 +94,7 @@ class CybertecTde(VendorTde):
         script = f"#!/bin/sh\nexec cat '{self.key_file(rest)}'\n"
         return kept_secret(rest.secrets / f"cybertec-{rest.factors['bits']}.sh", script.encode(), 0o700)
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Read `data_encryption`, and the cluster's control file, which may also state the key length."""
         rows = look.query(SAID)
         reported = (rows[0][0] or "off") if rows else "missing"
@@ -115,14 +115,14 @@ class CybertecTde(VendorTde):
         return True, f"{words}; this version always uses keys of {requested} bits"
 
     @staticmethod
-    def _control(look: Look) -> Control:
+    def _control(look: ArmAtRest) -> Control:
         program = Path(look.rest.installation.location) / PROGRAM
         try:
             return control_of(look.rest.supervisor.run([program, "-D", look.volume.path], user=server_user()))
         except RunError:
             return Control()
 
-    def cipher(self, rest: Rest) -> str:
+    def cipher(self, rest: AtRestContext) -> str:
         return f"AES-{rest.factors['bits']}"
 
 
@@ -150,7 +150,7 @@ def unfit(directory: Path) -> str:
     return ""
 
 
-def _chooses_bits(rest: Rest) -> bool:
+def _chooses_bits(rest: AtRestContext) -> bool:
     return f"--{BITS_OPTION}" in initdb_help(Path(rest.installation.location))
 
 

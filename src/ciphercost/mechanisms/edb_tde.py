@@ -15,7 +15,7 @@ from pathlib import Path
 from ciphercost.engines.postgresql import major
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, initdb_help, kept_secret
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import Arm
 
@@ -37,7 +37,7 @@ class EdbTde(VendorTde):
     def lacks(self, bindir: Path) -> str:
         return "" if f"--{OPTION}" in initdb_help(bindir) else f"its initdb has no --{OPTION}"
 
-    def check_rest(self, rest: Rest) -> None:
+    def check_rest(self, rest: AtRestContext) -> None:
         if rest.factors["bits"] == "256" and major(rest.installation.version) < FIRST_WITH_256:
             raise UsageError(
                 f"EDB's TDE has 256-bit keys from version {FIRST_WITH_256} on; this is {rest.installation.version}: leave bits out"
@@ -47,7 +47,7 @@ class EdbTde(VendorTde):
                 "edb-tde wraps the data key with the program 'openssl', which is missing (Debian: apt-get install openssl)"
             )
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:
         chosen = {}
         if f"--{NO_ORACLE}" in initdb_help(Path(rest.installation.location)):
             chosen[f"initdb:{NO_ORACLE}"] = ""
@@ -58,10 +58,10 @@ class EdbTde(VendorTde):
         wrap, unwrap = wrapping(self.key_file(rest))
         return chosen | {"initdb:key-wrap-command": wrap, "initdb:key-unwrap-command": unwrap}
 
-    def key_file(self, rest: Rest) -> Path:
+    def key_file(self, rest: AtRestContext) -> Path:
         return kept_secret(rest.secrets / "edb.pass", f"{randomness.token_hex(32)}\n".encode())
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Read the encryption version in the control file, and check that the wrapped key lies in its place."""
         try:
             rows = look.query("SELECT data_encryption_version FROM pg_control_init()")
@@ -75,7 +75,7 @@ class EdbTde(VendorTde):
             return not on and not there, words
         return on and there, f"{words}; the server does not report its key length"
 
-    def cipher(self, rest: Rest) -> str:
+    def cipher(self, rest: AtRestContext) -> str:
         bits = rest.factors["bits"]
         modes = f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)"
         return f"{modes}, as requested from initdb"

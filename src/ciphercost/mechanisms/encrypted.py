@@ -14,7 +14,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
-from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
@@ -59,7 +59,7 @@ class DuckDbEncryption(AtRest):
 
     # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Ask the library whether the file and its temporary files are encrypted, and how.
 
         In the encrypted arm also check that the library can't open the file for writing without httpfs, so that httpfs encrypts.
@@ -75,13 +75,13 @@ class DuckDbEncryption(AtRest):
         needed, words = _needs_httpfs(look)
         return needed, f"{detail}; without httpfs: {words}"
 
-    def refuses(self, look: Look) -> tuple[bool, str]:
+    def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
         given = reveal(look.connect.get("key"))
         tried = {"without a key": _opens(look, key=None), "with another key": _opens(look, key=Secret(another(given)))}
         return none_opens(tried)
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the file's header."""
         path = Path(str(look.connect["path"]))
         try:
@@ -91,7 +91,7 @@ class DuckDbEncryption(AtRest):
             return False, f"{path.name} can't be read: {error}"
         return judge(header, look.arm)
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """OpenSSL of httpfs encrypts. It obeys the same mask of the CPU's features as the agent's own."""
         if look.arm == "plain":
             return {}
@@ -118,13 +118,13 @@ def openssl_inside(extension: Path) -> str:
     return found.group().decode() if found else "OpenSSL"
 
 
-def _needs_httpfs(look: Look) -> tuple[bool, str]:
+def _needs_httpfs(look: ArmAtRest) -> tuple[bool, str]:
     """Whether the library can't open the file with its key if httpfs is not loaded, and its words."""
     opened, words = _opens(look, key=look.connect.get("key"), extension=None)
     return not opened and NO_CRYPTO in words, words
 
 
-def _opens(look: Look, **changed: object) -> tuple[bool, str]:
+def _opens(look: ArmAtRest, **changed: object) -> tuple[bool, str]:
     """Whether another instance of the library can open the arm's file with these fields changed (None: left out), and its words."""
     fields = {**look.connect, **changed, "connections": 1, "threads": 1}
     if fields["key"] is None:

@@ -20,7 +20,7 @@ import msgspec
 from ciphercost.engines.firebird import FILE, PLUGIN_SETTING, plugin_of
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._client_key import kept_key
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import Arm
@@ -61,7 +61,7 @@ class FirebirdCrypt(AtRest):
     protects = f"nothing: the sample plugin's cipher is {XOR}; it measures how Firebird calls a plugin"
     key_states = ("missing", "wrong")
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         bindir = Path(rest.installation.location)
         if missing := [name for name in (CRYPT, HOLDER) if plugin_of(bindir, name) is None]:
             raise MissingServer(
@@ -70,7 +70,7 @@ class FirebirdCrypt(AtRest):
             )
         return rest.installation
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:  # noqa: ARG002
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:  # noqa: ARG002
         """The same for both arms.
 
         The database plugin takes its key from the key holder, which reads it from its settings.
@@ -80,12 +80,12 @@ class FirebirdCrypt(AtRest):
             wanted |= {"KeyHolderPlugin": HOLDER, f"{PLUGIN_SETTING}{HOLDER}": f"Auto = yes\nKey = {key}"}
         return wanted
 
-    def encrypt(self, look: Look) -> None:
+    def encrypt(self, look: ArmAtRest) -> None:
         """Start the conversion, which continues in the background: `settled` waits for its end."""
         if look.arm == "encrypted":
             look.query(f'ALTER DATABASE ENCRYPT WITH "{CRYPT}"')
 
-    def settled(self, look: Look) -> None:
+    def settled(self, look: ArmAtRest) -> None:
         deadline = time.monotonic() + CONVERSION_SECONDS
         while (found := state(look))[0] in CONVERTING:
             if time.monotonic() > deadline:
@@ -95,14 +95,14 @@ class FirebirdCrypt(AtRest):
                 )
             time.sleep(0.2)
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         found, page = state(look)
         detail = f"MON$CRYPT_STATE is {found}: {STATES.get(found, 'unknown')}"
         if found in CONVERTING:
             return False, f"{detail}, at page {page}"
         return found == (ENCRYPTED if look.arm == "encrypted" else PLAIN), detail
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         path = look.volume.path / FILE
         try:
             pages = pages_of(path)
@@ -113,14 +113,14 @@ class FirebirdCrypt(AtRest):
             detail += f"; {XOR} makes the first row readable {_undone(look, path)} times, so nothing is protected"
         return passed, detail
 
-    def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:  # noqa: ARG002
         return {
             "cipher": XOR,
             "implementation": f"Firebird's sample plugin {CRYPT}",
             "warning": f"the sample plugin's cipher is {XOR}: this is the cost of Firebird's plumbing, not of cryptography",
         }
 
-    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+    def findings(self, rest: AtRestContext) -> list[Finding]:  # noqa: ARG002
         text = f"{XOR} hides the database, and there are only 255 keys: anyone who has the file can read it"
         return [Finding("no-cryptography", "high", text, "a plugin with a real cipher")]
 
@@ -132,7 +132,7 @@ class FirebirdCrypt(AtRest):
         return "TempDirectories in firebird.conf, on an encrypted file system; a larger TempCacheLimit keeps sorts in memory"
 
     @contextlib.contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:  # noqa: ARG002
         """The server starts, since it opens its databases later; then it refuses to open the encrypted one."""
         path = rest.secrets / KEY_FILE
         right = _key(path)
@@ -144,7 +144,7 @@ class FirebirdCrypt(AtRest):
             path.write_text(right)
 
 
-def state(look: Look) -> tuple[int, int]:
+def state(look: ArmAtRest) -> tuple[int, int]:
     """Return MON$CRYPT_STATE, and the page that a conversion has reached."""
     rows = look.query("SELECT MON$CRYPT_STATE, MON$CRYPT_PAGE FROM MON$DATABASE")
     return int(rows[0][0] or 0), int(rows[0][1] or 0)
@@ -179,9 +179,9 @@ def judge(pages: Pages, arm: Arm) -> tuple[bool, str]:
     return pages.flagged and pages.plugin and pages.encrypted > 0 and not pages.clear, detail
 
 
-def _undone(look: Look, path: Path) -> int:
+def _undone(look: ArmAtRest, path: Path) -> int:
     """Count the canary in the file after undoing what the plugin does."""
-    from ciphercost.model.terms import CANARY_TABLE
+    from ciphercost.model.constrained_types import CANARY_TABLE
 
     word = str(look.query(f"SELECT FIRST 1 word FROM {CANARY_TABLE}")[0][0]).encode()
     key = int(_key(look.rest.secrets / KEY_FILE))

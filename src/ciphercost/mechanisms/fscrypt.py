@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import aes, marks, volumes
+from ciphercost.host import aes, run_ownership, volumes
 from ciphercost.host.environment import child_environment
 from ciphercost.host.volumes import image, policy
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model import system_error
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.spec import Arm
@@ -68,13 +68,13 @@ class Fscrypt(AtRest):
     def serves(self, engine: Engine) -> bool:
         return isinstance(engine, StoresData)
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         """Raises UsageError if no image can be mounted here."""
         image.check_rights()
         return rest.installation
 
     @contextmanager
-    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
+    def volume(self, arm: Arm, place: Path, rest: AtRestContext, size: int) -> Iterator[Volume]:
         """Raises Unproven if the policy allows no file: the kernel accepts a policy for ciphers that it lacks."""
         with image.mounted(rest.supervisor, place, size) as file:
             directory = place / DATA
@@ -90,7 +90,7 @@ class Fscrypt(AtRest):
                         f"disk witness, encrypted arm: no file can be created under the fscrypt policy {mode.words}: {reason}. "
                         "Choose another mode with --set mode=…, or a kernel that supports this one"
                     )
-            marks.hand_over(directory)
+            run_ownership.hand_over(directory)
             try:
                 yield Volume(directory / CLUSTER, (file,))
             finally:
@@ -100,7 +100,7 @@ class Fscrypt(AtRest):
     def flush(self, volume: Volume) -> None:
         volumes.sync(_mount(volume.path))
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check that the data is where the server says, on the image, and ask the kernel for every file's policy."""
         home = data_of(look)
         if reason := _not_on(home, look.volume):
@@ -121,14 +121,14 @@ class Fscrypt(AtRest):
             return False, f"{others} of {files} files have another policy than {mode.words}"
         return policies == files, f"{policies} of {files} server files have the policy {mode.words}"
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """Name the kernel's driver; the kernel lists a mode once a file was written under it."""
         mode = self._mode(look.rest)
         used = aes.kernel(mode.kernel)
         found = {"cipher": mode.words, "key": f"{8 * policy.KEY_BYTES} bits", "implementation": used.words()}
         return found | ({"warning": used.warning()} if used.warning() else {})
 
-    def refuses(self, look: Look) -> tuple[bool, str] | None:
+    def refuses(self, look: ArmAtRest) -> tuple[bool, str] | None:
         """Mount a copy of the image where the kernel has no key, and then with another key. Starts no server."""
         if not look.rest.engine.embedded:
             return None
@@ -154,7 +154,7 @@ class Fscrypt(AtRest):
         return True, "without its key and with another one no file has its name, and none opens"
 
     @contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:  # noqa: ARG002
         place = _mount(directory)
         with self._lock:
             key = self._keys[place]
@@ -168,11 +168,11 @@ class Fscrypt(AtRest):
                 policy.remove_key(place, other)
             policy.add_key(place, key)
 
-    def _mode(self, rest: Rest) -> policy.Mode:
+    def _mode(self, rest: AtRestContext) -> policy.Mode:
         return policy.MODES[self.check(dict(rest.factors))["mode"]]
 
 
-def data_of(look: Look) -> Path:
+def data_of(look: ArmAtRest) -> Path:
     """Return the server's answer to where its data lies; if SQL can't ask, the directory that ciphercost gave it."""
     if not (home := StoresData.of(look.rest.engine).home):
         return look.volume.path

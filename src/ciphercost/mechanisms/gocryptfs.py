@@ -34,7 +34,7 @@ from ciphercost.host.environment import child_environment
 from ciphercost.host.volumes.fuse import Fuse
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._fuse import EncryptingDaemon
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.errors import RunError
 
 ENCRYPTING = "gocryptfs"
@@ -72,7 +72,7 @@ class Gocryptfs(EncryptingDaemon):
         ),
     )
 
-    def make(self, below: Path, password: Path, rest: Rest) -> None:
+    def make(self, below: Path, password: Path, rest: AtRestContext) -> None:
         factors = self._factors(rest)
         cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
         init: list[str | Path] = [
@@ -86,13 +86,13 @@ class Gocryptfs(EncryptingDaemon):
         ]
         rest.supervisor.run([*init, *cipher, below])
 
-    def mounting(self, below: Path, place: Path, password: Path, rest: Rest) -> Fuse:
+    def mounting(self, below: Path, place: Path, password: Path, rest: AtRestContext) -> Fuse:
         library = LIBRARIES[self._factors(rest)["library"]]
         options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library]
         command: list[str | Path] = [tools.tool(self.daemon), *options, "-passfile", password, below, place]
         return Fuse(rest.supervisor, place, command, f"fuse.{self.daemon}")
 
-    def says(self, look: Look) -> tuple[bool, str]:
+    def says(self, look: ArmAtRest) -> tuple[bool, str]:
         """Read the directory's configuration by `-info`, and the library from the daemon's options."""
         factors, said = self._factors(look.rest), _said_of(look.volume.backing[0])
         if wrong := factor_mismatch(said, factors):
@@ -105,7 +105,7 @@ class Gocryptfs(EncryptingDaemon):
             words += f" by {option.removeprefix('-')}"
         return True, words
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """`-info` names the cipher.
 
         The library is the requested one, or the one that `-speed` reports as gocryptfs's choice.
@@ -124,7 +124,7 @@ class Gocryptfs(EncryptingDaemon):
             found["mounting"] = f"{made.seconds:.2f} s, its password through scrypt with N = 2^{factors['scrypt']}"
         return found | ({"warning": able.warning()} if able.warning() else {})
 
-    def _factors(self, rest: Rest) -> dict[str, str]:
+    def _factors(self, rest: AtRestContext) -> dict[str, str]:
         return self.check(dict(rest.factors))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.engines.h2 import FILE
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
@@ -41,20 +41,20 @@ class H2Aes(AtRest):
             return fields
         return {**fields, "key": Secret(key), "cipher": CIPHER}
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """H2 has no statement that reports the encryption of its files, so log in as the other arm does."""
         if look.arm == "plain":
             opened, words = _opens(look, Secret(""))
             return opened, f"without a key: {words}"
         return self.refuses(look)
 
-    def refuses(self, look: Look) -> tuple[bool, str]:
+    def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
         """Log in with another key, and without one."""
         keys = {"with another key": another(reveal(look.connect.get("key"))), "without a key": ""}
         tried = {name: _opens(look, Secret(key)) for name, key in keys.items()}
         return none_opens(tried)
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check how the file begins."""
         try:
             with (look.volume.path / FILE).open("rb") as file:
@@ -62,7 +62,7 @@ class H2Aes(AtRest):
         except OSError as error:
             return False, f"{FILE} can't be read: {error}"
 
-    def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:  # noqa: ARG002
         return {
             "cipher": "AES-128-XTS",
             "implementation": "H2's own in Java",
@@ -70,7 +70,7 @@ class H2Aes(AtRest):
         }
 
     @contextlib.contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:  # noqa: ARG002
         """The server starts, since it opens its database later; then nobody can log in."""
         path = rest.secrets / KEY_FILE
         right = path.read_text()
@@ -90,7 +90,7 @@ def judge(head: bytes, arm: Arm) -> tuple[bool, str]:
     return False, f"{FILE} does not begin like a database of H2"
 
 
-def _opens(look: Look, key: Secret) -> tuple[bool, str]:
+def _opens(look: ArmAtRest, key: Secret) -> tuple[bool, str]:
     """Whether the database opens with this key (empty: none), and H2's words."""
     fields = {name: value for name, value in look.connect.items() if name not in ("key", "cipher")}
     name = f"opened-{look.arm}"

@@ -20,9 +20,9 @@ import msgspec
 from ciphercost.engines._mysql.family import PAGE, plugins
 from ciphercost.engines._mysql.pages import beginning, heads
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import own_file
+from ciphercost.host.run_ownership import own_file
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -68,7 +68,7 @@ class InnodbTde(AtRest):
     )
     key_states: tuple[KeyState, ...] = ("missing", "wrong")
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         """Link to the installation, except for a copy of the program and two files that refer to the data directory."""
         bindir = Path(rest.installation.location)
         base, place = bindir.parent, plugins(bindir)
@@ -88,13 +88,13 @@ class InnodbTde(AtRest):
             _open(program / MANIFEST, {"read_local_manifest": True})
         return msgspec.structs.replace(rest.installation, location=str(program))
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:
         if arm == "plain":
             return {}
         logs = {name.replace("_", "-"): "ON" for name in LOGS} if rest.factors["logs"] == "on" else {}
         return {"default-table-encryption": "ON", "table-encryption-privilege-check": "ON", **logs}
 
-    def write_cluster_files(self, arm: Arm, directory: Path, rest: Rest) -> None:
+    def write_cluster_files(self, arm: Arm, directory: Path, rest: AtRestContext) -> None:
         """Name the keyring where the server looks for it. Every cluster has its own, which copies of its data share."""
         if arm == "plain":
             return
@@ -102,7 +102,7 @@ class InnodbTde(AtRest):
         own_file(directory / "data" / CONFIGURATION, json.dumps({"path": str(keyring), "read_only": False}))
         own_file(directory / "data" / MANIFEST, json.dumps({"components": f"file://{COMPONENT}"}))
 
-    def encrypt(self, look: Look) -> None:
+    def encrypt(self, look: ArmAtRest) -> None:
         """Encrypt what the server created before it had a key."""
         if look.arm == "plain":
             return
@@ -110,7 +110,7 @@ class InnodbTde(AtRest):
         look.query("ALTER TABLE sys.sys_config ENCRYPTION = 'Y'")
         look.query(f"ALTER DATABASE {look.connect['database']} ENCRYPTION = 'Y'")
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         rows = look.query("SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")
         keyring = {str(name): str(value) for name, value in rows}
         spaces = {
@@ -152,7 +152,7 @@ class InnodbTde(AtRest):
             f"keyring {keyring['Implementation_name']} is active; {len(whole)} tablespaces and {covered} encrypted",
         )
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the page types of our tables, and the first bytes of the binary logs."""
         size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
         data = look.volume.path / "data"
@@ -187,7 +187,7 @@ class InnodbTde(AtRest):
             found["binary log"] = Stream(CipherWork("aes256-ctr"), RECORD_BYTES, pieces=True)
         return found
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """Name the ciphers in MySQL's manual; they can't be changed."""
         logs = ", AES-256-CTR (binary log)" if look.rest.factors["logs"] == "on" else ""
         return {
@@ -196,7 +196,7 @@ class InnodbTde(AtRest):
             "implementation": f"{look.server.library or 'OpenSSL'}, in the server",
         }
 
-    def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002
+    def rotate(self, look: ArmAtRest) -> tuple[str, ...]:  # noqa: ARG002
         """Create a new master key for tablespaces. It wraps the same tablespace keys, so no page is rewritten.
 
         The binary logs' master key stays: rotating it would drop the old one from the keyring, which other copies of
@@ -204,11 +204,11 @@ class InnodbTde(AtRest):
         """
         return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
 
-    def left_in_clear(self, rest: Rest) -> Mapping[str, str]:
+    def left_in_clear(self, rest: AtRestContext) -> Mapping[str, str]:
         logs = ("data/binlog.*", "data/#innodb_redo/*", "data/undo_*") if rest.factors["logs"] != "on" else ()
         return dict.fromkeys(logs, "logs=off")
 
-    def findings(self, rest: Rest) -> list[Finding]:
+    def findings(self, rest: AtRestContext) -> list[Finding]:
         found = []
         if rest.factors["logs"] != "on":
             text = "logs=off: changes to tables also go to the redo, undo and binary logs, which are not encrypted"
@@ -226,7 +226,7 @@ class InnodbTde(AtRest):
         return ""
 
     @contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:  # noqa: ARG002
         keyring = Path(json.loads((directory / "data" / CONFIGURATION).read_text())["path"])
         kept = keyring.read_text()
         if not kept:

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from ciphercost.engines._mysql.family import PAGE, plugins
 from ciphercost.engines._mysql.pages import heads
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import hand_over, own_file
+from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
 from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -72,7 +72,7 @@ class MariadbTde(AtRest):
     )
     key_states: tuple[KeyState, ...] = ("missing", "wrong")
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         """Create the key. The installation stays where it is, but must have the plugin."""
         bindir = Path(rest.installation.location)
         place = plugins(bindir)
@@ -84,7 +84,7 @@ class MariadbTde(AtRest):
         _make_keys(rest.secrets)
         return rest.installation
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:
         if arm == "plain":
             return {}
         return {
@@ -96,7 +96,7 @@ class MariadbTde(AtRest):
             **{name.replace("_", "-"): "ON" for name in SWITCHES},
         }
 
-    def settled(self, look: Look) -> None:
+    def settled(self, look: ArmAtRest) -> None:
         if look.arm == "plain":
             return
         deadline = time.monotonic() + SETTLE_SECONDS
@@ -108,7 +108,7 @@ class MariadbTde(AtRest):
                 )
             time.sleep(BETWEEN_SECONDS)
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         plugin = look.query(
             "SELECT PLUGIN_NAME, PLUGIN_STATUS FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'ENCRYPTION'"
         )
@@ -138,7 +138,7 @@ class MariadbTde(AtRest):
             wrong[:5]
         ) or f"{PLUGIN} is active ({cipher}); {count} tablespaces encrypted, none in part"
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the key version that each page of our tables begins with.
 
         A file's first page and empty pages have none.
@@ -164,13 +164,13 @@ class MariadbTde(AtRest):
             "binary log": Stream(CipherWork(binary_log), RECORD_BYTES, pieces=True),
         }
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         return {
             "cipher": WORDS[look.rest.factors["cipher"]],
             "implementation": f"{look.server.library or 'OpenSSL'}, in the server",
         }
 
-    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+    def findings(self, rest: AtRestContext) -> list[Finding]:  # noqa: ARG002
         return [
             Finding(
                 "engine-never-encrypted",
@@ -195,7 +195,7 @@ class MariadbTde(AtRest):
         return ""
 
     @contextmanager
-    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+    def key_taken(self, state: KeyState, rest: AtRestContext, directory: Path) -> Iterator[None]:  # noqa: ARG002
         path = rest.secrets / KEY_FILE
         kept = path.read_text()
         try:

@@ -21,7 +21,7 @@ class NoEncryption(Mechanism):
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         # Explicit: a relay then also keeps the server's name, which tells the agent whether traffic leaves the machine.
-        return engine.in_clear()
+        return engine.plaintext_fields()
 
 
 MECHANISM = NoEncryption()

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import marks, package_cache, volumes
+from ciphercost.host import package_cache, run_ownership, volumes
 from ciphercost.host.volumes import image, raw, stack
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext
 from ciphercost.mechanisms.fscrypt import below as files_below
 from ciphercost.mechanisms.fscrypt import data_of
 from ciphercost.model.errors import RunError, Unproven, UsageError
@@ -71,11 +71,11 @@ class TwoPaths(AtRest):
                 f"path: {plain} and {encrypted} are on one file system ({stack.of(encrypted)}), and nothing encrypts the second"
             )
 
-    def prepare(self, rest: Rest) -> Installation:
+    def prepare(self, rest: AtRestContext) -> Installation:
         return rest.installation
 
     @contextmanager
-    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
+    def volume(self, arm: Arm, place: Path, rest: AtRestContext, size: int) -> Iterator[Volume]:
         given = Path(rest.factors[arm]).resolve()
         if (free := volumes.free(given)) < 2 * size + LEAST:
             raise RunError(
@@ -85,7 +85,7 @@ class TwoPaths(AtRest):
         rest.supervisor.remove(ours)
         try:
             ours.mkdir(mode=0o700)
-            marks.hand_over(ours)
+            run_ownership.hand_over(ours)
             path = ours / CLUSTER
             below = ours if arm == "plain" else _searchable(ours) or place.with_name(f"{place.name}{BLOCKS}")
             try:
@@ -111,7 +111,7 @@ class TwoPaths(AtRest):
             return ""
         return "read from the block device: the blocks of every file of the arm, but not those of deleted files"
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Ask the server where its data lies, and the kernel what lies below."""
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
@@ -121,11 +121,11 @@ class TwoPaths(AtRest):
             return not found.signs, f"on {found}: " + (", ".join(found.signs) or "nothing encrypts it")
         return bool(found.signs), f"on {found}: " + (", ".join(found.signs) or "no encryption found below it")
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         found = stack.of(look.volume.path)
         return {"cipher": ", ".join(found.signs), "implementation": str(found)}
 
-    def findings(self, rest: Rest) -> list[Finding]:
+    def findings(self, rest: AtRestContext) -> list[Finding]:
         plain, encrypted = (stack.of(Path(rest.factors[arm])) for arm in ARMS)
         if plain.kind == encrypted.kind and plain.layers[-1] == encrypted.layers[-1]:
             return []

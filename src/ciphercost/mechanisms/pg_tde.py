@@ -20,7 +20,7 @@ import msgspec
 from ciphercost.engines.postgresql import PAGE
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, is_temporary_table, module
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.slices import Finding
@@ -135,7 +135,7 @@ class PgTde(VendorTde):
             else f"its {LIBRARY}.so is missing (from version 18 on it is in a separate package)"
         )
 
-    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+    def settings(self, arm: Arm, rest: AtRestContext) -> dict[str, str]:
         """The library sits between server and files even without encryption; by default both arms bear that cost."""
         if arm == "plain":
             # Explicit even if empty: Percona's packages load their telemetry in postgresql.conf.
@@ -147,7 +147,7 @@ class PgTde(VendorTde):
             "default_table_access_method": "tde_heap",
         }
 
-    def encrypt(self, look: Look) -> None:
+    def encrypt(self, look: ArmAtRest) -> None:
         """Set the keys first: with wal_encrypt on and no key the server doesn't start."""
         if look.arm == "plain":
             return
@@ -164,7 +164,7 @@ class PgTde(VendorTde):
         if wal:
             look.query("ALTER SYSTEM SET pg_tde.wal_encrypt = on")
 
-    def settled(self, look: Look) -> None:
+    def settled(self, look: ArmAtRest) -> None:
         """Raises Unproven if the cipher is not the requested one: tables keep the cipher they were created with."""
         if look.arm == "encrypted" and (wrong := other_cipher(dict(map(_pair, look.query(SETTINGS))), look.rest)):
             raise Unproven(f"server witness, encrypted arm, while its tables were created: {wrong}")
@@ -173,20 +173,20 @@ class PgTde(VendorTde):
         """Pages of tables and indexes, in CBC mode according to its manual. PostgreSQL does not count them apart from others."""
         return {"pages": Stream(CipherWork(f"{factors['cipher'].replace('_', '')}-cbc", unit=PAGE), PAGE)}
 
-    def key_file(self, rest: Rest) -> Path:
+    def key_file(self, rest: AtRestContext) -> Path:
         """The server creates the file (mode 0600) and adds each key; all clusters of a run share it."""
         return rest.secrets / "pg_tde.keys"
 
     def other_key(self, key: bytes) -> bytes:
         return altered(key)
 
-    def rotate(self, look: Look) -> tuple[str, ...]:
+    def rotate(self, look: ArmAtRest) -> tuple[str, ...]:
         """Return statements that replace the principal key; the data stays as it is. Raises RunError."""
         functions = dict(map(_pair, look.query(FUNCTIONS)))
         wal = look.rest.factors["wal"] == "on"
         return keys(functions, wal=wal, version=_version(look))
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the settings in force, every table, and whether the server reaches its keys.
 
         Needed in every session: a server reads its cipher from its settings at every start, and creates new keys for
@@ -220,7 +220,7 @@ class PgTde(VendorTde):
             return log == "on", words
         return log != "on", f"{words}, as requested: the write-ahead log is not encrypted"
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the pages, and the cipher of the keys of tables and log, which is fixed when a key is created."""
         passed, words = super().structure(look)
         if not passed or look.arm == "plain":
@@ -229,19 +229,19 @@ class PgTde(VendorTde):
         passed, more = judge_keys(keys_in(look.volume.path / DIRECTORY), look.rest.factors["cipher"], wal=wal)
         return passed, "; ".join(filter(None, (words, more)))
 
-    def cipher(self, rest: Rest) -> str:
+    def cipher(self, rest: AtRestContext) -> str:
         bits = rest.factors["cipher"].removeprefix("aes_")
         log = f", AES-{bits}-CTR (write-ahead log)" if rest.factors["wal"] == "on" else ""
         return f"AES-{bits}-CBC (tables){log}"
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         plain = "loaded" if look.rest.factors["preload"] == "both" else "not loaded"
         return super().implementation(look) | {"pg_tde": _version(look), "pg_tde_in_plain_arm": plain}
 
-    def left_in_clear(self, rest: Rest) -> Mapping[str, str]:
+    def left_in_clear(self, rest: AtRestContext) -> Mapping[str, str]:
         return {"pg_wal/*": "wal=off"} if rest.factors["wal"] != "on" else {}
 
-    def findings(self, rest: Rest) -> list[Finding]:
+    def findings(self, rest: AtRestContext) -> list[Finding]:
         text = (
             "catalogs are not encrypted: names of tables and columns, and in pg_statistic the most common values and the "
             "histogram of every analyzed column, are readable on the disk"
@@ -264,7 +264,7 @@ class PgTde(VendorTde):
         return "a larger work_mem keeps sorts in memory; else temp_tablespaces on an encrypted file system"
 
 
-def other_cipher(settings: Mapping[str, str], rest: Rest) -> str:
+def other_cipher(settings: Mapping[str, str], rest: AtRestContext) -> str:
     """Return how the server's cipher differs from the request; empty: it doesn't. Pure."""
     cipher, requested = settings.get("pg_tde.cipher", ONLY_CIPHER), rest.factors["cipher"]
     return "" if cipher == requested else f"pg_tde.cipher is {cipher}, but {requested} was requested"
@@ -384,7 +384,7 @@ def _pair(row: list[str | None]) -> tuple[str, str]:
     return row[0] or "", row[1] or ""
 
 
-def _version(look: Look) -> str:
+def _version(look: ArmAtRest) -> str:
     ((version,),) = look.query("SELECT pg_tde_version()")
     return (version or "").removeprefix("pg_tde ")
 

@@ -18,7 +18,7 @@ import msgspec
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
-from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.secret import Secret, reveal
@@ -107,7 +107,7 @@ class SqlCipher(AtRest):
 
     # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def status(self, look: Look) -> tuple[bool, str]:
+    def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Ask the library: the plain file opens without a key; the encrypted one doesn't, and its pages match."""
         if look.arm == "plain" and look.connect.get("key"):
             return False, "the plain arm has a key"
@@ -124,13 +124,13 @@ class SqlCipher(AtRest):
         settings = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
         return authentic, "; ".join(part for part in (detail, settings, words) if part)
 
-    def refuses(self, look: Look) -> tuple[bool, str]:
+    def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
         given = reveal(look.connect.get("key"))
         tried = {"without a key": _opens(look, None), "with another key": _opens(look, Secret(another(given)))}
         return none_opens(tried)
 
-    def structure(self, look: Look) -> tuple[bool, str]:
+    def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the first bytes of the database file, and the reserved end of each page in the file and its WAL."""
         path = _file(look)
         page = int(look.rest.factors.get("page_size", "4096"))
@@ -142,7 +142,7 @@ class SqlCipher(AtRest):
             return False, f"{path.name} can't be read: {error}"
         return judge(magic, pages, frames, look.arm)
 
-    def implementation(self, look: Look) -> dict[str, str]:
+    def implementation(self, look: ArmAtRest) -> dict[str, str]:
         if look.arm == "plain":
             return {}
         provider = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
@@ -162,7 +162,7 @@ class SqlCipher(AtRest):
             found["warning"] = warning
         return found
 
-    def rotate(self, look: Look) -> tuple[str, ...]:
+    def rotate(self, look: ArmAtRest) -> tuple[str, ...]:
         """Encrypt every page again in one transaction. Nobody keeps the new key: the file is not opened again."""
         new = randomness.token_hex(32)
         return (f"PRAGMA rekey = '{new}'" if look.connect.get("passphrase") else f"PRAGMA rekey = \"x'{new}'\"",)
@@ -246,11 +246,11 @@ def _tails(path: Path, page: int, first: int, step: int) -> Tails:
     return Tails(filled=count[True], empty=count[False])
 
 
-def _file(look: Look) -> Path:
+def _file(look: ArmAtRest) -> Path:
     return Path(str(look.connect["path"]))
 
 
-def _opens(look: Look, key: Secret | None) -> tuple[bool, str]:
+def _opens(look: ArmAtRest, key: Secret | None) -> tuple[bool, str]:
     """Whether the arm's file opens with this key, or with none; and what the library reports."""
     fields = {name: value for name, value in look.connect.items() if name not in ("key", "passphrase", "pragmas")}
     if key is not None:
@@ -266,7 +266,7 @@ def _opens(look: Look, key: Secret | None) -> tuple[bool, str]:
     return True, "it opens"
 
 
-def _opening(look: Look) -> float:
+def _opening(look: ArmAtRest) -> float:
     """Return the median time, in seconds, to open the file with its key and to read its first page."""
     took = []
     for _ in range(OPENINGS):
@@ -277,7 +277,7 @@ def _opening(look: Look) -> float:
     return statistics.median(took)
 
 
-def _authentic(look: Look) -> tuple[bool, str]:
+def _authentic(look: ArmAtRest) -> tuple[bool, str]:
     """Whether the HMAC of each page matches the key; (True, "") if there is no HMAC, or if checking would take long."""
     if look.rest.factors.get("hmac") == "off":
         return True, ""
@@ -287,7 +287,7 @@ def _authentic(look: Look) -> tuple[bool, str]:
     return not wrong, wrong.partition("\n")[0] or "every page's HMAC matches the key"
 
 
-def _ask(look: Look, sql: str) -> str:
+def _ask(look: ArmAtRest, sql: str) -> str:
     with contextlib.suppress(AgentError):
         return "\n".join(str(row[0]) for row in look.query(sql))
     return ""

@@ -13,10 +13,10 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import tls_library
 from ciphercost.host.launch import VARIABLE
-from ciphercost.host.marks import hand_over
 from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.relay import tls_records
+from ciphercost.host.run_ownership import hand_over
 from ciphercost.host.tls_names import (
     GROUPS,
     KEYS,
@@ -33,10 +33,10 @@ from ciphercost.host.tls_names import (
 )
 from ciphercost.mechanisms import Factor, Mechanism, Route
 from ciphercost.model.cipher_work import CipherWork
+from ciphercost.model.constrained_types import EARLY
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
-from ciphercost.model.terms import EARLY
 
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 

@@ -17,12 +17,12 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ciphercost.model import bounds
+from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import COUNTED, Phase
-from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 
 T = TypeVar("T")
 

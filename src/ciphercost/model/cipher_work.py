@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost.model.terms import Count, Ordinal
+from ciphercost.model.constrained_types import Count, Ordinal
 
 RECORD_BYTES = 16384
 """The largest TLS record."""

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.cipher_work import Enciphered
+from ciphercost.model.constrained_types import Amount, Count, Ordinal, Seed, Status
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Arrivals, Finding, Witness
 from ciphercost.model.spec import Arm, CellSpec, Layer, Spec
-from ciphercost.model.terms import Amount, Count, Ordinal, Seed, Status
 
 # ── facts about a run: plan.json ──────────────────────────────────────────────────────────────────────────────────────
 

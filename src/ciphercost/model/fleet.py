@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ciphercost.model.terms import Amount, Count, Ordinal, Share
+from ciphercost.model.constrained_types import Amount, Count, Ordinal, Share
 
 Placement = Literal["spread", "near-server"]
 """Where the agents run. spread: one on each node; near-server: all on the server's node."""

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.constrained_types import Amount, Count
 from ciphercost.model.result import ImportedFile, Warning_
 from ciphercost.model.spec import Arm
-from ciphercost.model.terms import Amount, Count
 
 # ── other tools' results: imported.json ───────────────────────────────────────────────────────────────────────────────
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.constrained_types import Count, Seed, Verdict
 from ciphercost.model.result import Estimate
 from ciphercost.model.spec import Spec
-from ciphercost.model.terms import Count, Seed, Verdict
 
 MACHINES_FORMAT = 1
 MACHINES_FILE = "machines.json"

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.constrained_types import Amount, Count, Ordinal, Positive
 from ciphercost.model.spec import Arm
-from ciphercost.model.terms import Amount, Count, Ordinal, Positive
 
 End = Literal["server", "client", "hop"]
 """Whose CPU time a sample is. For an embedded database the client's process is the server too."""

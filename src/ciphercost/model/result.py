@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.cipher_work import Enciphered
+from ciphercost.model.constrained_types import CellMode, Status, Verdict
 from ciphercost.model.errors import without_codes
 from ciphercost.model.estimate import Estimate as Estimate
 from ciphercost.model.fleet import FleetFacts
@@ -15,7 +16,6 @@ from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.study import StudyResult
-from ciphercost.model.terms import CellMode, Status, Verdict
 
 # ── estimate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

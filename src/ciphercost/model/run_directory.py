@@ -16,6 +16,7 @@ from typing import IO, Any, Self, TypeVar
 import msgspec
 
 from ciphercost.model import bounds, checked, owned
+from ciphercost.model.constrained_types import Count
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.imported import ImportedRecord
@@ -23,7 +24,6 @@ from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Result
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
 from ciphercost.model.study import StudyRecord
-from ciphercost.model.terms import Count
 
 T = TypeVar("T", bound=msgspec.Struct)
 

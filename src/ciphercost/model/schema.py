@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.machines import MACHINES_FORMAT, MachinesRun
 from ciphercost.model.result import Result
-from ciphercost.model.terms import FORMAT
 
 
 def result_schema() -> dict[str, Any]:

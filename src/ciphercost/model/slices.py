@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ciphercost.model.constrained_types import Amount, Count, Ordinal, Positive, Share
 from ciphercost.model.errors import without_codes
 from ciphercost.model.spec import Arm, Order, Phase
-from ciphercost.model.terms import Amount, Count, Ordinal, Positive, Share
 
 Arrivals = Literal["even", "random"]
 """When the requests of an open loop are due: evenly spaced, or as a Poisson process of the same rate."""

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.constrained_types import Amount, Count, Seed
 from ciphercost.model.fleet import Placement
-from ciphercost.model.terms import Amount, Count, Seed
 
 Arm = Literal["plain", "encrypted"]
 ARMS: tuple[Arm, Arm] = ("plain", "encrypted")

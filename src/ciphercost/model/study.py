@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.constrained_types import Amount, Count
 from ciphercost.model.slices import Proof, Witness
-from ciphercost.model.terms import Amount, Count
 
 Bound = Literal["", "most", "least", "either"]
 """What a published ratio limits. `most`: ours is at most that; `least`: at least that; `either`: at most that, and at least one over that."""

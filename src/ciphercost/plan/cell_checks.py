@@ -16,9 +16,9 @@ from ciphercost.host.tls_names import OLD
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
+from ciphercost.model.constrained_types import EARLY
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
-from ciphercost.model.terms import EARLY
 from ciphercost.plan.planned import PlannedCell
 
 REVOCATION_LIST = b"-----BEGIN X509 CRL-----"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ciphercost.load import workloads
 from ciphercost.mechanisms import Acts, Factor
-from ciphercost.model.terms import EARLY
+from ciphercost.model.constrained_types import EARLY
 from ciphercost.plan.planned import PlannedCell
 
 WHEN: dict[Acts, str] = {

@@ -12,7 +12,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.plan import authority_checks, cell_checks, cluster_checks, objective, schedule
+from ciphercost.plan import authority_checks, cell_checks, cluster_checks, latency_objective, schedule
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -53,7 +53,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         )
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
-    objective.check(spec)
+    latency_objective.check(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))

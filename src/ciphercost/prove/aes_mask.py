@@ -22,7 +22,7 @@ from ciphercost.plan import conditions
 from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
-    from ciphercost.provision.bench import Bench
+    from ciphercost.provision.prepared_cell import PreparedCell
     from ciphercost.provision.server_pair import ServerPair
 
 HIDDEN = 2.0
@@ -36,7 +36,7 @@ OPERATIONS, ROUNDS = 2, 3
 """Answers per transfer, and transfers per way, interleaved. The lowest cost counts, because disturbances only add."""
 
 
-def prove(bench: Bench, pair: ServerPair, agent: Agent, session: int) -> list[Proof]:
+def prove(bench: PreparedCell, pair: ServerPair, agent: Agent, session: int) -> list[Proof]:
     """Check that the agent's AES, and under `tls` the server's, runs without the CPU's instructions. Never raises for a
     failed proof.
     """
@@ -81,7 +81,7 @@ def judge_server(clear: float, aes: float, chacha: float, *, size: int) -> tuple
     return ratio >= HIDDEN, detail
 
 
-def transfers(bench: Bench, pair: ServerPair) -> tuple[float, float, float]:
+def transfers(bench: PreparedCell, pair: ServerPair) -> tuple[float, float, float]:
     """CPU time (ns) of the server for the known transfer: unencrypted, with AES-256-GCM, with ChaCha20. Raises
     AgentError.
     """

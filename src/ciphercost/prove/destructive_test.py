@@ -21,15 +21,15 @@ import msgspec
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import canary_scan, deadlines
-from ciphercost.host.marks import hand_over, start_time
 from ciphercost.host.procfs import tree
+from ciphercost.host.run_ownership import hand_over, start_time
 from ciphercost.host.volumes.volume import Volume
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, KeyState
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Finding, Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import probe, rest_witnesses
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pairs import encryption_line
 
 SESSION = 1
@@ -51,7 +51,7 @@ class Outcome(msgspec.Struct):
     """Seconds that the server took to rotate its key. None: it can't."""
 
 
-def run(bench: Bench) -> Outcome:
+def run(bench: PreparedCell) -> Outcome:
     """Put a disposable pair of both arms of a cell at rest through the test. Raises RunError if a server can't even be
     started.
     """
@@ -74,7 +74,9 @@ def run(bench: Bench) -> Outcome:
     return found
 
 
-def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome) -> dict[str, canary_scan.Seen]:
+def _arm(
+    bench: PreparedCell, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome
+) -> dict[str, canary_scan.Seen]:
     """Test one arm. Returns what was seen of its temporary data, by the name of the spill."""
 
     def add_proof(witness: Witness, passed: bool, detail: str) -> None:
@@ -88,7 +90,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
         agent = bench.helper(fields)
         try:
             agent.connect("destructive-test", **fields)
-            look = Look(arm, bench.rest, volume, server, agent, "destructive-test", fields)
+            look = ArmAtRest(arm, bench.rest, volume, server, agent, "destructive-test", fields)
             if bench.program.check:
                 found.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
@@ -145,7 +147,7 @@ def _own_file(path: Path, content: bytes) -> None:
     hand_over(path)
 
 
-def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_scan.Seen:
+def _spill(look: ArmAtRest, mechanism: AtRest, spill: Spill, word: str) -> canary_scan.Seen:
     """Make the server write temporary data, and scan for it while it exists."""
     name = f"spill-{look.arm}"
     look.agent.connect(name, **look.connect)
@@ -170,7 +172,7 @@ def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_sca
             look.agent.disconnect(name)
 
 
-def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look: Look) -> canary_scan.Seen:
+def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look: ArmAtRest) -> canary_scan.Seen:
     """Scan repeatedly until temporary data is found or the statement has ended."""
     found = canary_scan.Seen()
     for _ in range(LOOKS):
@@ -194,7 +196,7 @@ def _kill(root: int) -> None:
         time.sleep(0.01)
 
 
-def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyState) -> tuple[bool, str]:
+def _without_key(bench: PreparedCell, mechanism: AtRest, volume: Volume, state: KeyState) -> tuple[bool, str]:
     """Whether the server refuses to start, or to return its data, when its key is missing or replaced by another."""
     words = "without its key" if state == "missing" else "with another key"
     with mechanism.key_taken(state, bench.rest, volume.path):

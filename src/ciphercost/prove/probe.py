@@ -8,7 +8,7 @@ from typing import Any
 from ciphercost.engines import Engine
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import Mechanism
-from ciphercost.mechanisms._rest import Look
+from ciphercost.mechanisms._rest import ArmAtRest
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
@@ -39,7 +39,7 @@ class Probe:
             self.connected[arm] = self.agent.connect(name, **fields)
         return name, fields
 
-    def look(self, arm: Arm) -> Look:
+    def look(self, arm: Arm) -> ArmAtRest:
         """The arm as a mechanism at rest sees it."""
         name, fields = self.connection(arm)
         return self.pair.look(arm, self.agent, name, fields)

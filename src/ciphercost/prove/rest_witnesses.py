@@ -9,7 +9,7 @@ from pathlib import Path
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan
 from ciphercost.host.procfs import tree
-from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.spec import Arm
 from ciphercost.prove.probe import NULL_SEEN, Probe
 
@@ -50,7 +50,7 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     return shown, f"{detail}; {words}" if words else detail
 
 
-def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = ()) -> canary_scan.Seen:
+def at_rest(look: ArmAtRest, mechanism: AtRest, word: str, others: Iterable[Path] = ()) -> canary_scan.Seen:
     """Scan everything that the arm's server has written: its data directory and files that only it still holds open.
 
     `others`: places of another arm, which an agent with both arms' files open holds too.
@@ -69,14 +69,14 @@ def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = (
     return seen
 
 
-def disk_report(seen: canary_scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
+def disk_report(seen: canary_scan.Seen, look: ArmAtRest, mechanism: AtRest) -> tuple[bool, str]:
     """The disk witness's report on an arm that was scanned."""
     passed, detail = judge_disk(seen, look.arm, lambda name: excused(name, look, mechanism))
     unseen = mechanism.searched(look.volume)
     return passed, f"{detail} ({unseen})" if unseen else detail
 
 
-def excused(name: str, look: Look, mechanism: AtRest) -> str:
+def excused(name: str, look: ArmAtRest, mechanism: AtRest) -> str:
     """Why the content of this file is a finding and not a failure: it is temporary, or the user asked to leave it
     unencrypted. Empty: neither.
     """
@@ -87,7 +87,7 @@ def excused(name: str, look: Look, mechanism: AtRest) -> str:
     return f"left unencrypted by {by}" if by else ""
 
 
-def is_temporary(name: str, look: Look) -> bool:
+def is_temporary(name: str, look: ArmAtRest) -> bool:
     """Whether a file, named relative to the arm's data, holds temporary data: by its name, or because nobody else could
     open it.
     """

@@ -13,8 +13,8 @@ from ciphercost.load import draws
 from ciphercost.load.agent_messages import Reply
 from ciphercost.load.headers import fields_with
 from ciphercost.load.load_client import LoadClient
+from ciphercost.load.plaintext_guard import encrypted_first
 from ciphercost.load.program import Program
-from ciphercost.load.trust import encrypted_first
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm

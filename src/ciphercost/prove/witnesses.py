@@ -17,7 +17,7 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
-from ciphercost.load.trust import encrypted_first
+from ciphercost.load.plaintext_guard import encrypted_first
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof, Witness

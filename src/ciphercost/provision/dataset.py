@@ -20,7 +20,7 @@ from ciphercost.model.errors import RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import cache
-from ciphercost.provision.shared import Shared
+from ciphercost.provision.experiment_resources import ExperimentResources
 
 
 class Dataset(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Dataset(msgspec.Struct, frozen=True):
     planned: PlannedCell
     program: Program
     installation: Installation
-    shared: Shared
+    shared: ExperimentResources
     in_columns: bool
     """Whether the mechanism encrypts columns."""
 

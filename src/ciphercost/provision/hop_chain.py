@@ -22,11 +22,11 @@ from ciphercost.mechanisms.tls import Tls
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Arm
 from ciphercost.provision.delay import Address, address_of
-from ciphercost.provision.way import Chain
+from ciphercost.provision.route import Chain
 
 if TYPE_CHECKING:
     from ciphercost.engines import Server
-    from ciphercost.provision.bench import Bench
+    from ciphercost.provision.prepared_cell import PreparedCell
 
 STOP_SECONDS = 5.0
 
@@ -35,7 +35,7 @@ class HopWay:
     """How one arm's connections reach the server through a hop."""
 
     def __init__(
-        self, bench: Bench, route: Route, server: Server, straight: Mapping[Arm, Mapping[str, object]]
+        self, bench: PreparedCell, route: Route, server: Server, straight: Mapping[Arm, Mapping[str, object]]
     ) -> None:
         """`straight`: the fields of `connect` that lead each arm straight to the server, encrypted in the one and not in the other."""
         self.legs = route.legs
@@ -129,14 +129,14 @@ class HopWay:
 
 
 def ways(
-    bench: Bench, servers: Mapping[Arm, Server], straight: Mapping[Arm, Mapping[str, object]]
+    bench: PreparedCell, servers: Mapping[Arm, Server], straight: Mapping[Arm, Mapping[str, object]]
 ) -> dict[Arm, HopWay]:
     """The way of each arm that goes through a hop. `straight`: the fields of `connect` that lead each arm straight to the server."""
     routes = {arm: bench.mechanism.route(arm, bench.factors) for arm in servers}
     return {arm: HopWay(bench, route, servers[arm], straight) for arm, route in routes.items() if route}
 
 
-def _pki(bench: Bench, *, both_ends: bool) -> Pki:
+def _pki(bench: PreparedCell, *, both_ends: bool) -> Pki:
     """The server's own certificate and authority; between two processes of a hop, one that serves both ends."""
     if not both_ends:
         assert isinstance(bench.mechanism, Tls)

@@ -16,18 +16,18 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import authorities, journal, marks, supervisor
+from ciphercost.host import authorities, journal, run_ownership, supervisor
 from ciphercost.host.ports import is_loopback
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import ConnectionString
-from ciphercost.load.trust import words
+from ciphercost.load.plaintext_guard import words
+from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
-from ciphercost.model.terms import PREFIX
 from ciphercost.plan import connection_strings, targets
 from ciphercost.provision import scratch_schema
-from ciphercost.provision.bench import users_tls
+from ciphercost.provision.prepared_cell import users_tls
 from ciphercost.provision.scratch_schema import Fate, Mark, read_mark
 
 TRIES = 10
@@ -182,7 +182,7 @@ def forget(noted: Mapping[str, journal.Note], name: str) -> None:
     """Remove the note of a schema that is gone."""
     if name in noted:
         with contextlib.suppress(OSError):
-            journal.drop(marks.scratch_base(), noted[name])
+            journal.drop(run_ownership.scratch_base(), noted[name])
 
 
 def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: str) -> None:

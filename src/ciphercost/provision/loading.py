@@ -9,22 +9,22 @@ from ciphercost.engines import Server
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import deadlines, marks
+from ciphercost.host import deadlines, run_ownership
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load import redact
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import columns
-from ciphercost.provision.bench import Bench
 from ciphercost.provision.dataset import arm_at
+from ciphercost.provision.prepared_cell import PreparedCell
 
 STATEMENT_SHOWN = 120
 """Characters shown of a statement that failed."""
 
 
-def load(bench: Bench) -> None:
+def load(bench: PreparedCell) -> None:
     """Fill the template, once for each place, unless another cell has filled it. Raises RunError with the statement
     that failed.
     """
@@ -34,7 +34,7 @@ def load(bench: Bench) -> None:
     for place in dict.fromkeys(dataset.origin(place) for place in dataset.places):
         template = bench.directory / "template" / place
         template.mkdir(parents=True, mode=0o700)
-        marks.hand_over(template)
+        run_ownership.hand_over(template)
         volume = Volume(template, (template,))
         if isinstance(bench.mechanism, AtRest):
             bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
@@ -50,7 +50,7 @@ def load(bench: Bench) -> None:
     bench.shared.templates[dataset.key] = bench.directory / "template"
 
 
-def _first_start(bench: Bench, place: str, volume: Volume, do: Callable[[Look], None]) -> None:
+def _first_start(bench: PreparedCell, place: str, volume: Volume, do: Callable[[ArmAtRest], None]) -> None:
     """Start a template's server, do one thing, stop it."""
     server = bench.start(place, volume)
     try:
@@ -59,25 +59,27 @@ def _first_start(bench: Bench, place: str, volume: Volume, do: Callable[[Look], 
         server.stop()
 
 
-def refill(bench: Bench, place: str, volume: Volume, server: Server) -> None:
+def refill(bench: PreparedCell, place: str, volume: Volume, server: Server) -> None:
     """Load the data of a volatile engine into a session's server, which has just started. Raises RunError."""
     _with_loader(bench, place, volume, server, partial(_fill_arms, bench))
 
 
-def _with_loader(bench: Bench, place: str, volume: Volume, server: Server, do: Callable[[Look], None]) -> None:
+def _with_loader(
+    bench: PreparedCell, place: str, volume: Volume, server: Server, do: Callable[[ArmAtRest], None]
+) -> None:
     """Connect an agent to a server that is up, for one thing to be done."""
     arm = arm_at(place)
     alone = {"connections": 1, "per_request": False}
     fields = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
     with bench.helper(fields) as agent:
         agent.connect("loader", **fields)
-        look = Look(arm, bench.rest, volume, server, agent, "loader", fields)
+        look = ArmAtRest(arm, bench.rest, volume, server, agent, "loader", fields)
         do(look)
         if isinstance(bench.mechanism, AtRest):
             bench.mechanism.settled(look)
 
 
-def _fill_arms(bench: Bench, look: Look) -> None:
+def _fill_arms(bench: PreparedCell, look: ArmAtRest) -> None:
     """Fill a template. For a column mechanism: create and fill a schema per arm; otherwise: the arm's tables."""
     agent, fields = look.agent, look.connect
     assert isinstance(agent, Agent)
@@ -89,7 +91,7 @@ def _fill_arms(bench: Bench, look: Look) -> None:
         fill(bench, agent, look.arm)
 
 
-def fill(bench: Bench, agent: Agent, arm: Arm = "plain") -> None:
+def fill(bench: PreparedCell, agent: Agent, arm: Arm = "plain") -> None:
     """Create and fill an arm's tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
     if isinstance(bench.mechanism, AtRest):
         engine = StoresData.of(bench.engine)

@@ -22,11 +22,11 @@ from typing import Literal
 import msgspec
 
 from ciphercost.engines.capabilities.own_schema import OwnSchema
-from ciphercost.host import dead_runs, journal, marks
+from ciphercost.host import dead_runs, journal, run_ownership
 from ciphercost.load.agent import Agent
+from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
 from ciphercost.model.printable import printable
-from ciphercost.model.terms import PREFIX
 
 STILL_MAKING_SECONDS = 5.0
 """Seconds after an interrupted CREATE in which a schema may still appear."""
@@ -68,12 +68,12 @@ class Mark(msgspec.Struct, frozen=True):
         start, _, kernel = rest.partition(":")
         if not pid.isdecimal() or kernel != _process(os.getpid()).rpartition(":")[2]:
             return "unseen"
-        return "living" if marks.start_time(int(pid)) == start else "dead"
+        return "living" if run_ownership.start_time(int(pid)) == start else "dead"
 
 
 def _process(pid: int) -> str:
     """`marks.identity`, with this boot of this machine and the pid namespace in twelve characters."""
-    pid_, start, kernel = marks.identity(pid).split(":", 2)
+    pid_, start, kernel = run_ownership.identity(pid).split(":", 2)
     return f"{pid_}:{start}:{hashlib.sha256(kernel.encode()).hexdigest()[:12]}"
 
 
@@ -107,7 +107,7 @@ def note_of(engine: str, fields: Mapping[str, object], name: str, run_id: str, c
     return journal.Note(
         name,
         run_id,
-        marks.identity(),
+        run_ownership.identity(),
         engine,
         *_place(fields),
         user=user,
@@ -168,10 +168,10 @@ def own(
         )
     ours = {run_id}
     try:
-        journal.keep(marks.scratch_base(), note)
+        journal.keep(run_ownership.scratch_base(), note)
     except (OSError, CiphercostError) as error:
         raise RunError(
-            f"can't note in {marks.scratch_base()} that the schema {name} will be on your server: {error}. Without that, "
+            f"can't note in {run_ownership.scratch_base()} that the schema {name} will be on your server: {error}. Without that, "
             "`ciphercost clean` could not find it after a power cut, so it was not created."
         ) from None
     with ended_in_order():
@@ -198,7 +198,7 @@ def own(
                     if still is not None and read_mark(still).run in ours:
                         engine.drop_schema(agent, fields, name, unmarked="" in ours)
                 with suppress(OSError):
-                    journal.drop(marks.scratch_base(), note)
+                    journal.drop(run_ownership.scratch_base(), note)
             except (CiphercostError, OSError) as error:
                 left(f"could not drop the schema {name} ({error}); `{note.command}` removes it")
 

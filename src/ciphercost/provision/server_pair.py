@@ -10,13 +10,13 @@ import msgspec
 from ciphercost.engines import Server
 from ciphercost.host.link import Link
 from ciphercost.load.load_client import LoadClient
-from ciphercost.load.trust import Place, Refused, encrypted_first, words
-from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.load.plaintext_guard import Place, Refused, encrypted_first, words
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
+from ciphercost.provision.route import Route
 from ciphercost.provision.watch import Watch
-from ciphercost.provision.way import Way
 
 
 class ServerPair(msgspec.Struct):
@@ -28,7 +28,7 @@ class ServerPair(msgspec.Struct):
     """
     servers: list[Server]
     canary: str
-    rest: Rest | None = None
+    rest: AtRestContext | None = None
     """Set for a mechanism at rest."""
     sealing: columns.Secrets | None = None
     """Set for a column mechanism."""
@@ -49,7 +49,7 @@ class ServerPair(msgspec.Struct):
     """The link between agent and servers. None: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` without the delay that the cell may ask for: straight to the server."""
-    ways: Mapping[Arm, Way] = {}
+    ways: Mapping[Arm, Route] = {}
     """How an arm's connections reach the server, if they go through a hop."""
     library: str = ""
     """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""
@@ -105,12 +105,12 @@ class ServerPair(msgspec.Struct):
         """A server whose processes are visible. If one server serves both arms, it is that one."""
         return next((each for each in self.servers if each.pid), None)
 
-    def look(self, arm: Arm, agent: LoadClient, name: str, connect: Mapping[str, object]) -> Look:
+    def look(self, arm: Arm, agent: LoadClient, name: str, connect: Mapping[str, object]) -> ArmAtRest:
         """One arm at rest, for a witness. `name`: the agent's arm that is connected with the fields `connect`."""
         assert self.rest is not None
         server = self.by_arm[arm]
         assert server.volume is not None
-        return Look(arm, self.rest, server.volume, server, agent, name, connect)
+        return ArmAtRest(arm, self.rest, server.volume, server, agent, name, connect)
 
     def arm_view(self, arm: Arm, agent: LoadClient, name: str) -> columns.ArmView:
         """One arm of a column mechanism, for a witness. `name`: the agent's arm that is connected to its schema."""

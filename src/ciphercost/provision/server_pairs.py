@@ -18,7 +18,7 @@ import msgspec
 
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.link import Ends, Link, check_rights, linked, veth
 from ciphercost.host.standing import Standing
 from ciphercost.mechanisms._column import Columns
@@ -28,11 +28,11 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import columns, hop_chain, loading, packet_link, scratch_schema, users_server
-from ciphercost.provision.bench import Bench
 from ciphercost.provision.delay import delayed
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
-from ciphercost.provision.shared import Shared
 from ciphercost.provision.watch import Watch
 
 
@@ -43,13 +43,13 @@ def bench(
     scratch: Path,
     logs: Path,
     number: int,
-    shared: Shared,
+    shared: ExperimentResources,
     *,
     data: bool = True,
     left: Callable[[str], None] = scratch_schema.say_left,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
     servers: Servers | None = None,
-) -> Iterator[Bench]:
+) -> Iterator[PreparedCell]:
     """Find the server, then make and load the data of one cell. Everything is removed at the end.
 
     `shared`: what all cells of the experiment share; it lives until the end of the experiment. `data` false: don't load
@@ -74,7 +74,7 @@ def bench(
     installation = servers.find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
     engine.check_factors(mechanism.name, factors, installation.version)
     mechanism.check_version(engine, installation.version)
-    made = Bench(
+    made = PreparedCell(
         planned=planned,
         program=program,
         installation=installation,
@@ -105,14 +105,14 @@ def bench(
             try:
                 loading.load(made)
             except RunError as error:  # check now: at the end everything that fills the disk is gone
-                if not (full := marks.disk_full()):
+                if not (full := run_ownership.disk_full()):
                     raise
                 raise RunError(f"{error}; {full}") from None
         yield made
 
 
 def start(
-    bench: Bench, number: int, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS
+    bench: PreparedCell, number: int, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS
 ) -> ServerPair:
     """A fresh server pair: data copied, servers started, nothing connected yet. All of it is removed at the end of the
     shared session.
@@ -177,7 +177,7 @@ def start(
 
 
 @contextmanager
-def _link(bench: Bench, ends: Ends) -> Iterator[Link]:
+def _link(bench: PreparedCell, ends: Ends) -> Iterator[Link]:
     """The link for --bandwidth, --mtu and --loss. Raises RunError if the load did not cross it."""
     held = bench.planned.conditions
     with linked(bench.supervisor, held.bits_per_second, held.mtu, ends) as way:
@@ -186,7 +186,7 @@ def _link(bench: Bench, ends: Ends) -> Iterator[Link]:
             raise RunError("no byte crossed the link of --bandwidth, --mtu or --loss: the load took another route")
 
 
-def _like(bench: Bench, place: str) -> str:
+def _like(bench: PreparedCell, place: str) -> str:
     """A description of what a cell's server consists of. Two cells with the same description can share one server."""
     settings = "" if bench.cell.url else sorted(bench.settings(place).items())
     data = bench.directory if bench.cell.url else bench.dataset.template(place)
@@ -195,7 +195,7 @@ def _like(bench: Bench, place: str) -> str:
 
 
 @contextmanager
-def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
+def _server(bench: PreparedCell, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
     if bench.cell.url:
         yield bench.engine.start(bench.installation, directory, bench.supervisor, logs=bench.logs)
         return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ciphercost.engines import Engine
 from ciphercost.hops import Hop
 from ciphercost.host.installation import Installation
-from ciphercost.load.trust import Refused
+from ciphercost.load.plaintext_guard import Refused
 from ciphercost.model.errors import MissingServer
 from ciphercost.plan.planned import PlannedCell
 

@@ -15,30 +15,30 @@ from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import SYSTEM
 from ciphercost.load.load_client import LoadClient
-from ciphercost.load.trust import Place, encrypted_first, place_of, words
+from ciphercost.load.plaintext_guard import Place, encrypted_first, place_of, words
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import loading, scratch_schema
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
 
-def servers_at(bench: Bench) -> dict[str, Server]:
+def servers_at(bench: PreparedCell) -> dict[str, Server]:
     """Your server, for each arm."""
     return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
 
 
-def place(bench: Bench) -> Place:
+def place(bench: PreparedCell) -> Place:
     """Where your server is."""
     return place_of(servers_at(bench)["both"].connection())
 
 
-def no_plain_arm(bench: Bench) -> str:
+def no_plain_arm(bench: PreparedCell) -> str:
     """Why nothing may or can be sent to your server unencrypted; empty: it can, or the server is not yours."""
     return servers_at(bench)["both"].no_plain_arm if bench.cell.url else ""
 
 
-def log_in(bench: Bench, servers: Mapping[str, Server], sought: Collection[Arm] = ARMS) -> None:
+def log_in(bench: PreparedCell, servers: Mapping[str, Server], sought: Collection[Arm] = ARMS) -> None:
     """Log in to your server, once per run. Every session first checks that no failed encrypted login forbids it.
 
     `sought`: the arms that the session needs.
@@ -66,13 +66,13 @@ def log_in(bench: Bench, servers: Mapping[str, Server], sought: Collection[Arm] 
             raise _login_error(bench, refusals[-1], what, encrypted=bench.encrypts_way)
 
 
-def advice(bench: Bench, agent: LoadClient, arm: Arm, servers: Mapping[str, Server], error: AgentError) -> str:
+def advice(bench: PreparedCell, agent: LoadClient, arm: Arm, servers: Mapping[str, Server], error: AgentError) -> str:
     """What is wrong with an arm of your server that failed, and what to do. It may ask the server again."""
     fields = bench.connection(arm, servers)
     return TakesUrl.of(bench.engine).advice(bench.cell.url, agent, arm, fields, error)
 
 
-def what_to_do(bench: Bench, pair: ServerPair, agent: LoadClient) -> str:
+def what_to_do(bench: PreparedCell, pair: ServerPair, agent: LoadClient) -> str:
     """Advice about the first arm that failed while it was to be proven, if its server is yours. Empty: none."""
     engine = bench.engine
     for arm in pair.login_order if bench.cell.url else ():
@@ -81,12 +81,12 @@ def what_to_do(bench: Bench, pair: ServerPair, agent: LoadClient) -> str:
     return ""
 
 
-def refusal(bench: Bench, servers: Mapping[str, Server]) -> AgentError | None:
+def refusal(bench: PreparedCell, servers: Mapping[str, Server]) -> AgentError | None:
     """Why this cell must send nothing to your server: an encrypted connection with stricter requirements has failed."""
     return bench.servers.refused.reason(place(bench), bench.connection("encrypted", servers))
 
 
-def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
+def try_arm(bench: PreparedCell, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
     """Log in once to your server. Record it if the encrypted arm can't."""
     fields = bench.connection(arm, servers) | {"connections": 1, "threads": 1, "per_request": False}
     try:
@@ -100,7 +100,7 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
     return None
 
 
-def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: bool) -> RunError:
+def _login_error(bench: PreparedCell, error: AgentError, advice: str, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
     trying = "get the page from" if bench.engine.language == "http" else "log in to"
@@ -108,7 +108,7 @@ def _login_error(bench: Bench, error: AgentError, advice: str, *, encrypted: boo
     return RunError(said if said.endswith("?") else f"{said}.")
 
 
-def ready(bench: Bench, pair: ServerPair) -> None:
+def ready(bench: PreparedCell, pair: ServerPair) -> None:
     """Make what your server still lacks, once the arms are proven. Only the first call makes anything."""
     if not bench.cell.url:
         return
@@ -121,7 +121,7 @@ def ready(bench: Bench, pair: ServerPair) -> None:
             fields |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
 
 
-def make_contact(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
+def make_contact(bench: PreparedCell, paused: Callable[[], AbstractContextManager[None]]) -> None:
     """Before anything else is sent to your server: try the run's encrypted connections, and ask for a password if one
     is needed.
 
@@ -138,7 +138,7 @@ def make_contact(bench: Bench, paused: Callable[[], AbstractContextManager[None]
             ask_password(bench, agent, servers, paused)
 
 
-def encrypted_cells(bench: Bench) -> Iterator[Bench]:
+def encrypted_cells(bench: PreparedCell) -> Iterator[PreparedCell]:
     """The run's cells that reach this server encrypted and that have not been tried for another cell."""
     for number, cell in enumerate(bench.servers.cells):
         if not cell.spec.url or cell.mechanism.layer != "transit" or number in bench.servers.tried:
@@ -158,7 +158,7 @@ def encrypted_cells(bench: Bench) -> Iterator[Bench]:
 
 
 def ask_password(
-    bench: Bench, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
+    bench: PreparedCell, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """Ask for a password on the terminal, if your server wants one that was found nowhere."""
     fields = bench.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
@@ -167,7 +167,7 @@ def ask_password(
 
 
 @contextmanager
-def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
+def _running_schema(bench: PreparedCell, arm: Arm) -> Iterator[None]:
     """A scratch schema on your server, made for the run and dropped after it. Nothing else is touched."""
     server = bench.engine.start(bench.installation, bench.directory, bench.supervisor)
     # The first connection is made like your own, because the schema doesn't exist yet. In transit it is encrypted.

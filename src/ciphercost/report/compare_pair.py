@@ -18,8 +18,8 @@ import msgspec
 from ciphercost.estimate import failures, statistics, totals
 from ciphercost.estimate.statistics import ALPHA, Interval
 from ciphercost.estimate.statistics import against as against
+from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.model.terms import Verdict
 from ciphercost.report.comparison_types import Change, Pair, Run
 from ciphercost.report.match_cells import changes, unlike
 from ciphercost.report.words import cell_text, figure_text

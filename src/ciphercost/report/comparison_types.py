@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ciphercost.estimate.statistics import Interval
+from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.result import Estimate, Result
-from ciphercost.model.terms import Verdict
 
 Passed = Literal["pass", "fail", "unresolved", "failed"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
-from ciphercost.estimate import limit
+from ciphercost.estimate import bottleneck
 from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
 from ciphercost.model.slices import Finding, Proof
-from ciphercost.report import capacity, money, objective
+from ciphercost.report import capacity, money, objective_text
 from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 Topic = Literal[
@@ -134,12 +134,12 @@ def _about_figures(cell: Cell, everything: Sequence[Cell], details: bool) -> Ite
         yield Note("capacity", planned, "capacity planning")
     if priced := money.line(cell):
         yield Note("money", priced)
-    if limited := limit.line(cell):
+    if limited := bottleneck.line(cell):
         yield Note("limit", limited)
     if cell.objective is not None:
-        yield Note("objective", objective.line(cell))
+        yield Note("objective", objective_text.line(cell))
         if cell.objective.curve:
-            yield Curve(objective.head(cell.objective), list(objective.rows(cell.objective)))
+            yield Curve(objective_text.head(cell.objective), list(objective_text.rows(cell.objective)))
 
 
 def _about_load(cell: Cell, everything: Sequence[Cell]) -> Iterator[Note]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost.estimate.machines import OnMachine
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.machines import MachinesRun
 from ciphercost.model.result import Cell, Result
-from ciphercost.model.terms import FORMAT
 
 
 class Concluded(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ciphercost import engines
 from ciphercost.host import aes, confinement, debian, idle, leftovers, link, programs, supervisor, tools
-from ciphercost.host.marks import cgroup_parents, scratch_base
+from ciphercost.host.run_ownership import cgroup_parents, scratch_base
 from ciphercost.host.volumes import fuse, image, policy
 from ciphercost.load import agent
 from ciphercost.load.jdbc import java

@@ -13,12 +13,12 @@ from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import clean
 from ciphercost.model import checked, run_directory
+from ciphercost.model.constrained_types import PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.spec import ARMS, Arm, Spec
-from ciphercost.model.terms import PLAN_FORMAT
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.runs import conclude, html_page, pipeline
 
 UNNAMED = "encryption"

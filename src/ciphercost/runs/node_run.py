@@ -20,7 +20,7 @@ from ciphercost.model.errors import CiphercostError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, toml
-from ciphercost.runs import archive, html_page, pipeline, private
+from ciphercost.runs import anonymize, archive, html_page, pipeline
 
 FILES = ("sql", "csv")
 """Fields of a cell that name a file of the user's. The file goes to the machine with the part."""
@@ -87,7 +87,7 @@ def measure(of: Part, run: Callable[[Part, Path, Path, Supervisor], None] = in_o
         spec.write_text(toml.dump(_there(of.spec, place)))
         run(of, spec, directory, made)
         packed = place / "run.tar.xz"
-        archive.pack(private.shareable(directory), of.machine, packed)
+        archive.pack(anonymize.shareable(directory), of.machine, packed)
         return packed.read_bytes()
 
 

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from ciphercost.host import tls_library
-from ciphercost.host.marks import server_user
 from ciphercost.host.package_cache import cache
+from ciphercost.host.run_ownership import server_user
 from ciphercost.model import owned
 from ciphercost.model.errors import UsageError
 from ciphercost.model.run_directory import check_owner, read_facts

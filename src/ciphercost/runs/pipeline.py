@@ -15,17 +15,17 @@ from ciphercost.estimate import results, so_far
 from ciphercost.host import procfs, supervisor
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.fleet import clusters
-from ciphercost.load.fleet.crew import Cluster
+from ciphercost.load.fleet.agent_pool import Cluster
 from ciphercost.load.jdbc import options
 from ciphercost.measure.experiment import Run, experiment, title
 from ciphercost.measure.progress import Display
+from ciphercost.model.constrained_types import PLAN_FORMAT
 from ciphercost.model.errors import Interrupted, UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record, directory_for, new_id
 from ciphercost.model.spec import Spec
-from ciphercost.model.terms import PLAN_FORMAT
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.plan import schedule, specs
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.provision.servers import Servers

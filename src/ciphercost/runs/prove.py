@@ -18,9 +18,9 @@ from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.prove import client_witness, column_checks, destructive_test, probe, witnesses
 from ciphercost.provision import server_pairs, users_server
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
-from ciphercost.provision.shared import Shared
 from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
 
@@ -54,7 +54,7 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool
         scratch = supervisor.scratch(run_id, run_supervisor)
         logs = scratch / "logs"
         logs.mkdir(mode=0o700)
-        shared = Shared(scratch / "secrets" / "group-0")
+        shared = ExperimentResources(scratch / "secrets" / "group-0")
         with (
             server_pairs.bench(planned, run_supervisor, scratch, logs, 0, shared, data=False) as bench,
             shared.session(),
@@ -90,13 +90,13 @@ def in_columns(pair: ServerPair, agent: Agent) -> list[Finding]:
     return column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
 
 
-def exceptions_of(bench: Bench) -> str:
+def exceptions_of(bench: PreparedCell) -> str:
     """What the options leave unencrypted, as part of the verdict, or ""."""
     left = bench.mechanism.left_in_clear(bench.rest) if isinstance(bench.mechanism, AtRest) else {}
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def no_control(bench: Bench, code: str) -> str:
+def no_control(bench: PreparedCell, code: str) -> str:
     """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `code`: of its proof."""
     engine = bench.engine
     return engine.no_control(bench.cell.url, code) if isinstance(engine, TakesUrl) else ""
@@ -104,7 +104,7 @@ def no_control(bench: Bench, code: str) -> str:
 
 def judge(
     proofs: list[Proof],
-    bench: Bench,
+    bench: PreparedCell,
     unverified: str = "",
     closed: str = "",
     asked: ConnectionString | None = None,

@@ -24,7 +24,7 @@ from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.engines.postgresql import password_for
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.canary_scan import canary
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
@@ -34,7 +34,7 @@ from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
 from ciphercost.load.jdbc.drivers import STORE_PASSWORD, Driver
-from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
 from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
@@ -233,7 +233,7 @@ def _examine_one(address: Address, jars: str, client: str) -> tuple[bool, str]:
     options.check_java(driver)
     engine = engines.get(_engine(address))
     with supervisor.Supervisor(new_id()) as run_supervisor, supervisor.temporary(run_supervisor, "prove") as place:
-        marks.hand_over(place)
+        run_ownership.hand_over(place)
         probe = Probe(address, engine, driver, place)
         try:
             return judge(probe, driver)

@@ -29,10 +29,10 @@ from ciphercost.plan.resolve import resolve
 from ciphercost.plan.specs import check, plan
 from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.experiment_resources import ExperimentResources
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
-from ciphercost.provision.shared import Shared
 from ciphercost.runs import pipeline
 from ciphercost.studies import Stage, Study, pairs
 
@@ -106,7 +106,7 @@ def _pairs(
     began = time.monotonic()
     with ExitStack() as benches:
         # Pairs that start with the same data load it only once.
-        shared, servers = Shared(scratch / "secrets" / "study"), Servers()
+        shared, servers = ExperimentResources(scratch / "secrets" / "study"), Servers()
         for number, cell in enumerate(cells, start=1):
             name = f"{cell.engine}:{cell.mechanism}" if kept.engines else f"{cell.variant} {cell.mechanism}".strip()
             # Time that one pair does not use goes to the next pairs.
@@ -151,7 +151,7 @@ class _Progress(NamedTuple):
 class _Pair:
     """One pair of arms, with one proven server and agent at a time. Its number is the session of its proofs."""
 
-    def __init__(self, study: Study, bench: Bench, number: int, progress: _Progress) -> None:
+    def __init__(self, study: Study, bench: PreparedCell, number: int, progress: _Progress) -> None:
         self._study, self._bench, self._number, self._progress = study, bench, number, progress
         self._opened = 0
         self._stack = ExitStack()
@@ -199,7 +199,7 @@ class _Pair:
         stage.pair, stage.agent = self.open()
 
 
-def _pair(study: Study, bench: Bench, number: int, progress: _Progress) -> None:
+def _pair(study: Study, bench: PreparedCell, number: int, progress: _Progress) -> None:
     """Run the procedure on one pair of arms. Raises RunError, UsageError."""
     pair = _Pair(study, bench, number, progress)
     with closing(pair):

@@ -15,11 +15,11 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.units import minutes
 from ciphercost.measure.progress import Display
 from ciphercost.model import checked
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
 from ciphercost.model.spec import Spec
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan import schedule
 from ciphercost.report import together
 from ciphercost.report.together import Outcome

@@ -32,7 +32,7 @@ from ciphercost.model.run_directory import (
     read_slices,
     read_study,
 )
-from ciphercost.plan import facts as plan_facts
+from ciphercost.plan import registry_facts as plan_facts
 from ciphercost.plan import specs
 from ciphercost.runs import own_records, pipeline
 

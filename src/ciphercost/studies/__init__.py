@@ -28,14 +28,14 @@ from ciphercost.studies.sheet import Report, Sheet
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
-    from ciphercost.provision.bench import Bench
+    from ciphercost.provision.prepared_cell import PreparedCell
     from ciphercost.provision.server_pair import ServerPair
 
 
 class Stage(msgspec.Struct):
     """What a study's procedure runs on: one server pair that is up, proven and loaded, and an agent."""
 
-    bench: Bench
+    bench: PreparedCell
     pair: ServerPair
     agent: Agent
     record: StudyRecord

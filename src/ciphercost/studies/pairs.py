@@ -8,7 +8,7 @@ from ciphercost import mechanisms
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import CellSpec
 from ciphercost.model.study import StudyRecord
-from ciphercost.plan.facts import registered
+from ciphercost.plan.registry_facts import registered
 from ciphercost.prove import proof_verdict
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from ciphercost import engines
 from ciphercost.engines.postgresql import major
 from ciphercost.host.installation import Installation
-from ciphercost.host.marks import server_user
 from ciphercost.host.programs import output_of
+from ciphercost.host.run_ownership import server_user
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.secret import reveal
 from ciphercost.prove.probe import single

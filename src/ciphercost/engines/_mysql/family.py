@@ -28,9 +28,9 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, tls_names
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
-from ciphercost.host.marks import hand_over, own_file
 from ciphercost.host.ports import LOOPBACK, is_loopback
 from ciphercost.host.programs import output_of
+from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.load.connection_string import ConnectionString, mysql
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError

@@ -28,8 +28,8 @@ from ciphercost.host import tls_names, versions
 from ciphercost.host.confinement import EVERYWHERE
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
-from ciphercost.host.marks import hand_over
 from ciphercost.host.ports import LOOPBACK, free_port
+from ciphercost.host.run_ownership import hand_over
 from ciphercost.model.errors import AgentError, RefusedSetting, RunError, UsageError
 
 if TYPE_CHECKING:

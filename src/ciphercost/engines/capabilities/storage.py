@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from ciphercost.engines.capabilities import Capability
-from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.model.constrained_types import CANARY_TABLE
 
 
 class Spill(msgspec.Struct, frozen=True):

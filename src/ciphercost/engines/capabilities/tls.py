@@ -36,7 +36,7 @@ class HasTls(EncryptsConnections):
     tls_round_trips: int = 0
     """Round trips that the server's protocol needs to agree on TLS before the TLS handshake begins."""
 
-    def in_clear(self) -> dict[str, object]:
+    def plaintext_fields(self) -> dict[str, object]:
         return {"tls": "off"}
 
     @abstractmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
-from ciphercost.load.trust import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
 
 if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ciphercost.load.fleet.crew import Cluster
+from ciphercost.load.fleet.agent_pool import Cluster
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Spec
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ciphercost.load.fleet import clock
-from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, OLD, SAMPLES, Crew, Remote, silence
+from ciphercost.load.fleet.agent_pool import DESCRIBED_SECONDS, OLD, SAMPLES, AgentPool, Remote, silence
 from ciphercost.load.fleet.messages import SampleOrder, ServerPlace
 from ciphercost.model.slices import AgentSlice, Counters
 
@@ -18,7 +18,7 @@ REFRESH = 1.0
 class FarServer:
     """Samples the server in the windows of slices; see `SliceSampler`, whose calls between slices need nothing here."""
 
-    def __init__(self, crew: Crew, remote: Remote, place: ServerPlace) -> None:
+    def __init__(self, crew: AgentPool, remote: Remote, place: ServerPlace) -> None:
         """Find the server there. Raises RunError."""
         self._crew, self._remote = crew, remote
         self.boot: str = crew.answer(remote, remote.start("begin", place), DESCRIBED_SECONDS)

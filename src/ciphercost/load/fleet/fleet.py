@@ -18,12 +18,12 @@ from ciphercost.host import deadlines
 from ciphercost.host.ports import is_loopback
 from ciphercost.load.agent import Agent
 from ciphercost.load.agent_messages import Reply, connect_message, connect_seconds, program_messages, rows_of
+from ciphercost.load.fleet.agent_pool import AgentPool, Remote, Seat, patience
 from ciphercost.load.fleet.clock import now
-from ciphercost.load.fleet.crew import Crew, Remote, Seat, patience
 from ciphercost.load.fleet.far_server import FarServer
-from ciphercost.load.fleet.member import SAMPLING, be_punctual, boot_id, network, wait_until
 from ciphercost.load.fleet.merge import deal, merge
 from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, ServerPlace, SliceOrder, SliceReport, Start
+from ciphercost.load.fleet.remote_agent import SAMPLING, be_punctual, boot_id, network, wait_until
 from ciphercost.load.load_client import LATE, SKEWED, ClientMachine
 from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
@@ -52,7 +52,7 @@ class Fleet:
     compiles = False
 
     def __init__(
-        self, local: Agent, crew: Crew, facts: FleetFacts, start: Start, logs: Path, changed: Callable[[], None]
+        self, local: Agent, crew: AgentPool, facts: FleetFacts, start: Start, logs: Path, changed: Callable[[], None]
     ) -> None:
         """Start an agent on every node of the crew, and measure the nodes' clocks. Raises AgentsLost and RunError.
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 import msgspec
 
 from ciphercost.load.fleet import addresses, shipped
-from ciphercost.load.fleet.crew import DESCRIBED_SECONDS, Cluster, Gone, NoRoom, Pending, Remote, Seat
-from ciphercost.load.fleet.member import Member
+from ciphercost.load.fleet.agent_pool import DESCRIBED_SECONDS, Cluster, Gone, NoRoom, Pending, Remote, Seat
 from ciphercost.load.fleet.messages import Failure, NodeDescription
+from ciphercost.load.fleet.remote_agent import RemoteAgent
 from ciphercost.load.fleet.server_host import ServerHost
 from ciphercost.model.errors import CiphercostError, RunError, UsageError
 from ciphercost.model.fleet import Placement
@@ -178,7 +178,7 @@ class RayCluster(Cluster):
             nodes = {each.id: each for each in self.nodes}
             made = self._ray.remote(
                 num_cpus=A_BIT, max_restarts=0, max_task_retries=0, concurrency_groups={LIVENESS: 1}
-            )(Member)
+            )(RemoteAgent)
             for number in range(wanted):
                 node = nodes.get(places[number]) or Node(places[number], "?", "")
                 strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)

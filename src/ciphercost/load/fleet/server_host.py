@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ciphercost.host import ports, procfs
 from ciphercost.load.fleet.clock import now
-from ciphercost.load.fleet.member import boot_id, wait_until
 from ciphercost.load.fleet.messages import Failure, SampleOrder, ServerPlace
+from ciphercost.load.fleet.remote_agent import boot_id, wait_until
 from ciphercost.model.slices import Counters
 
 LOOPBACK = "127.0.0.1"
 
 
 class ServerHost:
-    """Sampler on the server's node. As with `Member`, every method returns data or a `Failure`."""
+    """Sampler on the server's node. As with `RemoteAgent`, every method returns data or a `Failure`."""
 
     def __init__(self) -> None:
         self._sampler: procfs.Sampler | None = None

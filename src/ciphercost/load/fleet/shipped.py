@@ -26,7 +26,7 @@ def probe() -> Callable[[], dict[str, str]]:
 
     def found() -> dict[str, str]:
         try:
-            from ciphercost.load.fleet.member import installed_agent
+            from ciphercost.load.fleet.remote_agent import installed_agent
             from ciphercost.load.fleet.shipped import versions_here
         except Exception:  # not there, another version, or one that does not run there
             return {}
@@ -48,7 +48,7 @@ def versions_here(agent: Callable[[], str]) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Versions that every node must have: those of this machine."""
-    from ciphercost.load.fleet.member import installed_agent
+    from ciphercost.load.fleet.remote_agent import installed_agent
 
     return versions_here(installed_agent)
 

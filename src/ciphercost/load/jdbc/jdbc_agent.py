@@ -22,8 +22,8 @@ from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Driver, Mode, Target, TlsRequest
 from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _properties
 from ciphercost.load.jdbc.verify import MOST_SHOWN, Verdict, hint, refuses_impostor, refuses_other_name
+from ciphercost.load.plaintext_guard import encrypted_first, words
 from ciphercost.load.redact import SECRET
-from ciphercost.load.trust import encrypted_first, words
 from ciphercost.model.errors import AgentError, RunError, Unproven, server_code
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, get_args
 
 from ciphercost.estimate import failures
+from ciphercost.model.constrained_types import Status, Verdict
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
-from ciphercost.model.terms import Status, Verdict
 from ciphercost.report import cell_ids, tracked
 from ciphercost.report.words import figure_text
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ciphercost.model.objective_capacity import AtRate, ObjectiveCapacity
 from ciphercost.model.spec import ARMS
-from ciphercost.plan.objective import parse
-from ciphercost.report import objective
+from ciphercost.plan.latency_objective import parse
+from ciphercost.report import objective_text
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import BACKGROUND, ENCRYPTED, MUTED, PLAIN, Chart
 from ciphercost.report.words import cell_text
@@ -24,7 +24,7 @@ def plots(of: Subject) -> Iterator[Plot]:
     labels = cell_text.names(of.result.cells)
     for number, cell in enumerate(of.result.cells):
         if cell.overhead and cell.objective is not None and len(cell.objective.curve) > 1:
-            yield _plot(number, labels[number], cell.objective, objective.line(cell))
+            yield _plot(number, labels[number], cell.objective, objective_text.line(cell))
 
 
 def _plot(number: int, label: str, of: ObjectiveCapacity, finding: str) -> Plot:
@@ -50,7 +50,7 @@ def _plot(number: int, label: str, of: ObjectiveCapacity, finding: str) -> Plot:
             )
             for width, size in WIDTHS.items()
         },
-        table=Table(objective.head(of), list(objective.rows(of))),
+        table=Table(objective_text.head(of), list(objective_text.rows(of))),
         cell=number,
         caption=f"{name} of the latency, ms, at operations per second",
         note=f"Requests arrive at random, and each is timed from when it was due. The dashed line is {of.objective}; large points are the "

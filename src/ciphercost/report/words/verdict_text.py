@@ -9,7 +9,7 @@ from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, by_factor, of_what
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Result
-from ciphercost.report import objective
+from ciphercost.report import objective_text
 from ciphercost.report.words.cell_text import distinct, heading, is_control, names, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
@@ -201,7 +201,7 @@ def sentences(result: Result, only: str = "") -> list[str]:
     ]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
-    if len(known) == 1 and not only and (at := objective.sentence(known[0])):
+    if len(known) == 1 and not only and (at := objective_text.sentence(known[0])):
         said.append(at)
     lost = sum(not main_metric(cell) for cell in cells)
     # If each metric has its own sentences, cells without a number are counted only with the first metric.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ciphercost.estimate import statistics, student_t
-from ciphercost.estimate.stated import around
+from ciphercost.estimate.to_estimate import around
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import HostSample, StudyRecord, StudyRun
 

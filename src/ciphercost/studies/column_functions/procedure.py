@@ -31,7 +31,7 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import HostSample, StudyRun
 from ciphercost.plan import schedule
 from ciphercost.prove.probe import single
-from ciphercost.provision.bench import Bench
+from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.studies import Stage
 from ciphercost.studies.column_functions import application, statements, stored
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
@@ -143,7 +143,7 @@ def arm_of(name: str) -> Arm:
 class CycleStatements:
     """The statements of one server's cycles, built once because the values' key belongs to the run."""
 
-    def __init__(self, bench: Bench, most: int) -> None:
+    def __init__(self, bench: PreparedCell, most: int) -> None:
         assert bench.sealing is not None
         self._sealing, self._dialect, self._engine = bench.sealing, bench.engine.dialect, bench.engine.name
         csv = Path(bench.cell.csv) if bench.cell.csv else None

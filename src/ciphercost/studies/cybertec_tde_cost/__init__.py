@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, in_turn, table, tde_pairs
 from ciphercost.studies.agreement import Judged

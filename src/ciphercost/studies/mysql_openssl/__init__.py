@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import Arm, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, figures, in_turn, table
 from ciphercost.studies.agreement import Judged

@@ -7,11 +7,11 @@ from typing import Any
 
 from ciphercost.host import memory
 from ciphercost.load.workloads import size
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure, published

@@ -9,7 +9,7 @@ import contextlib
 import time
 from pathlib import Path
 
-from ciphercost.host.marks import hand_over
+from ciphercost.host.run_ownership import hand_over
 from ciphercost.measure.pause import Pause
 from ciphercost.model.study import StudyRun
 from ciphercost.studies import Stage, pgbench, pgbench_runs, tde_pairs

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import Arm, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan.conditions import bits_per_second, round_trip
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, figures, in_turn, table

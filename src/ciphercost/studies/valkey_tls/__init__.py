@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, in_turn
 from ciphercost.studies.agreement import Judged

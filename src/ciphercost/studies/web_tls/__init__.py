@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from ciphercost.host.link import check_rights
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
-from ciphercost.model.terms import FORMAT
 from ciphercost.plan.matrix import with_controls
 from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study

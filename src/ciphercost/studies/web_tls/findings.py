@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ciphercost.estimate import limit
+from ciphercost.estimate import bottleneck
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import StudyFigure, StudyRecord
 from ciphercost.studies.costs import change, with_interval
@@ -108,15 +108,15 @@ def limited(record: StudyRecord, here: measured.Here) -> str:
             run = here[size, arm]
             seconds = measured.busy_seconds(run)
             used = [
-                limit.Use("the server's core", "server", measured.server_seconds(run) / seconds),
-                limit.Use("the client's core", "client", run.series["client_cpu_s"][0] / seconds),
+                bottleneck.Use("the server's core", "server", measured.server_seconds(run) / seconds),
+                bottleneck.Use("the client's core", "client", run.series["client_cpu_s"][0] / seconds),
             ]
             if bits := record.settings["link_bits"]:
                 filled = measured.busy(run, NETWORK)[MEAN] * 8 / bits
-                used.append(limit.Use(f"the link of {bits / 1e6:,.0f} Mb/s", "link", filled, "used"))
+                used.append(bottleneck.Use(f"the link of {bits / 1e6:,.0f} Mb/s", "link", filled, "used"))
             if disk_share := run.series.get(procedure.DISK_BUSY):
-                used.append(limit.Use("the disk", "disk", disk_share[0]))
-            said.append(f"{size} MB {spell(arm)}: {limit.said(used)}")
+                used.append(bottleneck.Use("the disk", "disk", disk_share[0]))
+            said.append(f"{size} MB {spell(arm)}: {bottleneck.said(used)}")
     if not said:
         return ""
     return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(said)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
-from ciphercost.estimate import disturbance, limit
+from ciphercost.estimate import bottleneck, disturbance
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyResult
@@ -142,23 +142,23 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
     """What limited each of our cells, by arm: the saturated core, link or disk, or how busy each was."""
     rows = []
     for cell in cells:
-        used = [limit.uses(cell, arm) for arm in ARMS]
+        used = [bottleneck.uses(cell, arm) for arm in ARMS]
         if cell.status == "ok" and cell.mechanism == "tls" and cell.workload == "file" and all(used):
             size = published.bytes_in_words(int(cell.factors["size"]))
             rows.append((size, f"{cell.clients}", *(in_short(each) for each in used)))
     if rows:
         note = (
-            f'What was saturated ({100 * limit.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
+            f'What was saturated ({100 * bottleneck.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
             "their cores. Loopback has no limit of its own. One client and the server alternate, so neither need be saturated."
         )
         if any(disturbance.state(each) for each in cells):
-            note += f" {limit.OTHERS[0].upper()}{limit.OTHERS[1:]}."
+            note += f" {bottleneck.OTHERS[0].upper()}{bottleneck.OTHERS[1:]}."
         yield Sheet("What limited each cell of our method, %", ("", "clients", "http", "https"), rows, note)
 
 
-def in_short(used: Sequence[limit.Use]) -> str:
+def in_short(used: Sequence[bottleneck.Use]) -> str:
     """`server 98`; if nothing was saturated `-: server 73, client 79, disk 0`."""
-    full = limit.limits(used)
+    full = bottleneck.limits(used)
     words = ", ".join(f"{each.short} {100 * min(1.0, each.share):.0f}" for each in full or used)
     return words if full else f"-: {words}"
 

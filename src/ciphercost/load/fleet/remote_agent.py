@@ -1,4 +1,4 @@
-"""member: what runs on a node of the fleet: it starts an agent there, passes requests on, and starts slices on time.
+"""What runs on a node of the fleet: it starts an agent there, passes requests on, and starts slices on time.
 
 It knows nothing of Ray: any process may hold one. It writes no file: certificates and the agent's log are in memory, and end
 with the process.
@@ -40,7 +40,7 @@ LOG_SHOWN = 4000
 _PR_SET_TIMERSLACK = 29
 
 
-class Member:
+class RemoteAgent:
     """One agent on a node. Every method returns data, or a `Failure`; none raises what the controller must handle."""
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ import msgspec
 from ciphercost.estimate import results
 from ciphercost.estimate.intervals_of_result import of_result
 from ciphercost.model import checked, run_directory
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.model.terms import FORMAT
 from ciphercost.report.comparison_types import Run
 
 

@@ -1,4 +1,4 @@
-"""bench: one prepared cell: its servers' settings, how each arm connects, and which client makes the load."""
+"""One prepared cell: its servers' settings, how each arm connects, and which client makes the load."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ciphercost.load.jdbc import jdbc_agent
 from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
 from ciphercost.mechanisms import Mechanism
-from ciphercost.mechanisms._rest import AtRest, Rest
+from ciphercost.mechanisms._rest import AtRest, AtRestContext
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm, CellSpec
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import Client, PlannedCell
 from ciphercost.provision import cache, columns, scratch_schema
 from ciphercost.provision.dataset import Dataset, arm_at, copy
+from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
-from ciphercost.provision.shared import Shared
 
 
 def users_tls(server: Server, ca: str, directory: Path) -> dict[str, object]:
@@ -50,14 +50,14 @@ def users_tls(server: Server, ca: str, directory: Path) -> dict[str, object]:
     return fields
 
 
-class Bench(msgspec.Struct):
+class PreparedCell(msgspec.Struct):
     """One prepared cell: binaries found, data loaded."""
 
     planned: PlannedCell
     program: Program
     installation: Installation
     directory: Path
-    shared: Shared
+    shared: ExperimentResources
     supervisor: Supervisor
     logs: Path
     sealing: columns.Secrets | None = None
@@ -99,9 +99,9 @@ class Bench(msgspec.Struct):
         return Dataset(self.planned, self.program, self.installation, self.shared, self.sealing is not None)
 
     @property
-    def rest(self) -> Rest:
+    def rest(self) -> AtRestContext:
         """What a mechanism at rest may know about this cell."""
-        return Rest(self.engine, self.installation, self.factors, self.shared.secrets, self.supervisor)
+        return AtRestContext(self.engine, self.installation, self.factors, self.shared.secrets, self.supervisor)
 
     @property
     def mask(self) -> dict[str, str]:

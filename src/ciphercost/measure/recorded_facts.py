@@ -1,4 +1,4 @@
-"""facts: records what a cell's facts hold about the server, the session, the client and the files on disk."""
+"""Records what a cell's facts hold about the server, the session, the client and the files on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import aes, idle, tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
-from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
     from ciphercost.load.load_client import LoadClient
-    from ciphercost.provision.bench import Bench
+    from ciphercost.provision.prepared_cell import PreparedCell
     from ciphercost.provision.server_pair import ServerPair
 
 
@@ -75,7 +75,7 @@ FROM_MEMORY = (
 """{}: the engine, the workload."""
 
 
-def describe(facts: CellFacts, bench: Bench) -> None:
+def describe(facts: CellFacts, bench: PreparedCell) -> None:
     """Record what is known about a cell once its server is found and its data is loaded."""
     same_server(facts, bench.installation.version)
     facts.version = bench.installation.version
@@ -345,7 +345,7 @@ def opened(facts: CellFacts, session: int, pair: ServerPair, arm: Arm, agent: Lo
     return answer | {"per_request": fields.get("per_request", False)}
 
 
-def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
+def settings_in_force(rows: list[list[str | None]], look: ArmAtRest) -> dict[str, str]:
     """The settings among the rows of a server's `variables` that can be compared with another server's: no ports, no
     identifiers, paths relative to its own place.
     """

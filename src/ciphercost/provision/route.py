@@ -1,4 +1,4 @@
-"""way: what the rest of a session knows about the way of an arm's connections through a hop."""
+"""What the rest of a session knows about the route of an arm's connections through a hop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Chain(msgspec.Struct):
         return tuple(each.pid for each in self.processes)
 
 
-class Way(Protocol):
+class Route(Protocol):
     """How one arm's connections reach the server through a hop."""
 
     legs: tuple[bool, ...]

@@ -13,7 +13,7 @@ from ciphercost.model.spec import Arm, Mode
 PAIR_ONLY = "this server pair only"
 
 
-def stated(interval: Interval, mode: Mode, unit: str) -> Estimate:
+def to_estimate(interval: Interval, mode: Mode, unit: str) -> Estimate:
     """The ratio, its 95 % bounds and its sample unit. `interval`: of the log ratio; `unit`: of the arms' levels."""
     low, high = interval.bounds()
     method = interval.method()

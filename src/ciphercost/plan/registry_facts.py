@@ -13,10 +13,10 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load import headers
 from ciphercost.mechanisms import Mechanism
+from ciphercost.model.constrained_types import PLAN_FORMAT
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
-from ciphercost.model.terms import PLAN_FORMAT
 from ciphercost.plan import matrix
 from ciphercost.plan.planned import PlannedCell
 

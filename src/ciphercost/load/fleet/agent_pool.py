@@ -1,4 +1,4 @@
-"""crew: the members of a fleet as the controller sees them: who answers, who is lost, and what each one's clock shows."""
+"""The agents of a fleet as the controller sees them: who answers, who is lost, and what each one's clock shows."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Seat(msgspec.Struct):
         return self.remote.name
 
 
-class Crew:
+class AgentPool:
     """The members that are left. A member that is lost stays lost until the next session."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""marks: identifies runs and what belongs to them: ids, owners, scratch base, control groups."""
+"""Identifies runs and what belongs to them: ids, owners, scratch base, control groups."""
 
 from __future__ import annotations
 

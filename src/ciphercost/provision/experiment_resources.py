@@ -1,4 +1,4 @@
-"""shared: what the cells of an experiment share: secrets, templates, schemas."""
+"""What the cells of an experiment share: secrets, templates, schemas."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from ciphercost.engines import Server
-from ciphercost.host import marks
+from ciphercost.host import run_ownership
 from ciphercost.host.canary_scan import canary
 from ciphercost.provision import scratch_schema
 
 T = TypeVar("T")
 
 
-class Shared:
+class ExperimentResources:
     """What the cells of one experiment share: keys, canary, loaded data and, within a session, identical servers."""
 
     def __init__(self, secrets_: Path, clients: int = 0) -> None:
@@ -23,7 +23,7 @@ class Shared:
         self.clients = clients
         """Connections of one arm over all cells, because one server may serve them all."""
         secrets_.mkdir(mode=0o700)
-        marks.hand_over(secrets_)
+        run_ownership.hand_over(secrets_)
         self.canary = canary()
         self.templates: dict[str, Path] = {}
         self.sizes: dict[str, int] = {}
