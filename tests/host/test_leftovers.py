@@ -24,12 +24,12 @@ from processes import wait_for
 
 CONTROLLER = """
 import sys, time
-from ciphercost.host import marks, supervisor
+from ciphercost.host import run_ownership, supervisor
 run_id = sys.argv[1]
 made = supervisor.Supervisor(run_id)
 scratch = supervisor.scratch(run_id, made)
 process = made.spawn(["sh", "-c", "trap '' INT; setsid sh -c ': > up; exec sleep 1000' & wait"], cwd=scratch / "secrets",
-                     cgroups=marks.cgroup_for(run_id, "server"), user=marks.server_user())
+                     cgroups=run_ownership.cgroup_for(run_id, "server"), user=run_ownership.server_user())
 while not (scratch / "secrets" / "up").exists():
     time.sleep(0.02)
 print(made.pid, flush=True)
