@@ -44,14 +44,13 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
       2  bad usage
       3  the last change of a cost is a rise (only with --fail-on-rise)
     """
-    from ciphercost.report import trend_analysis as found
-    from ciphercost.report import trend_formats
-    from ciphercost.runs import trend_input as read
+    from ciphercost.report import trend_analysis, trend_formats
+    from ciphercost.runs import trend_input
 
     name = format_ or (SUFFIXES.get(output.suffix.lower(), "terminal") if output else "terminal")
     render = trend_formats.get(name)
     if name == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE.html")
-    made = found.trend(read.read(runs), fail_on_rise=fail_on_rise)
+    made = trend_analysis.trend(trend_input.read(runs), fail_on_rise=fail_on_rise)
     write_or_print(render(made), output, trend_formats.headline(made))
     raise click.exceptions.Exit(made.exit_status)
