@@ -39,6 +39,7 @@ PROGRAMS = {
     "mvn": "maven",
     "javac": "default-jdk-headless",
     "mmdebstrap": "mmdebstrap",
+    "chattr": "e2fsprogs",
     "chromium": "chromium",
     "fio": "fio",
     "ip": "iproute2",

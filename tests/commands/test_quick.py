@@ -15,6 +15,7 @@ from ciphercost.measure import recorded_facts
 from ciphercost.model.errors import MissingServer
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import quick
+from ciphercost.plan.planned import Plan
 from ciphercost.runs import pipeline
 from fake import Fake
 
@@ -37,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_install(
     asked: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured: list[Spec] = []
+    measured: list[Plan] = []
 
     def measure(given: dict[str, Any], run_in: Any, failed: Any) -> bool:
         measured.append(run_in.args[0])
@@ -48,9 +49,9 @@ def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_ins
     with pytest.raises(SystemExit) as ended:
         commands.main()
     assert ended.value.code == 0
-    (spec,) = measured
-    assert [cell.engine for cell in spec.cells] == ["sqlite", "sqlite"]
-    assert spec.time == 7.5, "all the time is theirs"
+    (plan,) = measured
+    assert [cell.engine for cell in plan.spec.cells] == ["sqlite", "sqlite"]
+    assert plan.spec.time == 7.5, "all the time is theirs"
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "apt-get install postgresql" in said[0]

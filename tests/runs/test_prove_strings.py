@@ -100,7 +100,8 @@ def test_an_authority_beside_a_string_that_verifies_nothing_is_said_to_have_no_e
             alone, beside = (warm.run(["prove", url, *more], cwd=tmp_path, env=environment) for more in beside_it)
             assert alone.returncode == beside.returncode == 1, beside.stdout + beside.stderr
             assert "--ca" not in alone.stdout
-            assert f"--ca {server.ca}: no effect, since with {level} " in " ".join(beside.stdout.split())
+            # A long path breaks at its slashes.
+            assert f"--ca{server.ca}:noeffect,sincewith{level}" in "".join(beside.stdout.split())
 
 
 @pytest.mark.parametrize(("name", "setting"), [("postgresql", "off"), ("mariadb", "OFF")])

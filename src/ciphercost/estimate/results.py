@@ -13,18 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import (
-    curves,
-    imported,
-    link_model,
-    parts,
-    plausible,
-    profile_estimates,
-    statistics,
-    storage,
-    totals,
-)
+from ciphercost.estimate import curves, imported, link_model, parts, plausible, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.profile_estimates import profile
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
@@ -167,7 +158,7 @@ def with_profiles(
     for number, own in samples.items():
         if made[number].added:
             void = facts.cells[number].void_sessions
-            found = profile_estimates.profile(
+            found = profile(
                 own, slices.get(number, []), estimators[number].main()[0], made[number].added, facts.spec.mode, void
             )
             made[number] = msgspec.structs.replace(made[number], profile=found)
