@@ -165,7 +165,7 @@ def one(count: int, slices: int) -> dict[str, float]:
     from ciphercost.model.run_directory import Record
     from ciphercost.model.slices import Block, SliceRecord
     from ciphercost.model.spec import CellSpec, Spec
-    from ciphercost.plan import registry_facts as plan_facts
+    from ciphercost.plan import registry_facts
     from ciphercost.plan.resolve import resolve
     from ciphercost.report.formats import terminal
     from ciphercost.runs import conclude
@@ -182,7 +182,7 @@ def one(count: int, slices: int) -> dict[str, float]:
             agents=count,
         )
         cell = msgspec.structs.replace(
-            plan_facts.planned([resolve(each) for each in spec.cells])[0],
+            registry_facts.planned([resolve(each) for each in spec.cells])[0],
             clients=count,
             fleet=facts,
             slice_seconds=SLICE_S,

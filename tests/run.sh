@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that these marks select: first many at once, twice as many as cores because many wait, in the order of
-# tests/helpers/turns.py; then, one after the other, those
-# marked `alone`: whole runs on several nodes, which get no figures while other tests take the cores.
+# tests/helpers/turns.py; then, one after the other, those marked `alone`: whole runs on several nodes, which get no figures while
+# other tests take the cores.
 #   tests/run.sh 'not exhaustive' [TEST]…
 set -u
 marks=$1

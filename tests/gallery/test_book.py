@@ -26,8 +26,7 @@ from ciphercost.gallery.check import Checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import registry_facts as plan_facts
-from ciphercost.plan import toml
+from ciphercost.plan import registry_facts, toml
 from ciphercost.plan.resolve import resolve
 from ciphercost.runs import pipeline
 from conftest import Require
@@ -138,7 +137,7 @@ def test_the_front_page_of_a_large_book_is_small() -> None:
         machine=one.machine,
         seed=7,
         spec=Spec(cells=[CellSpec("postgresql", "tls", clients=number + 1) for number in range(80)]),
-        cells=plan_facts.planned([resolve(CellSpec("postgresql", "tls"))] * 80),
+        cells=registry_facts.planned([resolve(CellSpec("postgresql", "tls"))] * 80),
     )
     many = [Checked(facts, msgspec.structs.replace(one, id=f"{one.id}{number}"), "complete") for number in range(5)]
     text = pages.index(pages.book(many, rows.rows(many)))
@@ -178,7 +177,7 @@ def test_the_witnesses_of_both_arms_are_on_a_cells_page() -> None:
         one.machine,
         7,
         Spec([CellSpec("postgresql", "tls")]),
-        plan_facts.planned([resolve(CellSpec("postgresql", "tls"))]),
+        registry_facts.planned([resolve(CellSpec("postgresql", "tls"))]),
     )
     checked = Checked(facts, one, "none")
     (row,) = rows.rows([checked])

@@ -10,7 +10,7 @@ from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import registry_facts as plan_facts
+from ciphercost.plan import registry_facts
 from ciphercost.runs import pipeline
 
 MACHINE = {
@@ -81,7 +81,7 @@ def cell(engine: str = "postgresql", mechanism: str = "tls", **more: Any) -> Cel
 
 def of_registries(engine: str, mechanism: str) -> dict[str, Any]:
     """Fields that a cell of this engine and mechanism gets from its run's record, if both are known."""
-    said = plan_facts.imported(CellSpec(engine, mechanism))
+    said = registry_facts.imported(CellSpec(engine, mechanism))
     return {"embedded": said.embedded, "protects": said.protects, "mechanism_factors": said.factors}
 
 

@@ -20,7 +20,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.machines import MACHINES_FORMAT, Machine, MachinesRun
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.plan import registry_facts as plan_facts
+from ciphercost.plan import registry_facts
 from ciphercost.runs import own_records, replicate_all, resume, spread
 from ciphercost.runs.own_records import Orders
 from conftest import Require
@@ -39,7 +39,9 @@ def record(directory: Path, cells: list[CellSpec], machine: dict[str, Any] | Non
     """A run that never got far, as somebody could write it by hand: with the owner's files, and without a mark."""
     (directory / "logs").mkdir(parents=True, mode=0o700)
     directory.chmod(0o700)
-    planned = [CellFacts(cell, plan_facts.registered(msgspec.structs.replace(cell, headers_file=""))) for cell in cells]
+    planned = [
+        CellFacts(cell, registry_facts.registered(msgspec.structs.replace(cell, headers_file=""))) for cell in cells
+    ]
     facts = RunFacts(
         PLAN_FORMAT, "20260101-000000-abcdef", "then", results.tool(), procfs.machine() if machine is None else machine, 3,
         Spec(cells=cells, mode="quick", sessions=1, time=20.0), planned, **fields,

@@ -28,8 +28,7 @@ from ciphercost.model.run_directory import read_imported, read_profile, read_pro
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, COUNTED, Mode
 from ciphercost.model.version import VERSION
-from ciphercost.plan import conditions, latency_objective, schedule
-from ciphercost.plan import registry_facts as plan_facts
+from ciphercost.plan import conditions, latency_objective, registry_facts, schedule
 from ciphercost.prove import proof_verdict
 
 
@@ -56,7 +55,7 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
 
 def _concluded(directory: Path) -> tuple[Result, list[CellEstimator]]:
     """As `conclude`, with the cells' estimators. Raises UsageError if the record is readable but can't be computed."""
-    facts = plan_facts.read(directory)
+    facts = registry_facts.read(directory)
     with checked.computing(directory), np.errstate(all="ignore"):
         result, estimators = _estimated(directory, facts)
         checked.finite(result, directory)

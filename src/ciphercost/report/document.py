@@ -95,6 +95,11 @@ def notes(blocks: Sequence[Block], *topics: Topic) -> list[Note]:
     return [each for each in only(Note, blocks) if each.topic in topics]
 
 
+def text(blocks: Sequence[Block], topic: Topic) -> str:
+    """The text of the only note on this topic; empty if there is none."""
+    return "".join(each.text for each in notes(blocks, topic))
+
+
 def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
     if cell.status != "ok":
         failed = [each for each in cell.proofs if not each.passed and each.detail not in cell.reason]

@@ -18,7 +18,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.spec import ARMS, Arm, Spec
-from ciphercost.plan import registry_facts as plan_facts
+from ciphercost.plan import registry_facts
 from ciphercost.runs import conclude, html_page, pipeline
 
 UNNAMED = "encryption"
@@ -38,7 +38,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     found, notes = gather.gather(files, wanted)
     cells = imported.specs(found, engine, mechanism)
     for each in cells:
-        each.registered = plan_facts.imported(each.spec)
+        each.registered = registry_facts.imported(each.spec)
     started = pipeline.now()
     facts = RunFacts(
         format=PLAN_FORMAT,

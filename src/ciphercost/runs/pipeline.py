@@ -25,8 +25,7 @@ from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record, directory_for, new_id
 from ciphercost.model.spec import Spec
-from ciphercost.plan import registry_facts as plan_facts
-from ciphercost.plan import schedule, specs
+from ciphercost.plan import registry_facts, schedule, specs
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.provision.servers import Servers
 from ciphercost.runs import conclude, html_page, own_records
@@ -72,7 +71,7 @@ def run_in(
         machine=procfs.machine() | dict(place or {}),
         seed=spec.seed or secrets.randbits(32),
         spec=spec,
-        cells=plan_facts.planned(plan.cells),
+        cells=registry_facts.planned(plan.cells),
         command=command,
         study=study[0],
         study_options=study[1],

@@ -43,12 +43,14 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         )
         found.append((proven, f"{title}{text}"))
     lines = [text for _, text in found]
-    unused = f"--ca {cell.ca}: no effect, since with {asked.said} no certificate is verified: {asked.stronger}"
-    for note in (
-        *([unused] if cell.ca and asked.level in UNENFORCED else []),
-        *([asked.unsaid] if asked.unsaid and not asked.local else []),
-        *asked.notes,
-    ):
+    remarks = list(asked.notes)
+    if asked.unsaid and not asked.local:
+        remarks.insert(0, asked.unsaid)
+    if cell.ca and asked.level in UNENFORCED:
+        remarks.insert(
+            0, f"--ca {cell.ca}: no effect, since with {asked.said} no certificate is verified: {asked.stronger}"
+        )
+    for note in remarks:
         lines += wrap(f"{note}.", "  ", "    ")
     return all(proven for proven, _ in found), "\n".join(lines)
 

@@ -32,8 +32,7 @@ from ciphercost.model.run_directory import (
     read_slices,
     read_study,
 )
-from ciphercost.plan import registry_facts as plan_facts
-from ciphercost.plan import specs
+from ciphercost.plan import registry_facts, specs
 from ciphercost.runs import own_records, pipeline
 
 PATIENCE_SECONDS = 60.0
@@ -86,9 +85,9 @@ def run_in(directory: Path, display: Display | None = None, *, trusted: bool = F
 
 def last_checkpoint(directory: Path) -> RunFacts:
     """The facts as of each cell's last complete session."""
-    if (kept := plan_facts.checkpoint(directory)) is not None:
+    if (kept := registry_facts.checkpoint(directory)) is not None:
         return kept
-    facts = plan_facts.read(directory)
+    facts = registry_facts.read(directory)
     cells = [cell if cell.status == "ok" else unmeasured(cell) for cell in facts.cells]
     return msgspec.structs.replace(facts, cells=cells)
 

@@ -80,9 +80,13 @@ impl DuckDb {
         self.run(sql).map(|rows| rows.text)
     }
 
+    /// What the library lists of the open database.
+    fn listed(&self, column: &str) -> Result<String> {
+        self.fact(&format!("SELECT {column} FROM duckdb_databases() WHERE database_name = {}", quoted(NAME)))
+    }
+
     fn is_encrypted(&self) -> Result<bool> {
-        let name = quoted(NAME);
-        Ok(self.fact(&format!("SELECT encrypted FROM duckdb_databases() WHERE database_name = {name}"))? == "true")
+        Ok(self.listed("encrypted")? == "true")
     }
 }
 
@@ -112,9 +116,7 @@ impl Embedded for DuckDb {
         };
         if encrypted {
             connected.protocol = "duckdb".into();
-            let cipher =
-                self.fact(&format!("SELECT cipher FROM duckdb_databases() WHERE database_name = {}", quoted(NAME)))?;
-            connected.cipher = format!("AES-256-{cipher}");
+            connected.cipher = format!("AES-256-{}", self.listed("cipher")?);
         }
         Ok(connected)
     }

@@ -75,7 +75,6 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
     cell = result.cells[number]
     ok = bool(cell.overhead)
     blocks = document.of_cell(cell, result.cells)
-    notes = document.only(document.Note, blocks)
     tables = {each.of: each.rows for each in document.only(document.Figures, blocks)}
     return Shown(
         anchor=f"cell-{number + 1}",
@@ -85,13 +84,13 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         ok=ok,
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
-        verdict="".join(each.text for each in document.notes(blocks, "verdict")),
+        verdict=document.text(blocks, "verdict"),
         figures=tables.get("cost", []),
         sizes=tables.get("stored", []),
-        notes=[str(each) for each in notes if each.topic not in (*ELSEWHERE, *LOAD)],
+        notes=[str(each) for each in document.only(document.Note, blocks) if each.topic not in (*ELSEWHERE, *LOAD)],
         plots=[figure(each) for each in drawn if each.cell == number and not each.name.startswith("profile")],
         profile=list(_profile(cell, f"profile-cell-{number + 1}-", drawn)),
-        proof="".join(each.text for each in document.notes(blocks, "proof")),
+        proof=document.text(blocks, "proof"),
         proofs=[
             Item(
                 f"{each.arm} arm, {each.witness}",
@@ -108,7 +107,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         config_diff=[_differs(each) for each in cell.config_diff],
         facts=list(_facts(cell)),
         storage=Table(STORAGE, tables["storage"]) if "storage" in tables else None,
-        clients=[str(each) for each in notes if each.topic in LOAD],
+        clients=[str(each) for each in document.notes(blocks, *LOAD)],
         warnings=[text for each in document.only(document.Warnings, blocks) for text in each.texts],
     )
 
