@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ciphercost.estimate import objective_all
 from ciphercost.estimate.objective_curve import Fit, Tried
+from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.objective_capacity import AllRequests
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import latency_objective
@@ -17,8 +20,8 @@ FITS = dict.fromkeys(ARMS, Fit(math.log(1000.0), 300.0))
 """Curves so steep that a queue explains no slow request below the capacity."""
 
 
-def tried(session: int, slow: float, rate: float = 800.0) -> Tried:
-    return Tried(session, 0, "objective", rate, slow, 1000.0, 1.0)
+def tried(session: int, slow: float, rate: float = 800.0, late: float = 0.0, later: float = 0.0) -> Tried:
+    return Tried(session, 0, "objective", rate, slow, 1000.0, 1.0, late, later)
 
 
 def judged(plain: list[float], encrypted: list[float], *, by_session: bool = True) -> AllRequests | None:
@@ -87,3 +90,98 @@ def test_blocks_near_or_above_a_capacity_do_not_count() -> None:
 def test_too_few_blocks_decide_nothing() -> None:
     assert judged([3, 3], [30, 30]) is None
     assert judged([3, 3], [30, 30], by_session=False) is None
+
+
+# ── requests that no queue explains ───────────────────────────────────────────────────────────────────────────────────
+
+
+def stalled(plain: list[float], encrypted: list[float], *, rate: float = 1050.0) -> AllRequests:
+    """With later requests of 1000 in blocks above the capacity, by session; 10 may be slow."""
+    arms: dict[Arm, list[Tried]] = {
+        arm: [tried(number, 3) for number in range(4)]
+        + [tried(number, each, rate, later=each) for number, each in enumerate(later)]
+        for arm, later in (("plain", plain), ("encrypted", encrypted))
+    }
+    found = objective_all.judged(arms, P99, FITS, by_session=True)
+    assert found is not None
+    return found
+
+
+def test_a_stall_of_one_arm_shows_above_its_capacity_too() -> None:
+    assert stalled([0, 0, 0, 0], [0, 0, 0, 0]).agree
+    found = stalled([0, 0, 0, 0], [0, 40, 0, 0])
+    assert not found.agree
+    assert (found.stalled_plain, found.stalled_encrypted) == (0, 1)
+    assert found.late_encrypted == pytest.approx(40 / 80)
+    said = objective_all.reason(found, P99.text)
+    assert "1 block of the encrypted arm alone had requests that no queue explains (0.5 times the share" in said
+    other = objective_all.reason(stalled([0, 40, 0, 50], [0, 0, 0, 0]), P99.text)
+    assert "2 blocks of the plain arm alone" in other
+
+
+def test_stalls_of_both_arms_are_the_machines() -> None:
+    assert stalled([0, 60, 0, 0], [0, 0, 40, 30]).agree
+
+
+def test_few_late_requests_of_one_arm_are_no_stall() -> None:
+    assert stalled([0, 0, 0, 0], [0, 7, 0, 0]).agree
+
+
+def test_far_above_a_capacity_late_requests_are_a_queue() -> None:
+    assert stalled([0, 0, 0, 0], [0, 400, 0, 0], rate=1150.0).agree
+
+
+def test_below_the_capacities_less_late_requests_show_a_stall() -> None:
+    arms: dict[Arm, list[Tried]] = {arm: [tried(number, 3) for number in range(4)] for arm in ARMS}
+    arms["encrypted"][2] = tried(2, 8, late=8.0)
+    found = objective_all.judged(arms, P99, FITS, by_session=True)
+    assert found is not None
+    assert not found.agree
+    assert (found.stalled_encrypted, found.late_encrypted) == (1, pytest.approx(8 / 40))
+
+
+def test_each_arm_is_watched_in_its_own_two_slices_less_what_is_discarded() -> None:
+    assert stalled([0, 0, 0, 0], [0, 0, 0, 0]).watched_s == pytest.approx(8 * 2 * 0.8)
+
+
+# ── what stalls do to the interval ────────────────────────────────────────────────────────────────────────────────────
+
+SLOPES = dict.fromkeys(ARMS, Fit(math.log(1000.0), 20.0))
+TYPICAL = Interval(-0.1, (Error(0.01, 7, "t"),), 8)
+
+
+def shares(low: float, high: float, both: float = 0.3) -> AllRequests:
+    return AllRequests(both, both, low, high, 20, agree=True)
+
+
+@given(st.floats(-0.9, 0.9), st.floats(0.0, 0.5))
+def test_a_widened_interval_holds_the_typical_ratio_and_is_never_narrower(centre: float, half: float) -> None:
+    low, high = TYPICAL.bounds()
+    found = objective_all.widened(TYPICAL, shares(centre - half, centre + half), SLOPES)
+    lower, higher = found.bounds()
+    assert found.centre == TYPICAL.centre
+    assert lower <= TYPICAL.centre <= higher
+    assert found.half() >= (high - low) / 2 - 1e-12
+    stalls_of_encrypted = centre > 0
+    assert (found.middle <= TYPICAL.centre) if stalls_of_encrypted else (found.middle >= TYPICAL.centre)
+
+
+def test_stalls_take_what_they_use_of_the_share_allowed_from_the_queue() -> None:
+    half = objective_all.widened(TYPICAL, shares(0.5, 0.5), SLOPES)
+    assert half.middle == pytest.approx(-0.1 + math.log(0.5) / 20)
+    plain = objective_all.widened(TYPICAL, shares(-0.5, -0.5), SLOPES)
+    assert plain.middle == pytest.approx(-0.1 - math.log(0.5) / 20)
+
+
+def test_one_arms_low_end_is_that_of_all_its_requests() -> None:
+    fit = SLOPES["plain"]
+    quiet = [tried(number, 0) for number in range(4)]
+    assert objective_all.lowered(quiet, P99, fit, by_session=True) == 0.0
+    half = objective_all.lowered([tried(number, 5) for number in range(4)], P99, fit, by_session=True)
+    queue = objective_all.explained(fit, 800.0, P99)
+    assert half == pytest.approx(math.log1p(-(0.5 - queue)) / 20)
+    stalls = [tried(number, 20) for number in range(4)]
+    assert objective_all.lowered(stalls, P99, fit, by_session=True) == -math.inf
+    assert objective_all.lowered(stalls, P99, None, by_session=True) == -math.inf
+    assert objective_all.lowered(quiet, P99, None, by_session=True) == 0.0
+    assert objective_all.lowered(stalls[:2], P99, fit, by_session=True) == 0.0

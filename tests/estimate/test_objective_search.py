@@ -42,7 +42,7 @@ def searched(
             for arm in ARMS:
                 rate = step.rates[arm]
                 slow = 10_000 * curves[arm](rate)
-                found.arms[arm].append(Tried(session, block, step.phase, rate, slow, 10_000.0, 0.5))
+                found.arms[arm].append(Tried(session, block, step.phase, rate, slow, 10_000.0, 0.5, 0.0, 0.0))
     return found
 
 
@@ -66,19 +66,25 @@ def record(operations: int, latency_ns: int, *, rate: float = 1000.0, slow: int 
 # ── what counts as slow ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def counted(*records: SliceRecord) -> tuple[float, float]:
+    """Requests slower than 5 ms, and all requests."""
+    (slow,), requests = objective_answers.slow(records, [0.005])
+    return slow, requests
+
+
 def test_slow_requests_are_those_above_the_latency_and_those_without_an_answer() -> None:
     one = record(1000, 1_000_000, slow=30)
-    assert objective_answers.slow([one], 0.005) == pytest.approx((30, 1000))
-    assert objective_answers.slow([one, one], 0.005) == pytest.approx((60, 2000))
-    assert objective_answers.slow([record(1000, 1_000_000, slow=30, errors=5)], 0.005) == pytest.approx((35, 1005))
+    assert counted(one) == pytest.approx((30, 1000))
+    assert counted(one, one) == pytest.approx((60, 2000))
+    assert counted(record(1000, 1_000_000, slow=30, errors=5)) == pytest.approx((35, 1005))
+    # The slow ones take 10 ms.
+    assert objective_answers.slow([one], [0.005, 0.009, 0.02])[0] == pytest.approx([30, 30, 0])
     # Half of the requests of this rate were answered, all of them quickly. Chance explains 4 √1000.
-    slow, requests = objective_answers.slow([record(500, 1_000_000)], 0.005)
+    slow, requests = counted(record(500, 1_000_000))
     assert slow == pytest.approx(500 - 4 * math.sqrt(1000))
     assert requests == pytest.approx(500 + slow)
-    assert objective_answers.slow([record(950, 1_000_000)], 0.005)[0] == 0, (
-        "a Poisson process has fewer requests by chance"
-    )
-    assert objective_answers.slow([record(0, 1)], 0.005)[0] == objective_answers.slow([record(0, 1)], 0.005)[1] > 0
+    assert counted(record(950, 1_000_000))[0] == 0, "a Poisson process has fewer requests by chance"
+    assert counted(record(0, 1))[0] == counted(record(0, 1))[1] > 0
 
 
 def test_the_quantile_is_infinite_where_it_lies_among_requests_without_an_answer() -> None:
@@ -95,7 +101,7 @@ def test_a_damaged_histogram_is_named_with_its_place() -> None:
     for agent in ({"histogram": "?"}, {"operations": 999}):
         bad = msgspec.structs.replace(good, agent=msgspec.structs.replace(good.agent, **agent))
         with pytest.raises(UsageError, match="session 1, block 3"):
-            objective_answers.slow([bad], 0.005)
+            counted(bad)
 
 
 # ── one arm's curve ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +131,7 @@ def blocks_around(capacity: float, worse: int = 0) -> list[Tried]:
     rates = truth * np.linspace(0.97, 1.03, 12)
     shares = [0.6 if n < worse else curve(rate) for n, rate in enumerate(rates)]
     return [
-        Tried(1, n, "objective", rate, 1e6 * share, 1e6, 0.5)
+        Tried(1, n, "objective", rate, 1e6 * share, 1e6, 0.5, 0.0, 0.0)
         for n, (rate, share) in enumerate(zip(rates, shares, strict=True))
     ]
 
@@ -192,7 +198,9 @@ def test_a_stall_in_the_first_block_does_not_end_the_search_far_below_the_capaci
             assert step is not None
             for arm in ARMS:
                 share = 0.02 if block == stalled else curve(step.rates[arm])
-                found.arms[arm].append(Tried(1, block, step.phase, step.rates[arm], 10_000 * share, 10_000.0, 0.5))
+                found.arms[arm].append(
+                    Tried(1, block, step.phase, step.rates[arm], 10_000 * share, 10_000.0, 0.5, 0.0, 0.0)
+                )
         made = found.finish("quick", None, 10_000.0, 100.0)
         assert made.ratio is not None, stalled
         assert made.arms["plain"].rate == pytest.approx(truth, rel=0.03), stalled

@@ -13,6 +13,7 @@ from ciphercost.estimate import (
     disturbance,
     imported_copies,
     latency_ratios,
+    objective_all,
     objective_curve,
     objective_search,
     rare,
@@ -25,7 +26,7 @@ from ciphercost.estimate import warnings as of_estimate
 from ciphercost.measure import session
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import latency_objective, schedule
-from ciphercost.report import compare_pair
+from ciphercost.report import compare_pair, objective_text
 
 METHOD = Path(__file__).parents[2] / "METHODOLOGY.md"
 
@@ -83,6 +84,9 @@ SENTENCES = {
     "groups": f"taken together in about {objective_curve.GROUPS} groups",
     "prior": f"s the slope, with a prior of {objective_curve.USUAL_SLOPE:g}",
     "farthest": f"than the logarithm of {math.exp(objective_curve.FARTHEST):.0f}",
+    "stalled": f"A block has stalled if these are more than {objective_all.STALLED:g} of what the",
+    "watched": f"seconds that each arm was watched ÷ {objective_text.OFTEN}",
+    "above": f"up to {percent(objective_all.ABOVE)} above them",
     "wanted": f"long enough for {latency_objective.WANTED} slow requests in each arm of a block",
     "trend's margin": f"(the largest of the runs' own, by default {percent(Spec(cells=[]).margin)})",
     "trend's level": f"if at most {percent(statistics.ALPHA)} of random orders",

@@ -31,12 +31,12 @@ def latency(records: Sequence[SliceRecord], share: float) -> float:
     return float(quantiles(whole, [position / done])[0]) / 1e9
 
 
-def slow(records: Sequence[SliceRecord], seconds: float) -> tuple[float, float]:
-    """(requests slower than that many seconds, all requests) of an arm's slices. Raises UsageError if a histogram is damaged."""
+def slow(records: Sequence[SliceRecord], limits: Sequence[float]) -> tuple[list[float], float]:
+    """(requests slower than each limit in seconds, all requests) of an arm's slices. Raises UsageError if a histogram is damaged."""
     whole, lost = answers(records)
     if whole is None:
-        return max(lost, 1.0), max(lost, 1.0)
-    return above(whole, seconds * 1e9) + lost, whole.total + lost
+        return [max(lost, 1.0)] * len(limits), max(lost, 1.0)
+    return [above(whole, each * 1e9) + lost for each in limits], whole.total + lost
 
 
 def answers(records: Sequence[SliceRecord]) -> tuple[Histogram | None, float]:

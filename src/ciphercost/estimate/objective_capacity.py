@@ -54,8 +54,10 @@ class Capacities:
         for arm in ARMS:
             own = [record for record in records if record.arm == arm]
             first = own[0]
-            counts = slow(own, self.objective.seconds)
-            self.arms[arm].append(Tried(first.session, first.block, first.phase, first.rate, *counts, first.length))
+            of = self.objective
+            (over, late, later), requests = slow(own, (of.seconds, *map(of.exceeded, objective_all.TIMES_RARER)))
+            at = (first.session, first.block, first.phase, first.rate)
+            self.arms[arm].append(Tried(*at, over, requests, first.length, late, later))
             if keep and first.phase == "curve":
                 self._curve[first.rate][arm] += own
 
@@ -89,31 +91,30 @@ class Capacities:
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
         """The log ratio of both arms' capacities, encrypted − plain; None unless both have one, and all requests together agree."""
-        parts = self._parts(mode)
-        return _ratio(parts, most_nu) if self._agree(parts) else None
+        return self._confirmed(self._parts(mode), most_nu)[0]
 
-    def _all(self, parts: Mapping[Arm, Parts]) -> AllRequests | None:
-        """What all requests below both capacities show; None unless both arms have one."""
-        if len(parts) < len(ARMS):
-            return None
+    def _confirmed(self, parts: Mapping[Arm, Parts], most_nu: int | None) -> tuple[Interval | None, AllRequests | None]:
+        """The log ratio, None unless both arms have a capacity and all requests together agree; and what all of them show."""
+        typical = _ratio(parts, most_nu)
+        if typical is None:
+            return None, None
         fits = {arm: ArmSoFar(self.arms[arm], self.objective).fit for arm in ARMS}
-        return objective_all.judged(self.arms, self.objective, fits, by_session=parts["plain"].sessions)
-
-    def _agree(self, parts: Mapping[Arm, Parts]) -> bool:
-        found = self._all(parts)
-        return found is None or found.agree
+        together = objective_all.judged(self.arms, self.objective, fits, by_session=parts["plain"].sessions)
+        if together is None:
+            return typical, None
+        return (objective_all.widened(typical, together, fits) if together.agree else None), together
 
     def levels(self, mode: Mode) -> dict[Arm, float]:
         """Both arms' capacities, operations/s, of which encrypted ÷ plain is the ratio; empty without a ratio."""
         parts = self._parts(mode)
-        if len(parts) < len(ARMS) or not self._agree(parts):
+        if self._confirmed(parts, None)[0] is None:
             return {}
         return {arm: math.exp(each.centre) for arm, each in parts.items()}
 
     def finish(self, mode: Mode, most_nu: int | None, top: float, lowest: float) -> ObjectiveCapacity:
         """The estimate. `top`: the plain arm's operations/s in the closed loop; `lowest`: the lowest rate that could be tried."""
         parts = self._parts(mode)
-        ratio = _ratio(parts, most_nu)
+        ratio, together = self._confirmed(parts, most_nu)
         arms: dict[str, ObjectiveArm] = {}
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
@@ -130,8 +131,7 @@ class Capacities:
                 arms[arm] = ObjectiveArm("above", low=max(rates))
             else:
                 arms[arm] = ObjectiveArm("unknown")
-        together = self._all(parts)
-        if ratio is not None and together is not None and not together.agree:
+        if together is not None and not together.agree:
             return ObjectiveCapacity(
                 objective=self.objective.text,
                 # Two rates would be a cost.
@@ -149,7 +149,7 @@ class Capacities:
         )
         if ratio is not None:
             return made
-        bound = _bound(arms, {arm: each.interval(most_nu) for arm, each in parts.items()})
+        bound = _bound(arms, {arm: self._ends(arm, arms[arm], parts.get(arm), mode, most_nu) for arm in ARMS})
         return ObjectiveCapacity(
             objective=made.objective,
             arms=arms,
@@ -158,6 +158,16 @@ class Capacities:
             at_least=bound[1],
             reason=reason(made, top, lowest),
         )
+
+    def _ends(self, arm: Arm, of: ObjectiveArm, parts: Parts | None, mode: Mode, most_nu: int | None) -> Ends:
+        """Lowest and highest rate that an arm's capacity may be; None: not known."""
+        if of.kind not in ("within", "above"):
+            return of.low, of.high
+        fit = ArmSoFar(self.arms[arm], self.objective).fit if parts else None
+        by_session = parts.sessions if parts else mode == "full"
+        lower = objective_all.lowered(self.arms[arm], self.objective, fit, by_session=by_session)
+        low, high = map(math.exp, parts.interval(most_nu).bounds()) if parts else (of.low, of.high)
+        return (low * math.exp(lower) if low else None), high
 
     def warnings(self) -> list[Warning_]:
         """What limits the estimate."""
@@ -218,15 +228,14 @@ def _ratio(parts: Mapping[Arm, Parts], most_nu: int | None) -> Interval | None:
     return Parts(encrypted.centre - plain.centre, encrypted.values - plain.values, plain.sessions).interval(most_nu)
 
 
-def _bound(arms: Mapping[str, ObjectiveArm], known: Mapping[Arm, Interval]) -> tuple[float | None, float | None]:
+Ends = tuple[float | None, float | None]
+
+
+def _bound(arms: Mapping[str, ObjectiveArm], ends: Mapping[Arm, Ends]) -> Ends:
     """(at most, at least) of encrypted ÷ plain, if at least one of the capacities is known from one side only."""
-    ends = {
-        arm: tuple(map(math.exp, known[arm].bounds())) if arm in known else (arms[arm].low, arms[arm].high)
-        for arm in ARMS
-    }
     (plain_low, plain_high), (encrypted_low, encrypted_high) = ends["plain"], ends["encrypted"]
     most = encrypted_high / plain_low if encrypted_high is not None and plain_low else None
-    least = encrypted_low / plain_high if encrypted_low is not None and plain_high else None
+    least = encrypted_low / plain_high if encrypted_low and plain_high else None
     both = {arms[arm].kind for arm in ARMS}
     return (most, least) if both & {"below", "above"} and "unknown" not in both else (None, None)
 

@@ -53,6 +53,10 @@ class Tried(NamedTuple):
     """All requests."""
     length: float
     """Of a slice, seconds."""
+    late: float
+    """Requests slower than `Objective.late`, those without an answer included."""
+    later: float
+    """Requests slower than `Objective.later`, those without an answer included."""
 
 
 Pool = tuple[float, float, float]
@@ -180,7 +184,11 @@ def _together(blocks: Sequence[Tried]) -> Tried:
     """Several blocks as one, at the mean of their log rates."""
     rate = math.exp(sum(math.log(each.rate) for each in blocks) / len(blocks))
     return blocks[0]._replace(
-        rate=rate, slow=sum(each.slow for each in blocks), requests=sum(each.requests for each in blocks)
+        rate=rate,
+        slow=sum(each.slow for each in blocks),
+        requests=sum(each.requests for each in blocks),
+        late=sum(each.late for each in blocks),
+        later=sum(each.later for each in blocks),
     )
 
 

@@ -57,6 +57,14 @@ class AllRequests(msgspec.Struct, frozen=True):
     blocks: int
     agree: bool
     """Whether the arms may be alike in that, and surely don't differ much. Without that there is no ratio."""
+    late_plain: float = 0.0
+    """Requests so late that hardly a queue explains them, ÷ the share that the objective allows."""
+    late_encrypted: float = 0.0
+    stalled_plain: int = 0
+    """Blocks in which these are more than a tenth of what the objective allows."""
+    stalled_encrypted: int = 0
+    watched_s: float = 0.0
+    """Seconds of each arm that show such requests. 0: a result of an older version."""
 
 
 class ObjectiveCapacity(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -49,6 +49,13 @@ class Objective(msgspec.Struct, frozen=True):
         unit, scale = next(each for each in SCALES if self.seconds >= each[1] * (1 - 1e-9))
         return f"{self.name}={self.seconds / scale:.6g}{unit}"
 
+    def exceeded(self, times: float) -> float:
+        """Latency, seconds, that a queue at its capacity exceeds in 1/`times` of the share allowed.
+
+        In M/M/1 the share of requests slower than t falls as exp(−t (μ − λ)), and at the capacity it is `allowed` at the objective's latency.
+        """
+        return self.seconds * (1 + math.log(times) / math.log(1 / self.allowed))
+
     def settling(self, rate: float) -> float:
         """Seconds in which a queue at this objective and rate (operations/s) forgets its beginning.
 

@@ -11,6 +11,8 @@ from ciphercost.model.spec import ARMS
 from ciphercost.report.words import figure_text
 
 METRIC = "rate_at_objective"
+OFTEN = 3
+"""Events on average of which at least one is seen in 95 % of cases, if they are independent."""
 
 
 def sentence(cell: Cell) -> str:
@@ -44,7 +46,15 @@ def line(cell: Cell) -> str:
         return ""
     if METRIC not in cell.overhead:
         return f"at {of.objective} {words(cell, of)}"
-    return f"capacity at {of.objective}: " + ", ".join(f"{arm} {_arm(of.arms[arm])}" for arm in ARMS)
+    rates = ", ".join(f"{arm} {_arm(of.arms[arm])}" for arm in ARMS)
+    return f"capacity at {of.objective}: {rates}{_unseen(of)}"
+
+
+def _unseen(of: ObjectiveCapacity) -> str:
+    """Which stalls the run may not have met: those of which a run of this length has none in one case of 20 or more (e⁻³)."""
+    if of.all_requests is None or not of.all_requests.watched_s:
+        return ""
+    return f"; stalls rarer than one in {number(of.all_requests.watched_s / OFTEN)} s may not be in it"
 
 
 def _arm(of: ObjectiveArm) -> str:
