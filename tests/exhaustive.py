@@ -191,6 +191,11 @@ RULES = [
     ),
     *rules(
         LONG,
+        r"test_cluster::test_a_cluster_that_wants_a_token_is_used_with_it_alone",
+        instead="test_cluster_guarded::test_a_public_cluster_without_a_token_is_refused",
+    ),
+    *rules(
+        LONG,
         r"test_faulty_arm::test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate",
         instead="test_objective_runs::test_stalls_of_the_encrypted_arm_alone_leave_no_cost_in_rate",
     ),

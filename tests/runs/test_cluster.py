@@ -277,6 +277,25 @@ def test_an_address_without_a_cluster_is_refused(cluster: RayNodes, tmp_path: Pa
     assert "ray start --head" in done.stderr
 
 
+@pytest.mark.usefixtures("require_postgresql")
+def test_a_cluster_that_wants_a_token_is_used_with_it_alone(require: Require, tmp_path: Path) -> None:
+    require(ray_nodes.INSTALLED, "no Ray: pip install 'ciphercost[ray]'")
+    for name in ("token", "wrong"):
+        (tmp_path / name).write_text(secrets.token_hex(32))
+    by_token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")}
+    with ray_nodes.nodes(2, {"PYTHONPATH": str(SOURCES), **by_token}) as guarded:
+        done = run(guarded, "postgresql:none", *SHORT, "--agents", "2", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert cell_of(tmp_path)["fleet"]["agents"] == 2
+        wrong = str(tmp_path / "wrong")
+        done = run(guarded, "postgresql:none", *SHORT, cwd=tmp_path, RAY_AUTH_TOKEN_PATH=wrong)
+        assert done.returncode == 2
+        assert "by token: the one in ~/.ray/auth_token or RAY_AUTH_TOKEN_PATH must be the cluster's" in done.stderr
+        done = run(guarded, "postgresql:none", *SHORT, cwd=tmp_path, RAY_AUTH_MODE="disabled")
+        assert done.returncode == 2
+        assert "without a token: if its nodes have RAY_AUTH_MODE=token, set that here too" in done.stderr
+
+
 # ── beside a single agent ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

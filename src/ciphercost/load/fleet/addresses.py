@@ -76,11 +76,23 @@ def check_guarded(place: str, address: str, version: str) -> None:
         raise UsageError(
             f"{reach}; Ray {version} has no token authentication, so use a private network, or Ray 2.52 or newer with RAY_AUTH_MODE=token"
         )
-    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+    if not by_token():
         raise UsageError(
             f"{reach}; use a private network, or start every node with RAY_AUTH_MODE=token and set it here too, with the cluster's token in "
             "~/.ray/auth_token or RAY_AUTH_TOKEN_PATH"
         )
+
+
+def by_token() -> bool:
+    """Whether Ray is told to reach clusters by token."""
+    return os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
+
+
+def token_hint() -> str:
+    """What to look at if a cluster does not let this machine in."""
+    if by_token():
+        return "by token: the one in ~/.ray/auth_token or RAY_AUTH_TOKEN_PATH must be the cluster's"
+    return "without a token: if its nodes have RAY_AUTH_MODE=token, set that here too"
 
 
 def _addresses(host: str) -> set[str]:

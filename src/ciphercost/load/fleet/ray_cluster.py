@@ -49,7 +49,8 @@ def connect(address: str, runtime_env: Mapping[str, object] | None = None) -> An
     place = addresses.resolved(address)
     addresses.check_guarded(place, address, str(ray.__version__))
     addresses.check_listening(place, address)
-    with signals_kept(), raising(UsageError, f"--cluster {address}: Ray can't connect to it"):
+    refused = f"--cluster {address}: Ray can't connect to it ({addresses.token_hint()})"
+    with signals_kept(), raising(UsageError, refused):
         ray.init(
             address=place, log_to_driver=False, configure_logging=False, runtime_env=dict(runtime_env or {}) or None
         )
