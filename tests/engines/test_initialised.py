@@ -26,7 +26,7 @@ def test_a_server_starts_from_a_copy_with_the_password_that_its_files_name(
         server = known.start(installation, scratch / "second", run_supervisor, logs=tmp_path)
         try:
             with Agent() as agent:
-                agent.connect("own", **server.connection())
+                agent.connect("own", server.connection())
                 assert agent.query("own", "SELECT 1") == [["1"]]
         finally:
             server.stop()

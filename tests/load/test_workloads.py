@@ -24,6 +24,7 @@ from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.program import BATCH, Load, Program
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError
 from conftest import RequireServer
 
@@ -144,17 +145,17 @@ def test_a_workload_runs_on_a_real_server(
     engine, started = server
     monkeypatch.setattr(load_program, "BATCH", 700)  # several batches, the last one incomplete
     made = program(name, engine.dialect, PIECES[name])
-    pragmas = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
+    pragmas: Changes = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
     with Agent(log=tmp_path / "agent.log") as agent:
-        fields = {**started.connection(), **engine.plaintext_fields(), **pragmas}
-        agent.connect("loader", **fields)
+        fields = started.connection() | engine.plaintext_fields() | pragmas
+        agent.connect("loader", fields)
         for step in made.load:
             agent.query("loader", step.sql)
         count = f"SELECT count(*) FROM {TABLES[name]}"
         assert agent.query("loader", count) == [[str(PIECES[name])]]
         before = agent.query("loader", made.check)
         agent.program(made)
-        agent.connect("plain", **fields, connections=made.clients)
+        agent.connect("plain", fields | {"connections": made.clients})
         answer = agent.slice("plain", 120, discard=0, seed=3, operations=24)
         assert (answer.errors, answer.operations) == (0, 24), answer.first_error
         after_it = agent.query("loader", made.check)

@@ -173,11 +173,11 @@ def both_arms(
                 run_ownership.hand_over(directory)
                 engine.initialise(installation, directory, run_supervisor)
                 servers.append(engine.start(installation, directory, run_supervisor, logs=logs))
-            fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}
+            fields = servers[-1].connection() | MECHANISM.connection(engine, arm, {}, keys)
             if not engine.embedded:
                 OwnSchema.of(engine).make_schema(agent, fields, columns.schema_name(arm), run_id)
                 fields |= OwnSchema.of(engine).in_own_schema(columns.schema_name(arm))
-            agent.connect(arm, **fields)
+            agent.connect(arm, fields)
         try:
             yield ServerWithArms(engine, agent, secrets, tuple(scratch.glob("data-*")) if not engine.embedded else ())
         finally:

@@ -44,7 +44,7 @@ class Arms(msgspec.Struct):
         try:
             with Agent() as agent:
                 fields = server.connection()
-                agent.connect("look", **fields)
+                agent.connect("look", fields)
                 yield ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()

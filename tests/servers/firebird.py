@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ciphercost.engines.firebird import ENGINE, FirebirdServer
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def started(installation: Installation, **settings: str) -> Iterator[FirebirdSer
 
 def url(server: FirebirdServer, name: str = "") -> str:
     """The URL of a server's database, by its path, as if the server were the user's own."""
-    fields: dict[str, Any] = server.connection()
+    fields: Connection = server.connection()
     assert server.directory is not None
     database: Path | str = name or server.directory / "database.fdb"
-    return f"firebird://{fields['user']}@localhost:{fields['port']}/{database}"
+    return f"firebird://{fields.user}@localhost:{fields.port}/{database}"

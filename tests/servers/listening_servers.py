@@ -17,6 +17,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LISTEN
 from ciphercost.host.namespaces import NAMESPACES
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.spec import ARMS, Arm
 from network_namespaces import ip, namespace
 
@@ -30,7 +31,7 @@ class Listening(msgspec.Struct):
 
     engine: Engine
     server: Server
-    connect: dict[Arm, dict[str, object]]
+    connect: dict[Arm, Connection]
     """Fields of the agent's `connect`."""
 
 
@@ -48,7 +49,7 @@ def started(installation: Installation, address: str, logs: Path) -> Iterator[Li
             engine.lay_out(directory, scratch / "documents", {}, CANARY)
         settings = mechanism.server_settings(engine, factors, keys, address) | place
         server = engine.start(installation, directory, run_supervisor, settings=settings, logs=logs)
-        connect: dict[Arm, dict[str, object]] = {
+        connect: dict[Arm, Connection] = {
             arm: server.connection() | mechanism.connection(engine, arm, factors, keys) for arm in ARMS
         }
         connect["encrypted"] |= server.other_ports.get("tls", {})

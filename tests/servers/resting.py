@@ -88,9 +88,9 @@ def write(volume: Volume, rest: AtRestContext) -> None:
 def look(arm: Arm, volume: Volume, rest: AtRestContext, made: Agent) -> ArmAtRest:
     """A SQLite database there, with one table."""
     server = rest.engine.start(rest.installation, volume.path, rest.supervisor)
-    fields = {**server.connection(), "connections": 1, "threads": 1}
+    fields = server.connection() | {"connections": 1, "threads": 1}
     name = f"look-{arm}-{randomness.token_hex(4)}"
-    made.connect(name, **fields)
+    made.connect(name, fields)
     made.query(name, "CREATE TABLE IF NOT EXISTS t (x integer)")
     return ArmAtRest(arm, rest, volume, server, made, name, fields)
 

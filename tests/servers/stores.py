@@ -31,7 +31,7 @@ class Store:
         self.ca = ca
         self.target = f"{name}:tls"
         self.fields = server.connection()
-        self.port, self.tls_port = int(str(self.fields["port"])), int(str(server.other_ports["tls"]["port"]))
+        self.port, self.tls_port = self.fields.port, server.other_ports["tls"]["port"]
         self.clear = f"{name}://me@localhost:{self.port}"
         self.encrypted = f"{name}s://me@localhost:{self.tls_port}/0"
         self.environment = {"REDISCLI_AUTH": PASSWORD}
@@ -52,7 +52,7 @@ class Store:
     def answers(self, *commands: str) -> list[list[str | None]]:
         """The values of each command's answer."""
         with Agent() as agent:
-            agent.connect("look", **self.fields)
+            agent.connect("look", self.fields)
             return [[row[0] for row in agent.query("look", each)] for each in commands]
 
     def state(self) -> list[object]:
@@ -69,7 +69,7 @@ class Store:
             socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection,
             connection.makefile("rwb") as stream,
         ):
-            stream.write(f"AUTH {reveal(self.fields['password'])}\r\nMONITOR\r\n".encode())
+            stream.write(f"AUTH {reveal(self.fields.password)}\r\nMONITOR\r\n".encode())
             stream.flush()
             assert stream.readline() == b"+OK\r\n"
             assert stream.readline() == b"+OK\r\n"

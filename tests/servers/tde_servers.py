@@ -86,7 +86,7 @@ class Pair:
         try:
             with Agent() as agent:
                 fields = server.connection() | self.engine.plaintext_fields()
-                agent.connect(arm, **fields)
+                agent.connect(arm, fields)
                 yield ArmAtRest(arm, self.rest, Volume(directory, (directory,)), server, agent, arm, fields)
         finally:
             server.stop()

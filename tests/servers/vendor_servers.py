@@ -21,6 +21,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._postgresql import VendorTde
 from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm, CellSpec
 from ciphercost.provision.experiment_resources import ExperimentResources
@@ -72,7 +73,7 @@ class VendorClusters:
         try:
             with Agent() as agent:
                 fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
-                agent.connect("look", **fields)
+                agent.connect("look", fields)
                 yield ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()
@@ -96,7 +97,15 @@ class Recorded:
 
 def recorded(rest: AtRestContext, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> ArmAtRest:
     """An arm whose server is only its recorded answers."""
-    return ArmAtRest(arm, rest, Volume(data, (data,)), NoServer(), cast("Agent", Recorded(answers)), "look", {})
+    return ArmAtRest(
+        arm,
+        rest,
+        Volume(data, (data,)),
+        NoServer(),
+        cast("Agent", Recorded(answers)),
+        "look",
+        Connection(driver="none"),
+    )
 
 
 @contextmanager

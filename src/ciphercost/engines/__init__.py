@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.host.installation import Installation
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.registry import Registry
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Language, Layer
@@ -42,8 +43,8 @@ class Server(ABC):
     """Where its data lies; None for a server you already run."""
     opening: float = 0.0
     """Seconds from start to first answer."""
-    other_ports: Mapping[str, Mapping[str, object]] = MappingProxyType({})
-    """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
+    other_ports: Mapping[str, Changes] = MappingProxyType({})
+    """By mechanism: what reaches the encrypted arm where it has a port of its own."""
 
     no_plain_arm: str = ""
     """Why nothing may or can be sent to it unencrypted; empty: it can. User-visible sentences."""
@@ -58,8 +59,8 @@ class Server(ABC):
         return self.standing.died() if self.standing else ""
 
     @abstractmethod
-    def connection(self) -> dict[str, object]:
-        """Return the agent's `connect` fields for an unencrypted connection (driver, host, port, user, …)."""
+    def connection(self) -> Connection:
+        """Return the settings of an unencrypted connection (driver, host, port, user, …)."""
 
     def handshakes(self) -> tuple[int, int]:
         """Return (full, resumed) TLS handshakes since the last call, from the server's log; (0, 0) if it logs none."""
@@ -179,8 +180,8 @@ class Engine(ABC):
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def plaintext_fields(self) -> dict[str, object]:
-        """Return the `connect` fields that request an unencrypted connection explicitly instead of relying on a
+    def plaintext_fields(self) -> Changes:
+        """Return what requests an unencrypted connection explicitly instead of relying on a
         default.
 
         A relay then also keeps the server's name, which tells the agent whether traffic leaves the machine.
@@ -193,7 +194,7 @@ class Engine(ABC):
         parameters: Mapping[str, int | str],  # noqa: ARG002
         *,
         encrypted: bool,  # noqa: ARG002
-    ) -> dict[str, object]:
+    ) -> Changes:
         """Return the `connect` fields that a workload's parameters need in an arm. Raises UsageError.
 
         `version`: empty if it is not known yet; `encrypted`: whether the arm's connections are.
@@ -216,8 +217,8 @@ class Engine(ABC):
         """
         return (text, text) if rows == [[text]] else ("", "")
 
-    def said(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
-        """Return a text that these fields of `connect` make the client send instead of the one that `echoed` names; empty: none."""
+    def said(self, connection: Connection) -> str:  # noqa: ARG002
+        """Return a text that this connection makes the client send instead of the one that `echoed` names; empty: none."""
         return ""
 
 

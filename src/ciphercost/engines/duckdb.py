@@ -17,6 +17,7 @@ from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import maven, package_cache, pypi
 from ciphercost.host.installation import Installation
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
@@ -44,15 +45,15 @@ class DuckDbDirectory(Server):
         self.programs = Path(installation.location)
         self.directory = directory
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         assert self.directory is not None
-        return {
-            "driver": "duckdb",
-            "path": str(self.directory / FILE),
-            "library": str(self.programs / LIBRARY),
-            "extension": str(self.programs / LOADED),
-            "pragmas": SETTINGS,
-        }
+        return Connection(
+            driver="duckdb",
+            path=str(self.directory / FILE),
+            library=str(self.programs / LIBRARY),
+            extension=str(self.programs / LOADED),
+            pragmas=SETTINGS,
+        )
 
     def stop(self) -> None:
         """Nothing to stop: the agent's connections are the database."""

@@ -29,6 +29,7 @@ from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import free_port, is_loopback
 from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.load.jdbc import drivers, java
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class H2Server(StartedServer):
     driver, user, database = "h2", USER, DATABASE
     properties: Mapping[str, str] = MappingProxyType({})
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         own = ";".join(f"{name}={value}" for name, value in {**SETTINGS, **self.properties}.items())
-        return {**super().connection(), "properties": own}
+        return super().connection() | {"properties": own}
 
 
 def answers(address: str, port: int) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine, Server
 from ciphercost.host.installation import Installation
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.version import VERSION
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class NoServer(Server):
     """Stands for the server that doesn't exist."""
 
-    def connection(self) -> dict[str, object]:
-        return {"driver": "null"}
+    def connection(self) -> Connection:
+        return Connection(driver="null")
 
     def stop(self) -> None:
         """Nothing to stop."""

@@ -34,6 +34,7 @@ from ciphercost.host.programs import output_of
 from ciphercost.host.run_ownership import hand_over, own_file, server_user
 from ciphercost.load.connection_string import ConnectionString, libpq
 from ciphercost.model import bounds, grants
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
 
@@ -415,25 +416,25 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         )
         return PostgresqlServer(started, directory)
 
-    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
-        agent.connect("schema", **fields)
+    def make_schema(self, agent: Agent, connection: Connection, name: str, run_id: str) -> None:
+        agent.connect("schema", connection)
         agent.query("schema", f"CREATE SCHEMA {name}; COMMENT ON SCHEMA {name} IS '{MARK}{run_id}'")
         agent.disconnect("schema")
 
     def drop_schema(
         self,
         agent: Agent,
-        fields: Mapping[str, object],
+        connection: Connection,
         name: str,
         *,
         unmarked: bool = False,  # noqa: ARG002
     ) -> None:
-        agent.connect("schema", **fields)
+        agent.connect("schema", connection)
         agent.query("schema", f"DROP SCHEMA {name} CASCADE", timeout=deadlines.check())
         agent.disconnect("schema")
 
-    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
-        agent.connect("schema", **fields)
+    def schemas(self, agent: Agent, connection: Connection) -> dict[str, str]:
+        agent.connect("schema", connection)
         rows = agent.query(
             "schema",
             "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace "
@@ -448,7 +449,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         # Repeats a long piece: repeat() of one letter would cost more than the transfer.
         return f"SELECT repeat(repeat('x', 1000), {size // 1000})"
 
-    def in_schema(self, name: str) -> dict[str, object]:
+    def in_schema(self, name: str) -> Changes:
         return {"search_path": name}
 
     sizes = (
@@ -496,8 +497,8 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
                 "Leave group out, or use postgresql@18."
             )
 
-    def right_to_make(self, fields: Mapping[str, object]) -> str:
-        return grants.statement(self.name, fields["user"], fields["database"])
+    def right_to_make(self, connection: Connection) -> str:
+        return grants.statement(self.name, connection.user, connection.database)
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """Offer both versions and every suite; the client pins one. The server offers all TLS 1.3 suites by default."""

@@ -12,6 +12,7 @@ from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host.installation import Installation
 from ciphercost.load import agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class SqliteDirectory(Server):
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         assert self.directory is not None
-        return {"driver": "sqlite", "path": str(self.directory / "database.sqlite")}
+        return Connection(driver="sqlite", path=str(self.directory / "database.sqlite"))
 
     def stop(self) -> None:
         """Nothing to stop: the agent's connections are the database."""

@@ -18,6 +18,7 @@ from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file
+from ciphercost.model.connection import Connection
 from ciphercost.model.constrained_types import CANARY_TABLE
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class ValkeyServer(StartedServer):
 
     driver, user, database = "resp", "default", ""
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         """Leave the database out: every connection begins in the default one."""
-        return {name: value for name, value in super().connection().items() if name != "database"}
+        return super().connection() | {"database": None}
 
 
 RUNNING = ("valkey-", "redis-")

@@ -129,7 +129,7 @@ def start(
     straight = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
     ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight)
     chains = {arm: way.enter(server_cpus) for arm, way in ways.items()}
-    connect = direct = {arm: ways[arm].fields(chains[arm]) if arm in ways else straight[arm] for arm in arms}
+    connect = direct = {arm: ways[arm].connection(chains[arm]) if arm in ways else straight[arm] for arm in arms}
     relay = 0
     others = usable_cpus() - server_cpus - agent_cpus
     if held.delay_s and not bench.planned.by_packet:

@@ -30,6 +30,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
 from ciphercost.host.ports import LOOPBACK, free_port
 from ciphercost.host.run_ownership import hand_over
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError, RefusedSetting, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ class WebServer(StartedServer):
         if stalls:
             self.other_ports["http2-in-clear"] = self.other_ports["no-sendfile"]
 
-    def connection(self) -> dict[str, object]:
-        return {"driver": self.driver, "host": self.address, "port": self.port, "authority": AUTHORITY}
+    def connection(self) -> Connection:
+        return Connection(driver=self.driver, host=self.address, port=self.port, authority=AUTHORITY)
 
     def handshakes(self) -> tuple[int, int]:
         """Count handshakes without those of the witnesses."""
@@ -255,9 +256,7 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
     def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:
         return {HTTP3: "on"} if http_version(parameters) == "3" else {}
 
-    def workload_fields(
-        self, version: str, parameters: Mapping[str, int | str], *, encrypted: bool
-    ) -> dict[str, object]:
+    def workload_fields(self, version: str, parameters: Mapping[str, int | str], *, encrypted: bool) -> Changes:
         wanted = http_version(parameters)
         if wanted == "3" and self.no_http3:
             raise UsageError(f"http=3: {self.no_http3}; use nginx, or write http=2")
@@ -360,13 +359,15 @@ def http_version(parameters: Mapping[str, int | str]) -> str:
     return wanted
 
 
-def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> dict[str, object]:
-    """Return the `connect` field for an arm's HTTP version. Raises UsageError. Pure.
+def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> Changes:
+    """Return what an arm's HTTP version adds to its connections. Raises UsageError. Pure.
 
     HTTP/3 has no unencrypted form: beside it, the plain arm speaks HTTP/1.1.
     """
     wanted = http_version(parameters)
-    return {"http": wanted} if wanted == "2" or (wanted == "3" and encrypted) else {}
+    if wanted == "2":
+        return {"http": "2"}
+    return {"http": "3"} if wanted == "3" and encrypted else {}
 
 
 def _older(version: str, since: str) -> bool:
