@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.pki import Pki
@@ -79,7 +80,9 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
         secrets.mkdir(mode=0o700, exist_ok=True)
         Pki(secrets / "tls-rsa2048", "rsa2048", both_ends=True)
         settings = tls.server_settings(engine, factors, secrets)
-        running = engine.start(installation, directory, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        running = engine.start(
+            StartRequest(installation, directory, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        )
         try:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             fields = {

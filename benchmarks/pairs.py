@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, StartRequest
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.estimate.statistics import session_interval
 from ciphercost.host import run_ownership, supervisor
@@ -59,7 +59,9 @@ def served(
         run_ownership.hand_over(secrets)
         settings = tls.server_settings(engine, factors, secrets)
         settings |= engine.settings_for(connections) if connections else {}
-        running = engine.start(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        running = engine.start(
+            StartRequest(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        )
         try:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             plain = running.connection() | tls.connection(engine, "plain", factors, secrets)

@@ -13,6 +13,7 @@ import pytest
 
 import firebird
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.firebird import (
     ENGINE,
@@ -119,7 +120,9 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
         ENGINE.initialise(installation, scratch / "first", run_supervisor)
         shutil.copytree(scratch / "first", scratch / "second", symlinks=True)
         run_ownership.hand_over(scratch / "second")
-        servers = [ENGINE.start(installation, scratch / name, run_supervisor) for name in ("first", "second")]
+        servers = [
+            ENGINE.start(StartRequest(installation, scratch / name, run_supervisor)) for name in ("first", "second")
+        ]
         with Agent() as agent:
             for number, each in enumerate(servers):
                 agent.connect(str(number), each.connection())
@@ -137,7 +140,7 @@ def test_it_dies_with_its_run(installation: Installation) -> None:
     run_supervisor = supervisor.Supervisor(run_directory.new_id())
     directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
     ENGINE.initialise(installation, directory, run_supervisor)
-    server = ENGINE.start(installation, directory, run_supervisor)
+    server = ENGINE.start(StartRequest(installation, directory, run_supervisor))
     run_supervisor.close()
     wait_for("the server's end", lambda: run_ownership.start_time(server.pid) == "")
     assert not directory.exists()
@@ -149,7 +152,9 @@ def test_a_server_that_can_not_start_reports_the_reason(installation: Installati
         ENGINE.initialise(installation, directory, run_supervisor)
         (directory / "firebird.log").write_text("Address already in use, said an earlier start\n")
         with pytest.raises(RunError, match=r"Firebird 4\.\S+ did not start \(log: ") as caught:
-            ENGINE.start(installation, directory, run_supervisor, settings={"RemoteBindAddress": "192.0.2.1"})
+            ENGINE.start(
+                StartRequest(installation, directory, run_supervisor, settings={"RemoteBindAddress": "192.0.2.1"})
+            )
         assert "Cannot assign requested address" in str(caught.value)
         assert "an earlier start" not in str(caught.value)
 
@@ -196,7 +201,7 @@ def test_a_running_server_is_found_but_not_changed(
     found = ENGINE.find(url=firebird.url(server, "ciphercost"))
     assert found.source == "running"
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
-        running = ENGINE.start(found, tmp_path, run_supervisor)
+        running = ENGINE.start(StartRequest(found, tmp_path, run_supervisor))
         assert isinstance(running, RunningServer)
         assert running.pid == server.pid
         assert running.connection() == fields

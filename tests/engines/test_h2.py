@@ -13,7 +13,7 @@ import pytest
 
 import h2_servers
 from ciphercost import mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.h2 import DRIVER, ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.pki import Pki
@@ -63,7 +63,9 @@ def running(require_server: RequireServer, require_java: None) -> Iterator[Runni
         scratch = supervisor.scratch(run_id, run_supervisor)
         ENGINE.initialise(installation, scratch / "data", run_supervisor)
         settings = TLS.server_settings(ENGINE, TLS.check({}), scratch / "secrets")
-        server = ENGINE.start(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        server = ENGINE.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        )
         like = server.connection() | TLS.connection(ENGINE, "encrypted", TLS.check({}), scratch / "secrets")
         with h2_servers.agent(like, run_supervisor) as agent:
             yield Running(server, scratch / "secrets", run_supervisor, agent)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import supervisor
@@ -57,7 +57,9 @@ def store(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
         engine.initialise(installation, scratch / "data", run_supervisor)
         factors = TLS.check({})
         settings = TLS.server_settings(engine, factors, scratch / "secrets")
-        server = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        server = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        )
         plain, encrypted = (TLS.connection(engine, arm, factors, scratch / "secrets") for arm in ("plain", "encrypted"))
         yield Store(
             engine,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer
@@ -312,7 +312,7 @@ def test_a_running_server_is_found_but_not_changed(
     monkeypatch.setenv("MYSQL_PWD", reveal(fields.password))
     monkeypatch.setenv("HOME", str(tmp_path))
     url = f"{home.engine.name}://{quote(USER)}@localhost:{fields.port}/{fields.database}?ssl-ca=/ca.pem"
-    server = home.engine.start(home.engine.find(url=url), tmp_path, home.supervisor)
+    server = home.engine.start(StartRequest(home.engine.find(url=url), tmp_path, home.supervisor))
     assert isinstance(server, RunningServer)
     assert (server.pid, server.ca) == (plain_server.pid, "/ca.pem")
     assert server.connection() == (fields | {"tls_server_name": "localhost"})
@@ -326,7 +326,7 @@ def test_a_url_of_the_other_kind_is_noticed_by_the_servers_greeting(
     other = engines.get("mariadb" if home.engine.name == "mysql" else "mysql")
     url = f"{other.name}://me@127.0.0.1:{port_of(plain_server)}/"
     with pytest.raises(UsageError, match=f"is {home.engine.title} .* name the engine {home.engine.name}"):
-        other.start(other.find(url=url), tmp_path, home.supervisor)
+        other.start(StartRequest(other.find(url=url), tmp_path, home.supervisor))
 
 
 def test_a_greeting_is_a_version_or_a_refusal(plain_server: Server, home: ServerCopies) -> None:

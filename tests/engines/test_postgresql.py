@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.postgresql import (
     ENGINE,
@@ -75,7 +75,11 @@ def start(
     def start(settings: dict[str, str] | None = None, **factors: str) -> Server:
         if factors:
             settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
-        started.append(ENGINE.start(require_postgresql, cluster, run_supervisor, settings=settings, logs=tmp_path))
+        started.append(
+            ENGINE.start(
+                StartRequest(require_postgresql, cluster, run_supervisor, settings=settings or {}, logs=tmp_path)
+            )
+        )
         return started[-1]
 
     yield start
@@ -142,7 +146,7 @@ def test_a_copy_of_a_cluster_can_be_started_beside_it(
     shutil.copytree(cluster, scratch / "copy", copy_function=shutil.copy2)
     run_ownership.hand_over(scratch / "copy")
     first = start()
-    second = ENGINE.start(require_postgresql, scratch / "copy", run_supervisor, logs=scratch)
+    second = ENGINE.start(StartRequest(require_postgresql, scratch / "copy", run_supervisor, logs=scratch))
     assert port_of(first) != port_of(second)
     second.stop()
 
@@ -205,7 +209,7 @@ def test_it_works_without_root(tmp_path: Path, require: Require, require_postgre
         "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
         "    found = engine.find(bindir=sys.argv[1])\n"
         "    engine.initialise(found, scratch / 'data', made)\n"
-        "    server = engine.start(found, scratch / 'data', made)\n"
+        "    server = engine.start(engines.StartRequest(found, scratch / 'data', made))\n"
         "    assert server.library, server\n"
         "    server.stop()\n"
         "print(made.problems, scratch.exists())"
@@ -326,7 +330,7 @@ def test_the_whole_tls_matrix_on_every_version(
 
         def started(**factors: str) -> Server:
             settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
-            return ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
+            return ENGINE.start(StartRequest(installation, data, run_supervisor, settings=settings, logs=tmp_path))
 
         for certificate, key in (("rsa2048", "RSA 2048"), ("rsa4096", "RSA 4096"), ("ecdsa-p256", "P-256")):
             server = started(certificate=certificate)
@@ -419,7 +423,7 @@ def test_a_server_under_a_vendors_own_name_is_found_and_started(
     for name, program in (("edb-postgres", "postgres"), ("initdb", "initdb")):
         (bindir / name).symlink_to(Path(require_postgresql.location) / program)
     assert version_of(bindir) == require_postgresql.version
-    ENGINE.start(ENGINE.find(bindir=str(bindir)), cluster, run_supervisor, logs=tmp_path).stop()
+    ENGINE.start(StartRequest(ENGINE.find(bindir=str(bindir)), cluster, run_supervisor, logs=tmp_path)).stop()
 
 
 # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -435,7 +439,7 @@ def test_queries_for_encryption_at_rest_work_on_every_version(
     data = scratch / f"rest-{version}"
     ENGINE.initialise(installation, data, run_supervisor)
     settings = ENGINE.cache_settings(5 << 20, direct=True)
-    server = ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
+    server = ENGINE.start(StartRequest(installation, data, run_supervisor, settings=settings, logs=tmp_path))
     with Agent() as agent:
         fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
         agent.connect("a", fields)
@@ -511,7 +515,7 @@ def test_a_running_server_is_found_but_not_changed(
     url = f"postgresql://{fields.user}@localhost:{fields.port}/postgres?sslrootcert=/ca.pem"
     installation = ENGINE.find(url=url)
     assert installation.source == "running"
-    server = ENGINE.start(installation, tmp_path, run_supervisor)
+    server = ENGINE.start(StartRequest(installation, tmp_path, run_supervisor))
     assert isinstance(server, RunningServer)
     assert server.pid == own.pid
     assert server.ca == "/ca.pem"
@@ -547,7 +551,7 @@ def test_sqlite_is_a_directory_and_no_server(tmp_path: Path, run_supervisor: Sup
     sqlite = engines.get("sqlite")
     installation = Installation("sqlite", "", "library", "agent")
     sqlite.initialise(installation, tmp_path / "db", run_supervisor)
-    server = sqlite.start(installation, tmp_path / "db", run_supervisor)
+    server = sqlite.start(StartRequest(installation, tmp_path / "db", run_supervisor))
     assert server.connection() == Connection(driver="sqlite", path=str(tmp_path / "db" / "database.sqlite"))
     assert (server.pid, server.cgroups) == (0, ())
     with pytest.raises(UsageError, match="neither --url nor --bindir"):

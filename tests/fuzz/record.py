@@ -16,7 +16,7 @@ from typing import Any
 import needs
 from asking import raw
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._web.family import Web
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
@@ -78,7 +78,7 @@ def started(name: str) -> Iterator[Server]:
         engine.initialise(installation, scratch / "data", run_supervisor)
         if isinstance(engine, Web):
             engine.lay_out(scratch / "data", scratch / "documents", DOCUMENTS, "canary")
-        server = engine.start(installation, scratch / "data", run_supervisor, logs=scratch)
+        server = engine.start(StartRequest(installation, scratch / "data", run_supervisor, logs=scratch))
         yield server
         server.stop()
 

@@ -20,6 +20,7 @@ import other_tools
 import result_schema
 import web_servers
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
@@ -104,7 +105,9 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
         engine = engines.get("postgresql")
         engine.initialise(installation, scratch / "data", run_supervisor)
         settings = TLS.server_settings(engine, TLS.check({}), scratch / "secrets")
-        server = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        server = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        )
         try:
             made = Postgres(installation, server.connection())
             made("-i", "-q", mode="disable", cwd=logs)
@@ -453,7 +456,7 @@ def test_redis_benchmark_says_the_same_in_every_form(
     with Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
-        server = engine.start(installation, scratch / "data", run_supervisor, settings={}, logs=scratch)
+        server = engine.start(StartRequest(installation, scratch / "data", run_supervisor, settings={}, logs=scratch))
         fields = server.connection()
         words: list[object] = [
             tools / "redis-benchmark",

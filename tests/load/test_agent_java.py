@@ -16,7 +16,7 @@ import pytest
 
 from asking import ask
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import supervisor
@@ -112,7 +112,9 @@ def driver_server(
         secured = tls.server_settings(engine, tls.check({}), scratch / "secrets") if isinstance(engine, HasTls) else {}
         logs = scratch / "logs"
         logs.mkdir()
-        running = engine.start(installation, scratch / "data", run_supervisor, settings=secured | settings, logs=logs)
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=secured | settings, logs=logs)
+        )
         yield DriverServer(name, running, scratch, require)
         running.stop()
     assert run_supervisor.problems == []

@@ -12,7 +12,7 @@ import pytest
 
 from asking import ask
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
@@ -41,7 +41,9 @@ def server(
         engine.initialise(installation, scratch / "data", run_supervisor)
         settings = tls.server_settings(engine, tls.check({}), scratch / "secrets")
         logs = tmp_path_factory.mktemp("logs")
-        running = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        )
         with Agent() as agent:
             agent.connect("loader", running.connection())
             agent.query("loader", "CREATE TABLE items (id INTEGER PRIMARY KEY, name VARCHAR(50), stock INTEGER)")

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from asking import ask
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
@@ -58,7 +59,9 @@ def site(
     with Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
-        running = engine.start(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
+        )
         made = Site(engine.name, running.connection())
         with Agent() as agent:
             agent.connect("a", made.fields)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import secret_sql, workloads
@@ -407,7 +407,7 @@ def both_arms(
             each.mkdir(mode=0o700)
             run_ownership.hand_over(each)
         engine.initialise(installation, directory, run_supervisor)
-        server = engine.start(installation, directory, run_supervisor, logs=logs)
+        server = engine.start(StartRequest(installation, directory, run_supervisor, logs=logs))
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
             fields = server.connection() | engine.plaintext_fields()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.load import tables as owndata
 from ciphercost.load.agent import Agent
@@ -70,7 +71,7 @@ def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, Connectio
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         installation = engine.find()
         engine.initialise(installation, scratch / "data", run_supervisor)
-        server = engine.start(installation, scratch / "data", run_supervisor, logs=directory)
+        server = engine.start(StartRequest(installation, scratch / "data", run_supervisor, logs=directory))
         try:
             agent.connect("loader", server.connection())
             yield agent, server.connection()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.secret import reveal
@@ -37,7 +37,7 @@ def server(
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
         started = engine.start(
-            installation, scratch / "data", run_supervisor, settings=without.get(name), logs=tmp_path
+            StartRequest(installation, scratch / "data", run_supervisor, settings=without.get(name, {}), logs=tmp_path)
         )
         fields = started.connection()
         yield started, f"{name}://{fields.user}@localhost:{fields.port}/{fields.database}"

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import engines
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import program as load_program
 from ciphercost.load import workloads
@@ -131,7 +131,7 @@ def server(request: pytest.FixtureRequest, require_server: RequireServer) -> Ite
         directory.mkdir(mode=0o700)
         run_ownership.hand_over(directory)
         engine.initialise(installation, directory, run_supervisor)
-        started = engine.start(installation, directory, run_supervisor)
+        started = engine.start(StartRequest(installation, directory, run_supervisor))
         try:
             yield engine, started
         finally:

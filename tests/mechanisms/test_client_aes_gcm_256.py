@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ciphercost import commands, engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import run_ownership, supervisor
@@ -172,7 +172,7 @@ def both_arms(
                 directory.mkdir(mode=0o700)
                 run_ownership.hand_over(directory)
                 engine.initialise(installation, directory, run_supervisor)
-                servers.append(engine.start(installation, directory, run_supervisor, logs=logs))
+                servers.append(engine.start(StartRequest(installation, directory, run_supervisor, logs=logs)))
             fields = servers[-1].connection() | MECHANISM.connection(engine, arm, {}, keys)
             if not engine.embedded:
                 OwnSchema.of(engine).make_schema(agent, fields, columns.schema_name(arm), run_id)

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ciphercost.engines import StartRequest
 from ciphercost.engines.capabilities.storage import Spill
 from ciphercost.engines.duckdb import ENGINE, LOADED
 from ciphercost.host import supervisor
@@ -46,7 +47,7 @@ def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(rest.installation, directory, run_supervisor)
-            server = ENGINE.start(rest.installation, directory, run_supervisor)
+            server = ENGINE.start(StartRequest(rest.installation, directory, run_supervisor))
             own = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
             fields = cache.joined(server.connection(), own).alone
             agent = agents.enter_context(Agent())

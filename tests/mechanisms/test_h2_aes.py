@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import h2_servers
+from ciphercost.engines import StartRequest
 from ciphercost.engines.h2 import ENGINE, FILE, TEMPORARY
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
@@ -41,7 +42,7 @@ def looks(require_server: RequireServer, require_java: None) -> Iterator[Looks]:
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(installation, directory, run_supervisor)
-            server = ENGINE.start(installation, directory, run_supervisor, logs=scratch)
+            server = ENGINE.start(StartRequest(installation, directory, run_supervisor, logs=scratch))
             open_.callback(server.stop)
             own = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
             fields = server.connection() | own | {"connections": 1, "threads": 1}

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import steady
 from ciphercost import commands, engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import canary_scan, run_ownership, supervisor
 from ciphercost.load.agent import Agent
@@ -142,7 +142,7 @@ def both_arms(request: pytest.FixtureRequest, require_server: RequireServer) -> 
         (scratch / "data").mkdir()
         run_ownership.hand_over(scratch / "data")
         engine.initialise(installation, scratch / "data", made)
-        server = engine.start(installation, scratch / "data", made, settings=settings, logs=scratch)
+        server = engine.start(StartRequest(installation, scratch / "data", made, settings=settings, logs=scratch))
         with Agent() as agent:
             yield ServerWithArms(engine, installation.version, server, agent, scratch / "secrets")
         server.stop()

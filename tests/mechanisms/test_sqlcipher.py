@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 import warm
+from ciphercost.engines import StartRequest
 from ciphercost.engines.sqlite import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
@@ -42,7 +43,9 @@ def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(rest.installation, directory, run_supervisor, MECHANISM.settings(arm, rest))
-            server = ENGINE.start(rest.installation, directory, run_supervisor, settings=MECHANISM.settings(arm, rest))
+            server = ENGINE.start(
+                StartRequest(rest.installation, directory, run_supervisor, settings=MECHANISM.settings(arm, rest))
+            )
             fields = server.connection() | MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
             agent = agents.enter_context(Agent())
             agent.connect("look", fields)

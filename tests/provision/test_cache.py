@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import commands, engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
@@ -169,7 +170,7 @@ def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServe
         engine.initialise(installation, directory, run_supervisor)
         for direct in (False, True):
             wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)
-            server = engine.start(installation, directory, run_supervisor, settings=wanted)
+            server = engine.start(StartRequest(installation, directory, run_supervisor, settings=wanted))
             try:
                 with Agent(log=tmp_path / "agent.log") as agent:
                     agent.connect("one", server.connection())

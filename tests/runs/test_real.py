@@ -18,7 +18,7 @@ import result_schema
 import short
 import warm
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, supervisor
 from ciphercost.model import run_directory
@@ -164,7 +164,9 @@ def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
             installation = engine.find()
             directory = scratch / f"server-{len(servers)}"
             engine.initialise(installation, directory, run_supervisor)
-            servers.append(engine.start(installation, directory, run_supervisor, settings=settings, logs=tmp_path))
+            servers.append(
+                engine.start(StartRequest(installation, directory, run_supervisor, settings=settings, logs=tmp_path))
+            )
             return Own(servers[-1], servers[-1].connection())
 
         yield start

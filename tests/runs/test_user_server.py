@@ -17,6 +17,7 @@ from msgspec import structs
 import ciphercost as api
 import processes
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import journal, leftovers, run_ownership, supervisor
@@ -233,7 +234,7 @@ def used(server: UserServer, command: str, place: Path) -> str:
     words = shlex.split(command)
     options = dict(zip(words[1::2], words[2::2], strict=True))
     with supervisor.Supervisor(run_directory.new_id()) as made:
-        running = server.engine.start(server.engine.find(url=options["--url"]), place, made)
+        running = server.engine.start(StartRequest(server.engine.find(url=options["--url"]), place, made))
         fields = leftover_schemas.reached(TakesUrl.of(server.engine), running, options.get("--ca", ""), place)
     return str(fields.tls)
 

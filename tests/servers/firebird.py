@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ciphercost.engines import StartRequest
 from ciphercost.engines.firebird import ENGINE, FirebirdServer
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
@@ -19,7 +20,9 @@ def started(installation: Installation, **settings: str) -> Iterator[FirebirdSer
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
         ENGINE.initialise(installation, directory, run_supervisor)
-        server = ENGINE.start(installation, directory, run_supervisor, settings=settings, logs=directory.parent)
+        server = ENGINE.start(
+            StartRequest(installation, directory, run_supervisor, settings=settings, logs=directory.parent)
+        )
         assert isinstance(server, FirebirdServer)
         yield server
         server.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
@@ -48,7 +48,7 @@ def started(installation: Installation, address: str, logs: Path) -> Iterator[Li
         if isinstance(engine, Documents):
             engine.lay_out(directory, scratch / "documents", {}, CANARY)
         settings = mechanism.server_settings(engine, factors, keys, address) | place
-        server = engine.start(installation, directory, run_supervisor, settings=settings, logs=logs)
+        server = engine.start(StartRequest(installation, directory, run_supervisor, settings=settings, logs=logs))
         connect: dict[Arm, Connection] = {
             arm: server.connection() | mechanism.connection(engine, arm, factors, keys) for arm in ARMS
         }

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
@@ -54,7 +54,9 @@ class ServerCopies:
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation, directory, self.supervisor, settings=wanted | (settings or {}), logs=self.logs
+            StartRequest(
+                self.installation, directory, self.supervisor, settings=wanted | (settings or {}), logs=self.logs
+            )
         )
         try:
             yield server

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.host import canary_scan, run_ownership, supervisor, tools
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
@@ -87,7 +88,7 @@ def write(volume: Volume, rest: AtRestContext) -> None:
 
 def look(arm: Arm, volume: Volume, rest: AtRestContext, made: Agent) -> ArmAtRest:
     """A SQLite database there, with one table."""
-    server = rest.engine.start(rest.installation, volume.path, rest.supervisor)
+    server = rest.engine.start(StartRequest(rest.installation, volume.path, rest.supervisor))
     fields = server.connection() | {"connections": 1, "threads": 1}
     name = f"look-{arm}-{randomness.token_hex(4)}"
     made.connect(name, fields)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, run_ownership, supervisor
 from ciphercost.load.agent import Agent
@@ -102,7 +102,9 @@ def store(name: str, directory: Path) -> Iterator[Store]:
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
         settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
-        server = engine.start(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
+        server = engine.start(
+            StartRequest(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
+        )
         try:
             found = Store(name, server, ca)
             found.ask(USER, *(f"SET mine:{n} value-{n:04}" for n in range(1, KEYS + 1)), "SET others:1 secret")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import other_tools
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -257,7 +257,10 @@ def user_server(
         engine.initialise(installation, scratch / "server", run_supervisor)
         if prepare:
             prepare(installation, scratch / "server", run_supervisor)
-        start = partial(engine.start, installation, scratch / "server", run_supervisor, settings=own, logs=directory)
+        start = partial(
+            engine.start,
+            StartRequest(installation, scratch / "server", run_supervisor, settings=own or {}, logs=directory),
+        )
         found = UserServer(name, installation, start, ca)
         found.ca_at_server = at_server
         try:

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from ciphercost import mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.engines.null import NoServer
 from ciphercost.engines.postgresql import ENGINE
 from ciphercost.host import supervisor
@@ -69,7 +70,9 @@ class VendorClusters:
         self.count += 1
         directory = self.scratch / f"cluster-{self.count}"
         ENGINE.initialise(rest.installation, directory, self.supervisor, settings)
-        server = ENGINE.start(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
+        server = ENGINE.start(
+            StartRequest(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
+        )
         try:
             with Agent() as agent:
                 fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from asking import ask
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._web.family import Web
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
@@ -67,12 +67,14 @@ class Site:
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation,
-            directory,
-            self.supervisor,
-            cpus=cpus,
-            settings=wanted | dict(settings or {}),
-            logs=self.logs,
+            StartRequest(
+                self.installation,
+                directory,
+                self.supervisor,
+                cpus=cpus,
+                settings=wanted | dict(settings or {}),
+                logs=self.logs,
+            )
         )
         try:
             yield server

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import secret_columns, workloads
@@ -179,7 +179,9 @@ def both_arms(
         config.write_text(TRACE.format(path=trace))
         run_ownership.hand_over(config)
         settings = {"postgresql": {"log_statement": "all"}, "firebird": {"AuditTraceConfigFile": str(config)}}
-        server = engine.start(installation, directory, run_supervisor, logs=logs, settings=settings.get(name, {}))
+        server = engine.start(
+            StartRequest(installation, directory, run_supervisor, logs=logs, settings=settings.get(name, {}))
+        )
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
             fields = server.connection() | engine.plaintext_fields()

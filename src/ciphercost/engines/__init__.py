@@ -11,10 +11,12 @@ and starts a `_network.StartedServer`. `valkey.py` is a short complete example.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ciphercost.host.installation import Installation
 from ciphercost.model.connection import Changes, Connection
@@ -69,6 +71,23 @@ class Server(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Stop the server in an orderly way and wait for its end. Raises RunError if it does not end."""
+
+
+class StartRequest(msgspec.Struct, frozen=True):
+    """Which server to start, where, and how."""
+
+    installation: Installation
+    directory: Path
+    """What `initialise` made, or a copy of it."""
+    supervisor: Supervisor
+    cpus: Collection[int] | None = None
+    """CPUs that it may use. None: all."""
+    settings: Mapping[str, str] = {}
+    """By the server's own names; `env:NAME` sets an environment variable, and `launch.LISTEN` the address on which it listens.
+    [default: 127.0.0.1]
+    """
+    logs: Path | None = None
+    """Directory for its output. None: nobody keeps it."""
 
 
 class Engine(ABC):
@@ -143,23 +162,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """Start the server on a free port of one address and wait until it answers.
 
         On loopback, clients connect from anywhere in 127.0.0.0/8 (see `link`), so the server's own rules must admit all
         of it; on another address, from anywhere.
-
-        `settings`: the server's own names; `env:NAME` sets an environment variable, and `launch.LISTEN` the address on
-        which it listens. [default: 127.0.0.1]
 
         Raises RunError with the end of the server's log.
         """

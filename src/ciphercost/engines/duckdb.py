@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import maven, package_cache, pypi
 from ciphercost.host.installation import Installation
@@ -127,17 +127,8 @@ class DuckDb(StoresData):
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
-        return DuckDbDirectory(installation, directory)
+    def start(self, request: StartRequest) -> Server:
+        return DuckDbDirectory(request.installation, request.directory)
 
 
 ENGINE = DuckDb()

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server, _firebird_pages, _network
+from ciphercost.engines import Server, StartRequest, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.connections import EncryptsConnections
@@ -388,25 +388,17 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         finally:
             script.unlink()
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """If another process takes the port first, Firebird itself retries for 50 seconds.
 
         The setting `plugin:NAME` registers a plugin that is not known by default; its value holds the plugin's own
         settings, one per line.
         """
+        installation, directory = request.installation, request.directory
         if installation.source == "running":
             return RunningServer(installation.location)
         bindir = Path(installation.location)
-        given, env, address = apart(settings)
+        given, env, address = apart(request.settings)
         _check_names(bindir, given)
 
         def command(port: int) -> list[str | Path]:
@@ -417,14 +409,14 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         lengths = {log: log.stat().st_size for log in directory.glob(OWN_LOGS)}
         try:
             started = launch(
-                supervisor,
+                request.supervisor,
                 f"{self.title} {installation.version}",
                 command,
                 answers,
                 directory=directory,
-                logs=logs,
+                logs=request.logs,
                 env={**_environment(bindir, directory), **env},
-                cpus=cpus,
+                cpus=request.cpus,
                 address=address,
             )
         except RunError as error:

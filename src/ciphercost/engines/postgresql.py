@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server, _network
+from ciphercost.engines import Server, StartRequest, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.own_schema import OwnSchema
@@ -380,20 +380,12 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         (directory / "pg_hba.conf").write_text(HBA.format(clients=clients))
         password.rename(directory / PASSWORD_FILE)
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """`settings`: names of version 18, translated for earlier versions; `env:NAME` sets an environment variable."""
+        installation, directory = request.installation, request.directory
         if installation.source == "running":
             return RunningServer(installation.location)
-        given, env, address = apart(settings)
+        given, env, address = apart(request.settings)
         given = {name: value for name, value in given.items() if not name.startswith("initdb:")}
         chosen = options(installation.version, SETTINGS | given | {"listen_addresses": address})
 
@@ -403,14 +395,14 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
 
         title = f"{self.title} {installation.version}"
         started = launch(
-            supervisor,
+            request.supervisor,
             title,
             command,
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=env,
-            cpus=cpus,
+            cpus=request.cpus,
             stop_signal=signal.SIGINT,
             address=address,
         )

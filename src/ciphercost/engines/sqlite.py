@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host.installation import Installation
@@ -123,17 +123,8 @@ class Sqlite(StoresData, CountsIo):
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def start(
-        self,
-        installation: Installation,  # noqa: ARG002
-        directory: Path,
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
-        return SqliteDirectory(directory)
+    def start(self, request: StartRequest) -> Server:
+        return SqliteDirectory(request.directory)
 
 
 ENGINE = Sqlite()

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import YOURS
 from ciphercost.engines._web import advice
 from ciphercost.engines._web.answer import Answer, request_ok
@@ -198,17 +198,8 @@ class Url(HasTls, TakesUrl):
     ) -> None:
         """Nothing to create."""
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,  # noqa: ARG002
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
-        return PairedServer(installation.location)
+    def start(self, request: StartRequest) -> Server:
+        return PairedServer(request.installation.location)
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Return nothing: the server's TLS is configured already."""

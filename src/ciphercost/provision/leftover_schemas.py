@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -72,7 +72,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         supervisor.temporary(run_supervisor, "logs") as logs,
         Agent(log=logs / "agent.log") as agent,
     ):
-        server = engine.start(engine.find(url=url), logs, run_supervisor)
+        server = engine.start(StartRequest(engine.find(url=url), logs, run_supervisor))
         connection = reached(engine, server, ca, logs)
         noted = scratch_schema.noted(engine.name, connection)
         if passwords.may_ask(connection) and passwords.ask_where_wanted(agent, connection, engine.refuses_anonymous):

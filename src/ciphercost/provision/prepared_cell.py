@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.settings import blamed
@@ -166,12 +166,14 @@ class PreparedCell(msgspec.Struct):
         began = time.monotonic()
         try:
             server = self.engine.start(
-                self.installation,
-                volume.path,
-                self.supervisor,
-                cpus=sorted(cpus) if cpus else None,
-                settings=self.settings(place),
-                logs=self.logs,
+                StartRequest(
+                    self.installation,
+                    volume.path,
+                    self.supervisor,
+                    cpus=sorted(cpus) if cpus else None,
+                    settings=self.settings(place),
+                    logs=self.logs,
+                )
             )
         except RunError as error:
             own = self.planned.conditions.settings

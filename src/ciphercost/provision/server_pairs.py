@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.link import Ends, Link, check_rights, linked, veth
@@ -197,7 +197,7 @@ def _like(bench: PreparedCell, place: str) -> str:
 @contextmanager
 def _server(bench: PreparedCell, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
     if bench.cell.url:
-        yield bench.engine.start(bench.installation, directory, bench.supervisor, logs=bench.logs)
+        yield bench.engine.start(StartRequest(bench.installation, directory, bench.supervisor, logs=bench.logs))
         return
     with bench.volume(place, directory) as volume:
         bench.fetch(place, volume)

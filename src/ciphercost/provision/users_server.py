@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines
@@ -25,7 +25,9 @@ from ciphercost.provision.server_pair import ServerPair
 
 def servers_at(bench: PreparedCell) -> dict[str, Server]:
     """Your server, for each arm."""
-    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
+    return dict.fromkeys(
+        (*ARMS, "both"), bench.engine.start(StartRequest(bench.installation, bench.directory, bench.supervisor))
+    )
 
 
 def place(bench: PreparedCell) -> Place:
@@ -169,7 +171,7 @@ def ask_password(
 @contextmanager
 def _running_schema(bench: PreparedCell, arm: Arm) -> Iterator[None]:
     """A scratch schema on your server, made for the run and dropped after it. Nothing else is touched."""
-    server = bench.engine.start(bench.installation, bench.directory, bench.supervisor)
+    server = bench.engine.start(StartRequest(bench.installation, bench.directory, bench.supervisor))
     # The first connection is made like your own, because the schema doesn't exist yet. In transit it is encrypted.
     own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
     connection = bench.connection(own, {"both": server}).single

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer
@@ -263,29 +263,21 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
                 f"{self.title} {installation.version} could not create its system tables in {directory}: {error}"
             ) from None
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
+        installation, directory = request.installation, request.directory
         if installation.source == "running":
             return RunningServer(self.name, installation.location, self.programs)
-        given, env, address = apart(settings)
+        given, env, address = apart(request.settings)
         base = self.base_command(installation, directory, address)
         started = launch(
-            supervisor,
+            request.supervisor,
             f"{self.title} {installation.version}",
             lambda port: [*base, f"--port={port}", *_options(given)],
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=env,
-            cpus=cpus,
+            cpus=request.cpus,
             hopeless=self.hopeless,
             address=address,
         )

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.answer import Answer, request_ok
@@ -187,22 +187,14 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
             each.chmod(0o755 if each.is_dir() else 0o644)
         (directory / DOCUMENTS).symlink_to(place)
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
-        given, env, address = apart(settings)
+    def start(self, request: StartRequest) -> Server:
+        installation, directory = request.installation, request.directory
+        given, env, address = apart(request.settings)
         http3 = given.pop(HTTP3, "") == "on"  # a user can't give it: `decided_settings`
         own = {name: given.pop(name) for name in list(given) if not name.startswith(OURS)}
         given = {name.removeprefix(OURS): value for name, value in given.items()}
         connections = int(given.pop("connections", CONNECTIONS))
-        chosen = sorted(cpus) if cpus is not None else None
+        chosen = sorted(request.cpus) if request.cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
 
@@ -215,12 +207,12 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
 
         start = partial(
             launch,
-            supervisor,
+            request.supervisor,
             f"{self.title} {installation.version}",
             command,
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=self.environment(directory, env),
             cpus=chosen,
             also=lambda: [each for each in (made[-1].ports.tls, made[-1].ports.no_sendfile) if each],
