@@ -217,7 +217,7 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: Connected | 
     if pair.server is not None and pair.server.library:
         facts.encryption["server_library"] = pair.server.library
         warn(facts, "old-openssl", old_openssl(pair.server.library))
-    if titles := dict.fromkeys(way.chain.title for way in pair.ways.values() if way.chain):
+    if titles := dict.fromkeys(way.chain.title for way in pair.ways.values()):
         facts.encryption["hop"] = ", ".join(titles)
     if "encrypted" in pair.ways and (own := pair.ways["encrypted"].own_tls):
         facts.encryption["implementation"] = own

@@ -34,8 +34,13 @@ STOP_SECONDS = 5.0
 class HopWay:
     """How one arm's connections reach the server through a hop."""
 
-    def __init__(self, bench: PreparedCell, route: Route, server: Server, straight: Mapping[Arm, Connection]) -> None:
-        """`straight`: the connection of each arm straight to the server, encrypted in the one and not in the other."""
+    def __init__(
+        self, bench: PreparedCell, route: Route, server: Server, straight: Mapping[Arm, Connection], cpus: set[int]
+    ) -> None:
+        """Start the chain that carries the load, until the end of the session.
+
+        `straight`: the connection of each arm straight to the server, encrypted in the one and not in the other.
+        """
         self.legs = route.legs
         self._bench = bench
         self._route = route
@@ -44,7 +49,17 @@ class HopWay:
         self._target = straight[_arm(encrypted=self.legs[-1])].address
         self._connection = straight[_arm(encrypted=self.legs[0])]
         self._installation = bench.servers.hop(route.hop)
-        self.chain: Chain | None = None
+        like = repr(
+            (
+                self._installation,
+                self._stages,
+                self._target,
+                self._route.hop.name,
+                bench.planned.conditions.listen,
+                bench.factors["certificate"],
+            )
+        )
+        self.chain = bench.shared.once(like, self._made(cpus, watched=False))
 
     @property
     def ends_tls(self) -> bool:
@@ -54,21 +69,6 @@ class HopWay:
     @property
     def own_tls(self) -> str:
         return self._route.hop.own_tls if self.ends_tls else ""
-
-    def enter(self, cpus: set[int]) -> Chain:
-        """Start the chain that carries the load, until the end of the session."""
-        like = repr(
-            (
-                self._installation,
-                self._stages,
-                self._target,
-                self._route.hop.name,
-                self._bench.planned.conditions.listen,
-                self._bench.factors["certificate"],
-            )
-        )
-        self.chain = self._bench.shared.once(like, self._made(cpus, watched=False))
-        return self.chain
 
     @contextmanager
     def watched(self) -> Iterator[Chain]:
@@ -124,10 +124,12 @@ class HopWay:
         return started.process, started.port
 
 
-def ways(bench: PreparedCell, servers: Mapping[Arm, Server], straight: Mapping[Arm, Connection]) -> dict[Arm, HopWay]:
-    """The way of each arm that goes through a hop. `straight`: the connection of each arm straight to the server."""
+def ways(
+    bench: PreparedCell, servers: Mapping[Arm, Server], straight: Mapping[Arm, Connection], cpus: set[int]
+) -> dict[Arm, HopWay]:
+    """The way of each arm that goes through a hop, whose processes are started on these CPUs. `straight`: the connection of each arm straight to the server."""
     routes = {arm: bench.mechanism.route(arm, bench.factors) for arm in servers}
-    return {arm: HopWay(bench, route, servers[arm], straight) for arm, route in routes.items() if route}
+    return {arm: HopWay(bench, route, servers[arm], straight, cpus) for arm, route in routes.items() if route}
 
 
 def _pki(bench: PreparedCell, *, both_ends: bool) -> Pki:

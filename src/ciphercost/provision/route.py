@@ -32,8 +32,8 @@ class Route(Protocol):
 
     legs: tuple[bool, ...]
     """Whether each part of the way is encrypted, from the client to the server."""
-    chain: Chain | None
-    """The processes that carry the load, once they run."""
+    chain: Chain
+    """The processes that carry the load."""
 
     @property
     def ends_tls(self) -> bool:

@@ -80,8 +80,7 @@ class ServerPair(msgspec.Struct):
 
     def hop_pids(self, arm: Arm) -> tuple[int, ...]:
         """The processes between client and server."""
-        chain = self.ways[arm].chain if arm in self.ways else None
-        return chain.pids if chain else ()
+        return self.ways[arm].chain.pids if arm in self.ways else ()
 
     def note(self, error: AgentError) -> None:
         """Note that the encrypted arm failed. If the server is your own, nothing more is sent to it unencrypted."""

@@ -127,8 +127,8 @@ def start(
     if bench.cell.url:
         users_server.log_in(bench, servers, arms)
     straight = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
-    ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight)
-    chains = {arm: way.enter(server_cpus) for arm, way in ways.items()}
+    ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight, server_cpus)
+    chains = {arm: way.chain for arm, way in ways.items()}
     connect = direct = {arm: ways[arm].connection(chains[arm]) if arm in ways else straight[arm] for arm in arms}
     relay = 0
     others = usable_cpus() - server_cpus - agent_cpus
